@@ -1,0 +1,1 @@
+"""The cat language: parser, checked syntax tree, evaluators."""

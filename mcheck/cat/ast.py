@@ -1,0 +1,116 @@
+"""The checked syntax tree of a cat model: every name resolved, every expression typed as set or relation.
+
+Functions and procedures are inlined and includes spliced by the checker, so an evaluator sees only ``Let``, ``LetRec``
+and ``Check`` statements over the operators below. Equal expressions are equal trees (spans do not compare), which lets
+evaluators share work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mcheck.errors import Span
+
+
+class Kind(Enum):
+    """The type of an expression."""
+
+    SET = "set"
+    REL = "relation"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A base set or relation that the event structure supplies (see ``mcheck.cat.names``)."""
+
+    name: str
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A name bound by ``Let`` or ``LetRec``; ``uid`` is unique in the model, so shadowing is already resolved."""
+
+    uid: int
+    name: str
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """``0``, of either kind."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Op1:
+    """``op``: ``+`` ``*`` ``?`` ``^-1`` (relation), ``~`` (complement, either kind), ``[]`` (set -> identity relation),
+
+    ``domain`` ``range`` (relation -> set).
+    """
+
+    op: str
+    arg: Node
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Op2:
+    """``op``: ``|`` ``&`` ``\\`` (both of one kind), ``;`` (relations), ``*`` (sets -> relation)."""
+
+    op: str
+    left: Node
+    right: Node
+    kind: Kind
+    span: Span | None = field(default=None, compare=False)
+
+
+Node = Base | Var | Empty | Op1 | Op2
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    var: Var
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class LetRec:
+    """Least fixpoint of mutually recursive definitions (checked to be monotone in their own names)."""
+
+    bindings: tuple[Let, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``[flag] [~]test body as name``; ``test`` is acyclic, irreflexive or empty. A flag does not forbid: it reports."""
+
+    test: str
+    negated: bool
+    body: Node
+    name: str
+    flag: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+
+Statement = Let | LetRec | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``name`` from the first line or the file; ``path`` of the file; ``shows`` are the names listed by ``show``.
+
+    ``options`` holds ``key = value`` pairs from comments of the form ``(* mcheck: key = value *)`` (see docs).
+    """
+
+    name: str
+    path: str
+    statements: tuple[Statement, ...]
+    shows: tuple[Var | Base, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    doc: str = ""

@@ -1,0 +1,1 @@
+"""The PTX language as a table: which instructions exist, what they may say, and what they do."""

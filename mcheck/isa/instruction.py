@@ -1,0 +1,68 @@
+"""An instruction as it is written: opcode with modifiers, operands, guard; no meaning yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.expr import Expr
+from mcheck.program.ops import Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register, a constant expression, a name (its address, or a label) or an immediate. ``negated`` for ``!p``."""
+
+    expr: Expr
+    negated: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """``[items]``: ``[address]``, ``[map, {c0, c1}]`` or ``[address, bytes]``."""
+
+    items: tuple[Operand, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """``{a, b}``."""
+
+    items: tuple[Operand, ...]
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``p|q``: two destinations."""
+
+    first: Operand
+    second: Operand
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """``_``."""
+
+    span: Span | None = field(default=None, compare=False)
+
+
+Operand = Value | Memory | Vector | Pair | Sink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """``text`` is the source, ``opcode`` the dotted name split at its dots, so that ``cp.async.bulk`` is ``("cp", "async", "bulk")``.
+
+    ``spans`` has the place of every part of the opcode.
+    """
+
+    opcode: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None = None
+    text: str = ""
+    span: Span | None = field(default=None, compare=False)
+    spans: tuple[Span, ...] = field(default=(), compare=False)

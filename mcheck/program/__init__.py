@@ -1,0 +1,1 @@
+"""Programs: threads with their place, memory objects, operations, the final condition."""

@@ -1,0 +1,121 @@
+"""Expressions over registers, constants and addresses, as operands and conditions hold them.
+
+An expression is parsed with names in it (``Name``, ``Special``); when a role is instantiated for
+one thread these are folded away and only ``Const``, ``Reg``, ``Unary`` and ``Binary`` remain.
+Arithmetic is C's on unbounded integers; an instruction wraps to its own width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """An integer; an address is an integer too (see ``mcheck.program.memory``)."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A register, by its name without ``%`` (``r0``, ``p1``, ``rd2``)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register such as ``laneid``, ``tid.x``, ``cluster_ctarank`` (without ``%``)."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """``name[i][j]@rank``: a constant, a loop variable, or the address of (a part of) an object."""
+
+    name: str
+    indices: tuple[Expr, ...] = ()
+    rank: Expr | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``op`` is one of ``- ~ ! +``."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """``op`` is one of ``+ - * / % << >> & | ^ == != < <= > >= && ||``."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+Expr = Const | Reg | Special | Name | Unary | Binary
+
+
+def apply_unary(op: str, a: int) -> int:
+    """The value of ``op a``; raises ``KeyError`` for an unknown operator."""
+    match op:
+        case "-":
+            return -a
+        case "+":
+            return a
+        case "~":
+            return ~a
+        case "!":
+            return int(not a)
+    raise KeyError(op)
+
+
+def apply_binary(op: str, a: int, b: int) -> int:
+    """The value of ``a op b``, division and remainder truncating as C's do; may raise ``ZeroDivisionError``."""
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "/":
+            q = abs(a) // abs(b)
+            return q if (a >= 0) == (b >= 0) else -q
+        case "%":
+            return a - b * apply_binary("/", a, b)
+        case "<<":
+            return a << b
+        case ">>":
+            return a >> b
+        case "&":
+            return a & b
+        case "|":
+            return a | b
+        case "^":
+            return a ^ b
+        case "==":
+            return int(a == b)
+        case "!=":
+            return int(a != b)
+        case "<":
+            return int(a < b)
+        case "<=":
+            return int(a <= b)
+        case ">":
+            return int(a > b)
+        case ">=":
+            return int(a >= b)
+        case "&&":
+            return int(bool(a) and bool(b))
+        case "||":
+            return int(bool(a) or bool(b))
+    raise KeyError(op)

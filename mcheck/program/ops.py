@@ -1,0 +1,420 @@
+"""What an instruction does, freed of its spelling: the operations that the engines interpret.
+
+``mcheck.isa`` lowers a legal instruction to exactly one ``Op``. Operand fields are ``Expr``; in the
+code of a thread (``Thread.code``) they hold only ``Const``, ``Reg``, ``Unary`` and ``Binary``.
+Addresses are integers of the flat map of ``mcheck.program.memory``, whatever the state space.
+Sizes are bytes. ``None`` means that the operand was not given.
+
+``scope`` is ``cta``, ``cluster``, ``gpu`` or ``sys``; ``proxy`` is ``generic``, ``async``, ``tensormap``,
+``texture``, ``surface`` or ``constant``; ``space`` is ``generic``, ``global``, ``shared::cta``,
+``shared::cluster``, ``const``, ``param`` or ``local``. ``type`` is a PTX type without its dot (``u32``, ``b64``, ``pred``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.expr import Expr, Reg
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``@p`` or ``@!p``."""
+
+    reg: Reg
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """Common to all operations: where it stands, how it is written, under which predicate it runs."""
+
+    span: Span | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
+    guard: Guard | None = None
+    section: str = field(default="", compare=False)
+
+
+# --- local computation and control flow -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alu(Op):
+    """``dsts := op.type(srcs)``; see ``mcheck.program.alu`` for the operations.
+
+    ``op`` is the PTX name with the modifiers that change the result: ``mov``, ``add``, ``sub``, ``mul.lo``,
+    ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``, ``neg``,
+    ``shl``, ``shr``, ``setp.eq`` …, ``selp``, ``cvt`` (``src_type`` holds the source's type), ``cvta``, ``mapa``,
+    ``elect`` (dsts are the leader's lane and the predicate; src is the member mask), ``nop``.
+    """
+
+    op: str
+    type: str
+    dsts: tuple[Reg | None, ...]
+    srcs: tuple[Expr, ...]
+    src_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label(Op):
+    """A place to branch to; no effect."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Op):
+    """To ``target`` (a label's name) if ``condition`` is not zero, or always if it is ``None``."""
+
+    target: str
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit(Op):
+    """The thread ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Await(Op):
+    """Blocks until ``inner`` gives a true predicate, or until the loaded value compares as asked.
+
+    For a wait on an mbarrier ``inner`` is a ``MbarrierWait`` whose ``dst`` is ``None`` and ``compare`` is ``None``;
+    for a load or an atomic ``compare`` is (operator, right-hand side) on the first destination register.
+    """
+
+    inner: Op
+    compare: tuple[str, Expr] | None = None
+
+
+# --- generic (and texture, surface, constant) memory operations -----------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Op):
+    """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""
+
+    dsts: tuple[Reg | None, ...]
+    address: Expr
+    type: str
+    sem: str = "weak"  # weak relaxed acquire (volatile and mmio: relaxed, scope sys)
+    scope: str | None = None
+    space: str = "generic"
+    proxy: str = "generic"
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(Op):
+    """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses."""
+
+    address: Expr
+    srcs: tuple[Expr, ...]
+    type: str
+    sem: str = "weak"  # weak relaxed release
+    scope: str | None = None
+    space: str = "generic"
+    proxy: str = "generic"
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atomic(Op):
+    """``atom`` and ``red``: one read-modify-write. ``srcs`` is (operand,) or, for ``cas``, (expected, new).
+
+    ``op`` is ``add sub mul div and or xor min max inc dec exch cas`` (sub, mul, div: the table dialect only).
+    ``red`` has ``is_red`` set: its read supplies no acquire pattern.
+    """
+
+    dst: Reg | None
+    op: str
+    address: Expr
+    srcs: tuple[Expr, ...]
+    type: str
+    sem: str = "relaxed"  # relaxed acquire release acq_rel
+    scope: str = "gpu"
+    space: str = "generic"
+    proxy: str = "generic"
+    is_red: bool = False
+
+
+# --- fences and barriers --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence(Op):
+    """``fence`` and ``membar``. ``restrict`` is ``None``, ``mbarrier_init``, ``shared::cta`` or ``shared::cluster``."""
+
+    sem: str  # sc acq_rel acquire release
+    scope: str
+    restrict: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyFence(Op):
+    """``fence.proxy.*``.
+
+    ``kind``: ``alias async tensormap`` and, in the table dialect, ``generic texture surface constant``.
+    ``spaces``: the spaces covered by ``async`` (empty: all); of ``global``, ``shared::cta``, ``shared::cluster``.
+    ``half``: ``None`` for a bi-directional fence, else ``release`` or ``acquire`` (generic -> ``kind``), with ``scope``;
+    the tensormap acquire has ``address`` and ``size``.
+    """
+
+    kind: str
+    spaces: frozenset[str] = frozenset()
+    half: str | None = None
+    scope: str | None = None
+    restrict: str | None = None
+    address: Expr | None = None
+    size: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier(Op):
+    """``bar``/``barrier.cta``. ``kind``: ``sync arrive red``; ``count`` in threads.
+
+    ``instance`` is the static instance of the table dialect (``bar.cta.*``), else ``None``. In the dialect
+    ``barrier`` is the logical id or ``None``, ``count`` the quorum or ``None``.
+    For ``red``: ``red_op`` is ``popc``, ``and`` or ``or``, ``dst`` the result, ``src`` the predicate.
+    """
+
+    kind: str
+    barrier: Expr | None
+    count: Expr | None = None
+    aligned: bool = True
+    instance: int | None = None
+    red_op: str | None = None
+    dst: Reg | None = None
+    src: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterBarrier(Op):
+    """``barrier.cluster``. ``kind``: ``arrive`` or ``wait``; ``sem``: release/relaxed (arrive), acquire (wait)."""
+
+    kind: str
+    sem: str
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpSync(Op):
+    """``bar.warp.sync mask``."""
+
+    mask: Expr
+
+
+# --- mbarrier ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierInit(Op):
+    """``mbarrier.init [address], count``."""
+
+    address: Expr
+    count: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierInval(Op):
+    """``mbarrier.inval [address]``."""
+
+    address: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierTx(Op):
+    """``mbarrier.expect_tx`` and ``mbarrier.complete_tx``: relaxed; ``kind`` is ``expect`` or ``complete``; ``tx`` in bytes."""
+
+    kind: str
+    address: Expr
+    tx: Expr
+    scope: str = "cta"
+    space: str = "shared::cta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArrive(Op):
+    """``mbarrier.arrive`` and ``arrive_drop`` (``drop``). ``tx`` is the fused expect-tx in bytes, ``None`` if there is none.
+
+    ``state`` receives the state before the arrive (``None``: sink or no result).
+    """
+
+    address: Expr
+    count: Expr | None = None
+    tx: Expr | None = None
+    drop: bool = False
+    no_complete: bool = False
+    state: Reg | None = None
+    sem: str = "release"
+    scope: str = "cta"
+    space: str = "shared::cta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierWait(Op):
+    """``mbarrier.test_wait`` and ``try_wait`` (``blocking``). Exactly one of ``state`` and ``parity`` is given."""
+
+    address: Expr
+    dst: Reg | None
+    state: Expr | None = None
+    parity: Expr | None = None
+    blocking: bool = False
+    sem: str = "acquire"
+    scope: str = "cta"
+    space: str = "shared::cta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierPending(Op):
+    """``mbarrier.pending_count dst, state``."""
+
+    dst: Reg
+    state: Expr
+
+
+# --- asynchronous operations --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpAsync(Op):
+    """``cp.async``: global to shared::cta, ``size`` 4, 8 or 16; ``src_size`` bytes are read, the rest is zero."""
+
+    dst: Expr
+    src: Expr
+    size: Expr
+    src_size: Expr | None = None
+    ignore_src: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(Op):
+    """``cp.async.commit_group`` (``bulk`` false), ``cp.async.bulk.commit_group``, ``wgmma.commit_group`` by ``family``."""
+
+    family: str  # cp.async, bulk, wgmma
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitGroup(Op):
+    """``…wait_group{.read} pending``; ``cp.async.wait_all`` has ``commits`` set and ``pending`` 0."""
+
+    family: str  # cp.async, bulk, wgmma
+    pending: Expr
+    read: bool = False
+    commits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpAsyncArrive(Op):
+    """``cp.async.mbarrier.arrive{.noinc}``."""
+
+    address: Expr
+    noinc: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkCopy(Op):
+    """``cp.async.bulk`` and, with ``reduce``, ``cp.reduce.async.bulk``.
+
+    ``mbar`` is given for the mbarrier mechanism, ``None`` for the bulk group. ``cta_mask`` (multicast) has a bit per
+    ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like operation
+    name (``add min max inc dec and or xor``) on elements of ``type``.
+    """
+
+    dst: Expr
+    src: Expr
+    size: Expr
+    dst_space: str
+    src_space: str
+    mbar: Expr | None = None
+    cta_mask: Expr | None = None
+    byte_mask: Expr | None = None
+    reduce: str | None = None
+    type: str | None = None
+    noftz: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetch(Op):
+    """``cp.async.bulk.prefetch`` (``size``) and ``cp.async.bulk.prefetch.tensor`` (``tensor_map``): no memory effect."""
+
+    src: Expr | None = None
+    size: Expr | None = None
+    tensor_map: Expr | None = None
+    coords: tuple[Expr, ...] = ()
+    mode: str = "tile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorCopy(Op):
+    """``cp.async.bulk.tensor`` and, with ``reduce``, ``cp.reduce.async.bulk.tensor``.
+
+    ``kind`` is ``load`` (global to shared, ``dst_space`` shared::cta or shared::cluster, ``mbar``) or ``store``
+    (shared::cta to global, bulk group). ``shared`` is the address in shared memory, ``tensor_map`` that of the map.
+    ``mode``: tile, tile::gather4, tile::scatter4, im2col, im2col::w, im2col::w::128, im2col_no_offs.
+    """
+
+    kind: str
+    dim: int
+    mode: str
+    shared: Expr
+    tensor_map: Expr
+    coords: tuple[Expr, ...]
+    dst_space: str = "shared::cluster"
+    mbar: Expr | None = None
+    im2col_info: tuple[Expr, ...] = ()
+    cta_mask: Expr | None = None
+    cta_group: int = 1
+    reduce: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncStore(Op):
+    """``st.async`` and, with ``reduce``, ``red.async``: to shared::cluster with ``mbar`` (weak, or relaxed.cluster reductions);
+
+    the ``.release.{gpu,sys}.global`` forms have no ``mbar`` and a ``sem`` and ``scope``.
+    """
+
+    address: Expr
+    srcs: tuple[Expr, ...]
+    type: str
+    mbar: Expr | None = None
+    reduce: str | None = None
+    sem: str = "weak"
+    scope: str | None = None
+    space: str = "shared::cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapReplace(Op):
+    """``tensormap.replace.tile.field.space.b1024.type [address]{, ord}, value``: a weak write of the 128-byte object."""
+
+    field_name: str
+    address: Expr
+    value: Expr
+    ordinal: Expr | None = None
+    type: str = "b32"
+    space: str = "generic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapCopyFence(Op):
+    """``tensormap.cp_fenceproxy``: copies 128 bytes shared::cta to global, then the tensormap release at ``scope``."""
+
+    dst: Expr
+    src: Expr
+    size: Expr
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wgmma(Op):
+    """``wgmma.mma_async``: an asynchronous read of the byte ranges ``reads`` (address, size) through the async proxy."""
+
+    reads: tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WgmmaFence(Op):
+    """``wgmma.fence``: what precedes it in its thread is ordered before the reads of the wgmma that follow."""

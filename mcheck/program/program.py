@@ -1,0 +1,71 @@
+"""A Program: what every container is translated to and every engine starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.condition import Condition
+from mcheck.program.memory import Cta, MemoryMap
+from mcheck.program.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a thread runs. ``cta`` is the CTA with its gpu, cluster and rank; ``warp`` and ``lane`` are numbers in it."""
+
+    cta: Cta
+    warp: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A declared thread. ``name`` is how results call it: ``P0``, or ``role`` if its role has one thread, ``role[3]`` otherwise.
+
+    ``code`` is fully resolved for this thread (loops of constant bounds unrolled, names and special registers folded);
+    ``labels`` maps a label to its index in ``code``. ``init`` holds initial register values; all others start at 0
+    in the table dialect and unknown elsewhere. ``types`` gives each register's PTX type (declared, or that of its first use).
+    """
+
+    index: int
+    role: str
+    number: int
+    name: str
+    place: Place
+    code: tuple[Op, ...]
+    labels: dict[str, int]
+    init: dict[str, int] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the file expects: ``verdict`` pass or fail, ``kinds`` of findings (``clean`` or any of race, undefined, deadlock)."""
+
+    verdict: str | None = None
+    kinds: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A litmus test or a kernel sketch.
+
+    ``dialect`` is true for the table form, whose barriers and registers follow the peers' rules.
+    ``locations`` are the terms of a ``locations [...]`` line. ``warnings`` are rendered by the reports.
+    """
+
+    path: str
+    name: str
+    doc: tuple[str, ...] = ()
+    model: str | None = None
+    target: str | None = None
+    dialect: bool = False
+    clustered: bool = False
+    memory: MemoryMap
+    threads: tuple[Thread, ...]
+    condition: Condition
+    expectation: Expectation = Expectation()
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+    source: str = field(default="", compare=False, repr=False)
