@@ -1,0 +1,36 @@
+# `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
+.POSIX:
+.DELETE_ON_ERROR:
+.PHONY: help run test check clean
+
+PYTHON ?= python3
+BIN = .venv/bin
+JOBS ?= 2
+ARGS ?=
+
+help:
+	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
+	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
+	@echo "make check  formatting, lint and types"
+	@echo "make clean  remove the virtual environment and all caches"
+
+run: .venv/.ready
+	$(BIN)/mcheck run litmus --warnings-as-errors $(ARGS)
+
+test: .venv/.ready
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: .venv/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+.venv/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("mcheck needs Python 3.11 or later; try make PYTHON=python3.12" * (sys.version_info < (3, 11)))'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
