@@ -1,0 +1,55 @@
+"""What the catalogue says about one code, and how grave it is under each profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+PROFILES = ("strict", "ptx", "permissive")
+
+_DEFAULTS: Final = MappingProxyType(
+    {
+        "error": ("error", "error", "error"),
+        "review": ("error", "review", "advice"),
+        "advice": ("advice", "advice", "advice"),
+    }
+)
+"""By the severity under ``ptx``: strict raises review to error, permissive lowers it to advice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One stable code. ``name`` names the defect, not the cure; a code is never given a second meaning.
+
+    ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
+    the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it. ``bad``
+    and ``good`` are programs in block form: the first has this finding, the second has no error. ``level`` is the
+    severity under the profile ``ptx``; ``permissive`` replaces the usual severity under that profile.
+    """
+
+    code: str
+    name: str
+    kind: str
+    message: str
+    explanation: str
+    section: str
+    remedy: str
+    bad: str
+    good: str
+    level: str = "error"
+    permissive: str | None = None
+
+    def severity(self, profile: str) -> str:
+        """``error``, ``review`` or ``advice`` under ``profile``; raises ``KeyError`` for an unknown profile."""
+        strict, ptx, permissive = _DEFAULTS[self.level]
+        return {"strict": strict, "ptx": ptx, "permissive": self.permissive or permissive}[profile]
+
+    def message_for(self, **fields: object) -> str:
+        """The sentence with its fields; one that is not given reads as its name does."""
+        return self.message.format_map(_Fields(fields))
+
+
+class _Fields(dict[str, object]):
+    def __missing__(self, key: str) -> str:
+        return f"the {key}"

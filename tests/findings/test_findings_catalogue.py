@@ -1,0 +1,118 @@
+"""The catalogue: every code documented, every example a program, no code twice."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+
+import pytest
+
+from mcheck.errors import InputError
+from mcheck.findings import catalogue
+from mcheck.findings.entry import Entry
+from mcheck.findings.finding import KINDS, SEVERITIES
+
+CODES = (
+    [f"RACE{n:03}" for n in range(1, 11)]
+    + [f"UB{n}" for n in range(101, 110)]
+    + [f"UB{n}" for n in range(201, 218)]
+    + [f"UB{n}" for n in range(301, 307)]
+    + [f"UB{n}" for n in range(401, 406)]
+    + ["UB501"]
+    + [f"DEAD{n:03}" for n in range(1, 6)]
+)
+NOT_ERRORS = {"RACE005": "review", "RACE007": "review", "RACE008": "advice", "UB212": "review"}
+ENTRIES = pytest.mark.parametrize("entry", catalogue.all(), ids=lambda e: e.code)
+
+
+def test_the_codes_are_these() -> None:
+    assert [entry.code for entry in catalogue.all()] == CODES
+
+
+def test_names_and_messages_differ() -> None:
+    entries = catalogue.all()
+    assert len({e.name for e in entries}) == len(entries)
+    assert len({e.message for e in entries}) == len(entries)
+
+
+@ENTRIES
+def test_documented(entry: Entry) -> None:
+    assert re.fullmatch(r"(RACE|UB|DEAD)\d{3}", entry.code)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", entry.name)
+    assert entry.kind in KINDS
+    assert {"RACE": "race", "UB": "undefined", "DEAD": "deadlock"}[entry.code.rstrip("0123456789")] == entry.kind
+    assert len(entry.explanation) > 80
+    assert max(map(len, entry.explanation.splitlines())) <= 400
+    assert entry.remedy.endswith(".")
+    assert entry.section
+    assert not entry.message.endswith(".")
+    assert "{" not in entry.message_for()
+
+
+@ENTRIES
+def test_severities(entry: Entry) -> None:
+    assert entry.level in SEVERITIES
+    assert entry.level == NOT_ERRORS.get(entry.code, "error")
+    by_profile = [catalogue.severity(entry.code, profile) for profile in catalogue.PROFILES]
+    grave = [SEVERITIES.index(s) for s in by_profile]
+    assert grave == sorted(grave), "strict is never milder than ptx, ptx never milder than permissive"
+
+
+@pytest.mark.parametrize(
+    ("code", "severities"),
+    [
+        ("RACE006", ["error", "error", "review"]),
+        ("RACE007", ["error", "review", "advice"]),
+        ("RACE008", ["advice", "advice", "advice"]),
+        ("UB212", ["error", "review", "advice"]),
+        ("RACE001", ["error", "error", "error"]),
+    ],
+)
+def test_severity_of(code: str, severities: list[str]) -> None:
+    assert [catalogue.severity(code, profile) for profile in ("strict", "ptx", "permissive")] == severities
+
+
+def test_lookup() -> None:
+    assert catalogue.get("race001") is catalogue.get("RACE001")
+    with pytest.raises(InputError) as caught:
+        catalogue.get("RACE01")
+    assert "RACE0" in (caught.value.hint or "")
+    with pytest.raises(InputError):
+        catalogue.severity("RACE001", "lax")
+
+
+def test_message_for() -> None:
+    text = catalogue.get("UB101").message_for(instruction="cp.async.bulk", size=24)
+    assert text == "cp.async.bulk has size 24, which is not a multiple of 16"
+
+
+@ENTRIES
+def test_examples_differ_and_expect(entry: Entry) -> None:
+    assert entry.bad != entry.good
+    assert entry.bad.startswith("PTX ")
+    assert entry.good.startswith("PTX ")
+    assert f"expect {'clean' if entry.level == 'advice' else entry.kind}\n" in entry.bad
+    assert "expect clean\n" in entry.good
+
+
+def _can_parse() -> bool:
+    return find_spec("mcheck.syntax.load") is not None or hasattr(__import__("mcheck.syntax").syntax, "parse")
+
+
+STATIC = {
+    "UB213": "the instruction table refuses it for the target",
+    "UB214": "the instruction table refuses the state operand of an arrive that names .shared::cluster",
+}
+
+
+@pytest.mark.skipif(not _can_parse(), reason="the containers are not there yet")
+@ENTRIES
+def test_examples_parse(entry: Entry) -> None:
+    from mcheck.syntax import parse
+
+    parse(entry.good, f"{entry.code}-good.litmus")
+    try:
+        parse(entry.bad, f"{entry.code}-bad.litmus")
+    except InputError:
+        if entry.code not in STATIC:
+            raise
