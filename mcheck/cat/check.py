@@ -1,0 +1,613 @@
+"""From a cat file's tree to a ``Model``: names resolved, kinds checked, functions inlined, constants folded.
+
+Differences from herd, all of them errors here where herd goes on:
+
+* a name that nothing defines (in other tools an empty set);
+* a set where a relation is meant, or the reverse: write ``[S]``, ``domain(r)``;
+* a recursive definition that uses itself under ``~`` or on the right of ``\\``, which has no least fixpoint.
+
+Shadowing follows the order of the text, so ``let co = co+`` means what it says. Functions see the names that were
+defined before them, not those before their call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Statement, Var
+from mcheck.cat.fold import NO_REL, NO_SET, binary, unary
+from mcheck.cat.messages import error, suggest
+from mcheck.cat.names import BASE
+from mcheck.cat.scanner import Source
+from mcheck.cat.syntax import (
+    Binary,
+    Binding,
+    Call,
+    CallStatement,
+    Expr,
+    File,
+    IncludeStatement,
+    LetIn,
+    LetStatement,
+    Name,
+    ProcedureStatement,
+    ShowStatement,
+    TestStatement,
+    Unary,
+    Zero,
+)
+from mcheck.cat.syntax import Statement as RawStatement
+from mcheck.errors import InputError
+
+SET: Final = Kind.SET
+REL: Final = Kind.REL
+LIMIT: Final = 20_000
+"""The most operators that one definition may have once its calls are inlined."""
+
+# ``0`` is of either kind until an operator decides: this very object stands for it while checking.
+_ZERO: Final = Empty(REL)
+_BUILTIN: Final = {"domain": (REL, "domain"), "range": (REL, "range"), "toid": (SET, "[]")}
+
+
+@dataclass(slots=True, eq=False)
+class _Function:
+    """A function or a built-in; ``kinds`` of its parameters, ``None`` where either will do."""
+
+    name: str
+    params: tuple[str, ...]
+    kinds: list[Kind | None]
+    body: Expr | None
+    source: Source | None
+    scope: Scope
+
+
+@dataclass(slots=True, eq=False)
+class _Procedure:
+    name: str
+    params: tuple[str, ...]
+    body: tuple[RawStatement, ...]
+    source: Source
+    scope: Scope
+
+
+@dataclass(slots=True, eq=False)
+class _Param:
+    """A parameter while its function's body is looked at for the first time."""
+
+    name: str
+    kind: Kind | None = None
+
+
+Entry = Node | _Function | _Procedure | _Param
+Scope = dict[str, Entry]
+_BUILTINS: Final[Scope] = {
+    name: _Function(name, ("x",), [kind], None, None, {}) for name, (kind, _) in _BUILTIN.items()
+}
+_BASE_SCOPE: Final[Scope] = {name: Base(name, row.kind) for name, row in BASE.items()}
+
+
+def initial_scope() -> Scope:
+    """The base names and built-in functions."""
+    return {**_BASE_SCOPE, **_BUILTINS}
+
+
+Include = Callable[[IncludeStatement, Source, tuple[str, ...]], tuple[File, str]]
+"""Finds the file of an ``include``. The tuple is the chain of files being read, the string the file's link in it."""
+
+
+class Checker:
+    """Checks one model: its file, what it includes, and the standard library before it."""
+
+    def __init__(self, include: Include) -> None:
+        self.include = include
+        self.scope = initial_scope()
+        self.statements: list[Statement] = []
+        self.shows: dict[str, Var | Base] = {}
+        self.options: dict[str, str] = {}
+        self.library: set[int] = set()  # uids of definitions that are left out where nothing uses them
+        self.uid = 0
+        self.budget = LIMIT
+        self.inlined = False
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def file(self, file: File, chain: tuple[str, ...] = (), *, library: bool = False) -> None:
+        """Adds the statements of ``file``; definitions of a ``library`` count only where they are used."""
+        first = self.uid
+        for key, value in file.options:
+            self.options[key] = value
+        for statement in file.statements:
+            if isinstance(statement, IncludeStatement):
+                inner, link = self.include(statement, file.source, chain)
+                self.file(inner, (*chain, link))
+            else:
+                self.statement(statement, file.source)
+        if library:
+            self.library.update(range(first, self.uid))
+
+    def model(self, file: File, name: str) -> Model:
+        """The finished model of ``file``, whose own options stand above those of its includes."""
+        self.options.update(file.options)
+        return Model(
+            name=name,
+            path=file.source.path,
+            statements=_without_unused(self.statements, tuple(self.shows.values()), self.library),
+            shows=tuple(self.shows.values()),
+            options=tuple(self.options.items()),
+            doc=file.doc,
+        )
+
+    def statement(self, statement: RawStatement, source: Source) -> None:
+        self.budget = LIMIT
+        if isinstance(statement, LetStatement):
+            self.let(statement, source)
+        elif isinstance(statement, TestStatement):
+            self.test(statement, source)
+        elif isinstance(statement, ShowStatement):
+            self.show(statement, source)
+        elif isinstance(statement, ProcedureStatement):
+            self.procedure(statement, source)
+        elif isinstance(statement, CallStatement):
+            self.call(statement, source)
+        else:
+            raise error("CAT043", source.span(statement.start, statement.end))
+
+    def let(self, statement: LetStatement, source: Source) -> None:
+        bindings = statement.bindings
+        _no_duplicates([binding.name for binding in bindings], source)
+        for binding in bindings:
+            if binding.params is not None:
+                _no_duplicates(list(binding.params), source)
+        if statement.recursive:
+            self.let_rec(bindings, source)
+            return
+        entries: list[tuple[str, Entry]] = []
+        for binding in bindings:
+            if binding.params is not None:
+                entries.append((binding.name.text, self.function(binding, source)))
+                continue
+            body = self.whole(binding.body, source)
+            entries.append((binding.name.text, self.define(binding.name, body, source)))
+        self.scope.update(entries)
+
+    def define(self, name: Name, body: Node, source: Source) -> Entry:
+        """Emits ``let name = body``; the entry is the body itself where that is as short as a name."""
+        kind = body.kind
+        var = Var(self.fresh(), name.text, kind, source.span(name.start, name.end))
+        self.statements.append(Let(var, body))
+        if body is _ZERO or isinstance(body, (Base, Var)):
+            return body
+        return var
+
+    def let_rec(self, bindings: tuple[Binding, ...], source: Source) -> None:
+        for binding in bindings:
+            if binding.params is not None:
+                span = source.span(binding.name.start, binding.name.end)
+                raise error("CAT029", span, what=binding.name.text)
+        scope = dict(self.scope)
+        kinds = self.recursive_kinds(bindings)
+        variables: list[Var] = []
+        for binding, kind in zip(bindings, kinds, strict=True):
+            name = binding.name
+            var = Var(self.fresh(), name.text, kind, source.span(name.start, name.end))
+            variables.append(var)
+            scope[name.text] = var
+        outer, self.scope = self.scope, scope
+        lets: list[Let] = []
+        for binding, var in zip(bindings, variables, strict=True):
+            body = self.whole(binding.body, source)
+            if body is _ZERO:
+                body = _empty(var.kind)
+            if body.kind is not var.kind:
+                raise self.wrong_kind(f"the recursive {var.name}", binding.body, source, var.kind)
+            lets.append(Let(var, body))
+        uids = frozenset(var.uid for var in variables)
+        recursive = False
+        for let in lets:
+            recursive |= _monotone(let.body, uids, None)
+        self.scope = outer
+        self.scope.update((var.name, var) for var in variables)
+        self.statements.extend([LetRec(tuple(lets))] if recursive else lets)
+
+    def recursive_kinds(self, bindings: tuple[Binding, ...]) -> list[Kind]:
+        """The kinds of names that occur in their own bodies: what the other operands leave no choice about."""
+        scope: Scope = dict(self.scope)
+        params = [_Param(binding.name.text) for binding in bindings]
+        scope.update((param.name, param) for param in params)
+        for _ in bindings:
+            for param, binding in zip(params, bindings, strict=True):
+                kind = self.infer(binding.body, scope, param.kind)
+                param.kind = param.kind or kind
+        return [param.kind or REL for param in params]
+
+    def test(self, statement: TestStatement, source: Source) -> None:
+        body = self.whole(statement.body, source)
+        if statement.test != "empty" and body.kind is not REL:
+            raise self.wrong_kind(statement.test, statement.body, source, REL)
+        name = statement.name
+        if name is None:
+            name = " ".join(source.text[statement.start : statement.end].split())
+        span = source.span(statement.start, statement.end)
+        self.statements.append(Check(statement.test, statement.negated, body, name, statement.flag, span))
+
+    def show(self, statement: ShowStatement, source: Source) -> None:
+        for expr, name in statement.items:
+            if statement.hide:
+                self.expr(expr, self.scope, source)
+                self.shows.pop(name, None)
+                continue
+            node = self.whole(expr, source)
+            if isinstance(node, (Base, Var)) and node.name == name:
+                self.shows[name] = node
+                continue
+            var = Var(self.fresh(), name, node.kind, source.span(expr.start, expr.end))
+            self.statements.append(Let(var, node))
+            self.shows[name] = var
+
+    def procedure(self, statement: ProcedureStatement, source: Source) -> None:
+        _no_duplicates(list(statement.params), source)
+        params = tuple(param.text for param in statement.params)
+        procedure = _Procedure(statement.name.text, params, statement.body, source, dict(self.scope))
+        self.scope[statement.name.text] = procedure
+
+    def call(self, statement: CallStatement, source: Source) -> None:
+        name = statement.name
+        procedure = self.lookup(name, self.scope, source)
+        if not isinstance(procedure, _Procedure):
+            raise error("CAT025", source.span(name.start, name.end), what=name.text, kind=_kind_word(procedure))
+        args = [self.expr(arg, self.scope, source) for arg in statement.args]
+        if len(args) != len(procedure.params):
+            raise self.wrong_count(name, procedure.params, len(args), source)
+        outer, self.scope = self.scope, dict(procedure.scope)
+        for param, arg in zip(procedure.params, args, strict=True):
+            self.scope[param] = arg
+        first = len(self.statements)
+        for inner in procedure.body:
+            self.statement(inner, procedure.source)
+        self.scope = outer
+        if statement.label is not None:
+            for index in range(first, len(self.statements)):
+                check = self.statements[index]
+                if isinstance(check, Check):
+                    renamed = Check(check.test, check.negated, check.body, statement.label, check.flag, check.span)
+                    self.statements[index] = renamed
+
+    # --- functions -------------------------------------------------------------------------------
+
+    def function(self, binding: Binding, source: Source) -> _Function:
+        """Names of the body are resolved here, kinds as far as the operators around the parameters tell."""
+        assert binding.params is not None
+        params = [_Param(param.text) for param in binding.params]
+        closure = dict(self.scope)
+        scope: Scope = dict(closure)
+        scope.update((param.name, param) for param in params)
+        name = binding.name.text
+        if name not in scope and _mentions(binding.body, name):
+            raise error("CAT029", source.span(binding.name.start, binding.name.end), what=name)
+        self.resolve(binding.body, scope, source)
+        for _ in params:
+            self.infer(binding.body, scope, None)
+        names = tuple(param.name for param in params)
+        return _Function(name, names, [param.kind for param in params], binding.body, source, closure)
+
+    def apply(self, call: Call, scope: Scope, source: Source) -> Node:
+        function = self.lookup(call.function, scope, source)
+        name = call.function
+        if not isinstance(function, _Function):
+            span = source.span(name.start, name.end)
+            hint = None
+            if isinstance(function, (Base, Var, Op1, Op2)):
+                hint = "is an operator missing after it?"
+            raise error("CAT025", span, what=name.text, kind=_kind_word(function), hint=hint)
+        if len(call.args) != len(function.params):
+            raise self.wrong_count(name, function.params, len(call.args), source)
+        args: list[Node] = []
+        for arg, kind in zip(call.args, function.kinds, strict=True):
+            node = self.expr(arg, scope, source)
+            if kind is not None:
+                node = self.of_kind(kind, function.name, node, arg, source)
+            args.append(node)
+        if function.body is None or function.source is None:
+            return unary(_BUILTIN[function.name][1], args[0], source.span(call.start, call.end))
+        inner: Scope = dict(function.scope)
+        inner.update(zip(function.params, args, strict=True))
+        self.inlined = True
+        return self.expr(function.body, inner, function.source)
+
+    # --- expressions -----------------------------------------------------------------------------
+
+    def whole(self, raw: Expr, source: Source) -> Node:
+        """A complete expression; what inlining made of it stays within bounds."""
+        self.inlined = False
+        node = self.expr(raw, self.scope, source)
+        if self.inlined and _size(node) > LIMIT:
+            raise error("CAT030", source.span(raw.start, raw.end), limit=LIMIT)
+        return node
+
+    def expr(self, raw: Expr, scope: Scope, source: Source) -> Node:
+        if isinstance(raw, Name):
+            entry = self.lookup(raw, scope, source)
+            if isinstance(entry, Base):
+                return Base(entry.name, entry.kind, source.span(raw.start, raw.end))
+            if isinstance(entry, Var):
+                return Var(entry.uid, entry.name, entry.kind, source.span(raw.start, raw.end))
+            if isinstance(entry, (_Function, _Procedure)):
+                raise error("CAT026", source.span(raw.start, raw.end), what=raw.text)
+            assert not isinstance(entry, _Param)
+            return entry
+        self.budget -= 1
+        if self.budget < 0:
+            raise error("CAT030", source.span(raw.start, raw.end), limit=LIMIT)
+        if isinstance(raw, Binary):
+            return self.binary(raw, scope, source)
+        if isinstance(raw, Unary):
+            arg = self.expr(raw.arg, scope, source)
+            if raw.op != "~":
+                arg = self.of_kind(SET if raw.op == "[]" else REL, raw.op, arg, raw.arg, source)
+            return unary(raw.op, arg, source.span(raw.start, raw.end))
+        if isinstance(raw, Zero):
+            return _ZERO
+        if isinstance(raw, Call):
+            return self.apply(raw, scope, source)
+        return self.let_in(raw, scope, source)
+
+    def binary(self, raw: Binary, scope: Scope, source: Source) -> Node:
+        left = self.expr(raw.left, scope, source)
+        right = self.expr(raw.right, scope, source)
+        op = raw.op
+        if op == ";":
+            left = self.of_kind(REL, op, left, raw.left, source)
+            right = self.of_kind(REL, op, right, raw.right, source)
+        elif op == "*":
+            left = self.of_kind(SET, op, left, raw.left, source)
+            right = self.of_kind(SET, op, right, raw.right, source)
+        elif left is _ZERO:
+            if right is _ZERO:
+                return _ZERO
+            left = _empty(right.kind)
+        elif right is _ZERO:
+            right = _empty(left.kind)
+        elif left.kind is not right.kind:
+            lone = raw.left if left.kind is SET else raw.right
+            words = {
+                "left": _quote(raw.left, source),
+                "left_kind": left.kind.value,
+                "right": _quote(raw.right, source),
+                "right_kind": right.kind.value,
+            }
+            hint = f"write [{_quote(lone, source)}] for the identity on that set"
+            raise error("CAT023", source.span(lone.start, lone.end), what=op, hint=hint, **words)
+        return binary(op, left, right, source.span(raw.start, raw.end))
+
+    def let_in(self, raw: LetIn, scope: Scope, source: Source) -> Node:
+        _no_duplicates([binding.name for binding in raw.bindings], source)
+        inner = dict(scope)
+        for binding in raw.bindings:
+            if binding.params is None:
+                inner[binding.name.text] = self.expr(binding.body, scope, source)
+            else:
+                outer, self.scope = self.scope, scope
+                inner[binding.name.text] = self.function(binding, source)
+                self.scope = outer
+        self.inlined = True
+        return self.expr(raw.body, inner, source)
+
+    def lookup(self, name: Name, scope: Scope, source: Source) -> Entry:
+        entry = scope.get(name.text)
+        if entry is None:
+            span = source.span(name.start, name.end)
+            raise error("CAT020", span, what=name.text, hint=suggest(name.text, list(scope)))
+        return entry
+
+    # --- kinds -----------------------------------------------------------------------------------
+
+    def of_kind(self, kind: Kind, what: str, node: Node, raw: Expr, source: Source) -> Node:
+        if node is _ZERO:
+            return _empty(kind)
+        if node.kind is not kind:
+            raise self.wrong_kind(what, raw, source, kind)
+        return node
+
+    def wrong_kind(self, what: str, raw: Expr, source: Source, kind: Kind) -> InputError:
+        text = _quote(raw, source)
+        span = source.span(raw.start, raw.end)
+        if kind is REL:
+            return error("CAT021", span, what=what, operand=text, hint=f"write [{text}]")
+        hint = None if what == "[]" else f"write domain({text}) or range({text})"
+        return error("CAT022", span, what=what, operand=text, hint=hint)
+
+    def wrong_count(self, name: Name, params: tuple[str, ...], given: int, source: Source) -> InputError:
+        takes = f"{len(params)} argument{'s' if len(params) != 1 else ''}"
+        count = f"{given} {'is' if given == 1 else 'are'}"
+        return error("CAT027", source.span(name.start, name.end), what=name.text, takes=takes, given=count)
+
+    def infer(self, raw: Expr, scope: Scope, wanted: Kind | None) -> Kind | None:
+        """The kind of ``raw`` as far as it is certain, narrowing the parameters it meets to what is wanted of them."""
+        if isinstance(raw, Name):
+            entry = scope.get(raw.text)
+            if isinstance(entry, _Param):
+                entry.kind = entry.kind or wanted
+                return entry.kind
+            if entry is None or entry is _ZERO or isinstance(entry, (_Function, _Procedure)):
+                return wanted
+            return entry.kind
+        if isinstance(raw, Zero):
+            return wanted
+        if isinstance(raw, Unary):
+            if raw.op == "~":
+                return self.infer(raw.arg, scope, wanted)
+            self.infer(raw.arg, scope, SET if raw.op == "[]" else REL)
+            return REL
+        if isinstance(raw, Binary):
+            if raw.op == ";" or raw.op == "*":
+                kind = REL if raw.op == ";" else SET
+                self.infer(raw.left, scope, kind)
+                self.infer(raw.right, scope, kind)
+                return REL
+            known = self.infer(raw.left, scope, wanted)
+            other = self.infer(raw.right, scope, known)
+            if known is None and other is not None:
+                known = self.infer(raw.left, scope, other)
+            return known
+        if isinstance(raw, LetIn):
+            inner = dict(scope)
+            for binding in raw.bindings:
+                local = _Param(binding.name.text)
+                if binding.params is None:
+                    local.kind = self.infer(binding.body, scope, None)
+                inner[local.name] = local
+            return self.infer(raw.body, inner, wanted)
+        function = scope.get(raw.function.text)
+        if not isinstance(function, _Function):
+            return wanted
+        for arg, kind in zip(raw.args, function.kinds, strict=False):
+            self.infer(arg, scope, kind)
+        if function.body is None:
+            return REL if function.name == "toid" else SET
+        if len(raw.args) != len(function.params):
+            return wanted
+        inner = dict(function.scope)
+        for name, arg, kind in zip(function.params, raw.args, function.kinds, strict=True):
+            inner[name] = _Param(name, kind or self.infer(arg, scope, None))
+        return self.infer(function.body, inner, wanted)
+
+    def resolve(self, raw: Expr, scope: Scope, source: Source) -> None:
+        """Every name of a function's body exists, whether or not the function is called."""
+        if isinstance(raw, Name):
+            self.lookup(raw, scope, source)
+        elif isinstance(raw, Unary):
+            self.resolve(raw.arg, scope, source)
+        elif isinstance(raw, Binary):
+            self.resolve(raw.left, scope, source)
+            self.resolve(raw.right, scope, source)
+        elif isinstance(raw, Call):
+            self.lookup(raw.function, scope, source)
+            for arg in raw.args:
+                self.resolve(arg, scope, source)
+        elif isinstance(raw, LetIn):
+            inner = dict(scope)
+            for binding in raw.bindings:
+                local: Scope = dict(scope)
+                local.update((param.text, _Param(param.text)) for param in binding.params or ())
+                self.resolve(binding.body, local, source)
+                inner[binding.name.text] = _Param(binding.name.text)
+            self.resolve(raw.body, inner, source)
+
+    def fresh(self) -> int:
+        self.uid += 1
+        return self.uid - 1
+
+
+# --- small helpers -------------------------------------------------------------------------------
+
+
+def _empty(kind: Kind) -> Empty:
+    return NO_SET if kind is SET else NO_REL
+
+
+def _quote(raw: Expr, source: Source) -> str:
+    """The expression as written, on one line and not too long."""
+    text = " ".join(source.text[raw.start : raw.end].split())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _kind_word(entry: Entry) -> str:
+    if isinstance(entry, _Function):
+        return "function"
+    if isinstance(entry, _Procedure):
+        return "procedure"
+    if isinstance(entry, _Param):
+        return "parameter"
+    return entry.kind.value
+
+
+def _no_duplicates(names: list[Name], source: Source) -> None:
+    if len(names) < 2:
+        return
+    seen: set[str] = set()
+    for name in names:
+        if name.text in seen:
+            raise error("CAT028", source.span(name.start, name.end), what=name.text)
+        seen.add(name.text)
+
+
+def _mentions(raw: Expr, name: str) -> bool:
+    if isinstance(raw, Name):
+        return raw.text == name
+    if isinstance(raw, Unary):
+        return _mentions(raw.arg, name)
+    if isinstance(raw, Binary):
+        return _mentions(raw.left, name) or _mentions(raw.right, name)
+    if isinstance(raw, Call):
+        return raw.function.text == name or any(_mentions(arg, name) for arg in raw.args)
+    if isinstance(raw, LetIn):
+        return _mentions(raw.body, name) or any(_mentions(binding.body, name) for binding in raw.bindings)
+    return False
+
+
+def _monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
+    """Does ``node`` use one of ``uids``? An error if it does where growing them shrinks it."""
+    if isinstance(node, Var):
+        if node.uid not in uids:
+            return False
+        if negative is not None:
+            raise error("CAT024", node.span, what=node.name, where=negative)
+        return True
+    if isinstance(node, Op1):
+        if node.op == "~":
+            negative = "~" if negative is None else None
+        return _monotone(node.arg, uids, negative)
+    if isinstance(node, Op2):
+        left = _monotone(node.left, uids, negative)
+        if node.op == "\\":
+            negative = "\\" if negative is None else None
+        return _monotone(node.right, uids, negative) or left
+    return False
+
+
+def _size(node: Node) -> int:
+    """The number of operators of the tree, each shared part counted as often as it occurs."""
+    sizes: dict[int, int] = {}
+
+    def size(part: Node) -> int:
+        if not isinstance(part, (Op1, Op2)):
+            return 0
+        known = sizes.get(id(part))
+        if known is None:
+            known = 1 + (size(part.arg) if isinstance(part, Op1) else size(part.left) + size(part.right))
+            sizes[id(part)] = known
+        return known
+
+    return size(node)
+
+
+def _without_unused(
+    statements: list[Statement], shows: tuple[Var | Base, ...], library: set[int]
+) -> tuple[Statement, ...]:
+    """The statements without definitions of ``library`` that nothing needs."""
+    used = {shown.uid for shown in shows if isinstance(shown, Var)}
+    kept: list[Statement] = []
+    for statement in reversed(statements):
+        if isinstance(statement, Check):
+            _collect(statement.body, used)
+        else:
+            lets = (statement,) if isinstance(statement, Let) else statement.bindings
+            if not any(let.var.uid not in library or let.var.uid in used for let in lets):
+                continue
+            for let in lets:
+                _collect(let.body, used)
+        kept.append(statement)
+    return tuple(reversed(kept))
+
+
+def _collect(node: Node, used: set[int]) -> None:
+    """Adds the variables of ``node``."""
+    if isinstance(node, Var):
+        used.add(node.uid)
+    elif isinstance(node, Op1):
+        _collect(node.arg, used)
+    elif isinstance(node, Op2):
+        _collect(node.left, used)
+        _collect(node.right, used)

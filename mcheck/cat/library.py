@@ -1,0 +1,101 @@
+"""Where models come from: shipped names, paths, includes.
+
+A shipped model is found in the installed package (``mcheck/_data/models``) or, in a checkout, in ``models/`` at the
+root of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from mcheck.cat.ast import Model
+from mcheck.cat.check import Checker
+from mcheck.cat.messages import error, suggest
+from mcheck.cat.parser import parse
+from mcheck.cat.scanner import Source
+from mcheck.cat.syntax import File, IncludeStatement
+
+_HERE = Path(__file__).resolve().parent
+
+
+@lru_cache(maxsize=1)
+def models_directory() -> Path:
+    """The folder of the shipped models."""
+    packaged = _HERE.parent / "_data" / "models"
+    return packaged if packaged.is_dir() else _HERE.parent.parent / "models"
+
+
+def model_names() -> list[str]:
+    """The shipped models, by name."""
+    return sorted(path.stem for path in models_directory().glob("*.cat"))
+
+
+def load_model(name_or_path: str) -> Model:
+    """The model called ``name_or_path``, or that of the file: anything with a slash or ending in ``.cat`` is a file."""
+    shipped = models_directory() / f"{name_or_path}.cat"
+    is_path = name_or_path.endswith(".cat") or "/" in name_or_path or os.sep in name_or_path
+    path = Path(name_or_path) if is_path else shipped
+    if not is_path and not shipped.is_file():
+        known = model_names()
+        near = suggest(name_or_path, known)
+        listed = f"the models are {', '.join(known)}; or give the path of a .cat file"
+        raise error("CAT042", None, what=name_or_path, hint=f"{near} {listed}" if near else listed)
+    try:
+        stamp = path.stat().st_mtime_ns
+    except OSError as problem:
+        raise error("CAT004", None, what=name_or_path, why=_reason(problem)) from None
+    return _load(str(path), stamp)
+
+
+@lru_cache(maxsize=32)
+def _load(path: str, stamp: int) -> Model:
+    """``stamp`` is the time of the file's last change: a model edited between two calls is read again."""
+    del stamp
+    return parse_model(_read(path), path)
+
+
+def parse_model(text: str, path: str) -> Model:
+    """The checked model of ``text``; ``path`` names it in messages and is where its includes are looked for first."""
+    source = Source(path, text)
+    try:
+        file = parse(source)
+        checker = Checker(_include)
+        checker.file(_standard_library(), library=True)
+        checker.file(file, (os.path.realpath(path),))
+        return checker.model(file, file.name or Path(path).stem)
+    except RecursionError:
+        raise error("CAT015", source.span(0, 1)) from None
+
+
+@lru_cache(maxsize=1)
+def _standard_library() -> File:
+    path = _HERE / "stdlib.cat"
+    return parse(Source(str(path), path.read_text(encoding="utf-8")))
+
+
+def _include(statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
+    """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
+    span = source.span(statement.start, statement.end)
+    for folder in (Path(source.path).parent, models_directory(), _HERE):
+        path = folder / statement.file
+        if path.is_file():
+            real = os.path.realpath(path)
+            if real in chain:
+                raise error("CAT041", span, what=statement.file)
+            return parse(Source(str(path), _read(str(path)))), real
+    raise error("CAT040", span, what=statement.file)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error("CAT004", None, what=path, why=_reason(problem)) from None
+
+
+def _reason(problem: OSError | UnicodeDecodeError) -> str:
+    if isinstance(problem, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (problem.strerror or str(problem)).lower()
