@@ -55,7 +55,7 @@ Operand = Value | Memory | Vector | Pair | Sink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """``text`` is the source, ``opcode`` the dotted name split at its dots, so that ``cp.async.bulk`` is ``("cp", "async", "bulk")``.
+    """``text`` is the source, ``opcode`` the dotted name split at its dots (``cp.async`` is ``("cp", "async")``).
 
     ``spans`` has the place of every part of the opcode.
     """

@@ -1,0 +1,136 @@
+"""``decode``: from an instruction as written to the operation that it is, or to an error that says what is legal."""
+
+from __future__ import annotations
+
+import difflib
+from functools import lru_cache
+
+from mcheck.errors import InputError, Unsupported
+from mcheck.isa import operands
+from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa.instruction import Instruction, Operand, Sink
+from mcheck.isa.matcher import Failure, Opcode, Plan, Shapes, match
+from mcheck.isa.operands import RegisterType
+from mcheck.isa.schema import Family, Match
+from mcheck.isa.targets import check_target
+from mcheck.isa.unmodelled import UNMODELLED
+from mcheck.program.ops import Op
+
+_WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))
+
+
+def decode(
+    instruction: Instruction,
+    *,
+    target: str | None = None,
+    register_type: RegisterType | None = None,
+    dialect: bool = True,
+    awaited: bool = False,
+) -> Op:
+    """The operation of ``instruction``.
+
+    ``target`` (``sm_90a``) restricts the instructions to that target's; without it those of every target are legal.
+    ``register_type`` gives the PTX type of a register, or ``None`` where it is not known yet. ``dialect`` admits the
+    short forms of the table dialect. ``awaited`` says that the predicate result of an mbarrier wait is left out (or
+    ``_``).
+
+    Raises ``InputError`` for what is no instruction, ``Unsupported`` for a legal one that has no model.
+    """
+    opcode = instruction.opcode
+    given: tuple[Operand, ...] = instruction.operands
+    if awaited and opcode[:2] in _WAITS and not (given and isinstance(given[0], Sink)):
+        given = (Sink(instruction.span), *given)
+    shapes = tuple([operands.shape(operand, register_type) for operand in given])
+    plan = _plan(opcode, shapes, target, dialect)
+    if isinstance(plan, Failure):
+        raise _error(plan, instruction, given)
+    bound: dict[str, Operand] = {}
+    for arg, index in plan.binding:
+        operand = given[index]
+        bound[arg.name] = operand
+        if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
+            failure = Failure((0, 0), plan.family, "the result of a wait cannot be dropped", operand=index)
+            raise _error(failure, instruction, given)
+        problem = operands.value_problem(arg, operand, plan.q, register_type)
+        if problem is not None:
+            failure = Failure((0, 0), plan.family, problem[0], operand=index, expected=(problem[1],))
+            raise _error(failure, instruction, given)
+    common = {
+        "span": instruction.span,
+        "text": instruction.text,
+        "guard": instruction.guard,
+        "section": plan.family.section,
+    }
+    return plan.variant.lower(Match(plan.family, plan.variant, plan.q, bound, common))
+
+
+@lru_cache(maxsize=65536)
+def _plan(opcode: Opcode, shapes: Shapes, target: str | None, dialect: bool) -> Plan | Failure:
+    """What an opcode with operands of these shapes is; remembered, for few spellings make up a whole suite."""
+    if target is not None:
+        check_target(target)
+    failures: list[Failure] = []
+    bracketed = any(isinstance(shape, tuple) for shape in shapes)
+    for table in (_DIALECT, _PTX) if dialect and not bracketed else (_PTX,):
+        for length in range(min(len(opcode), _LONGEST), 0, -1):
+            family = table.get(opcode[:length])
+            if family is not None:
+                result = match(opcode, shapes, (family,), target)
+                if isinstance(result, Plan):
+                    return result
+                failures.append(result)
+                break
+    if not failures:
+        return _unknown(opcode)
+    return max(failures, key=lambda failure: failure.rank)
+
+
+def _unknown(opcode: Opcode) -> Failure:
+    if opcode[0] in UNMODELLED:
+        raise Unsupported(f"'{opcode[0]}' is a PTX instruction that is not modelled")
+    dotted = ".".join(opcode)
+    longest = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
+    if len(longest) > 1:
+        legal = sorted(
+            head[len(longest) - 1] for head in _PTX if len(head) == len(longest) and head[:-1] == longest[:-1]
+        )
+        part = opcode[len(longest) - 1] if len(opcode) >= len(longest) else ""
+        near = difflib.get_close_matches(part, legal, n=1, cutoff=0.6)
+        message = f"'{dotted}' is not an instruction"
+        place = min(len(longest), len(opcode)) - 1
+        return Failure(
+            (0, 0),
+            _PTX[longest],
+            message,
+            place,
+            expected=tuple("." + name for name in legal),
+            hint=_did_you_mean(near),
+        )
+    near = difflib.get_close_matches(opcode[0], sorted({head[0] for head in (*_PTX, *_DIALECT)}), n=1, cutoff=0.5)
+    return Failure((0, 0), _NOWHERE, f"unknown instruction '{opcode[0]}'", 0, hint=_did_you_mean(near))
+
+
+def _did_you_mean(near: list[str]) -> str | None:
+    return f"did you mean '{near[0]}'?" if near else None
+
+
+def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...]) -> InputError:
+    span = instruction.span
+    if failure.part is not None and failure.part < len(instruction.spans):
+        span = instruction.spans[failure.part]
+    elif failure.operand is not None and failure.operand < len(given):
+        span = given[failure.operand].span or span
+    return InputError(
+        failure.message,
+        span,
+        code="illegal-instruction",
+        expected=" or ".join(failure.expected) or None,
+        hint=failure.hint,
+        section=failure.family.section,
+    )
+
+
+_PTX: dict[Opcode, Family] = {family.head: family for family in PTX}
+_DIALECT: dict[Opcode, Family] = {family.head: family for family in DIALECT}
+_LONGEST = max(len(head) for head in (*_PTX, *_DIALECT))
+_NOWHERE = Family(name="", section="9.7", title="", variants=())

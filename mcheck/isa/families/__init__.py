@@ -1,0 +1,41 @@
+"""The families of the instruction table, a module per chapter of the PTX ISA."""
+
+from __future__ import annotations
+
+from mcheck.isa.families import (
+    async_store,
+    atomics,
+    barriers,
+    bulk,
+    control,
+    cp_async,
+    dialect,
+    fences,
+    mbarrier,
+    memory,
+    scalar,
+    tensor,
+    tensormap,
+    wgmma,
+)
+from mcheck.isa.schema import Family
+
+PTX: tuple[Family, ...] = (
+    *scalar.FAMILIES,
+    *control.FAMILIES,
+    *memory.FAMILIES,
+    *atomics.FAMILIES,
+    *fences.FAMILIES,
+    *barriers.FAMILIES,
+    *mbarrier.FAMILIES,
+    *cp_async.FAMILIES,
+    *bulk.FAMILIES,
+    *tensor.FAMILIES,
+    *async_store.FAMILIES,
+    *tensormap.FAMILIES,
+    *wgmma.FAMILIES,
+)
+"""Every instruction of the PTX ISA in the table."""
+
+DIALECT: tuple[Family, ...] = dialect.FAMILIES
+"""The pseudo-instructions of the table dialect."""

@@ -1,0 +1,127 @@
+"""``st.async`` and ``red.async`` (PTX ISA 9.7.9.12, 9.7.13.7)."""
+
+from __future__ import annotations
+
+from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values
+from mcheck.isa.families.memory import vector_length
+from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.program.ops import AsyncStore, Op
+
+_MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",), optional=True)
+_CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
+_GLOBAL = Slot("space", ("global",), optional=True, kind="space")
+_A, _MBAR = Arg("a", "mem"), Arg("mbar", "mem")
+_UNDEFINED = ("destination and mbarrier lie in different CTAs", "address not aligned to the access")
+
+
+def _store(match: Match) -> Op:
+    q, args = match.q, match.args
+    with_mbarrier = "mbar" in args
+    return AsyncStore(
+        address=address(args["a"]),
+        srcs=values(args["b"]),
+        type=q["type"],
+        mbar=address(args["mbar"]) if with_mbarrier else None,
+        reduce=q.get("op"),
+        sem=q.get("sem", "weak"),
+        scope=q.get("scope"),
+        space="shared::cluster" if with_mbarrier else "global",
+        **match.common,
+    )
+
+
+ST_ASYNC = Family(
+    name="st.async",
+    section="9.7.9.12",
+    title="asynchronous store",
+    ptx="8.1",
+    needs=SM_90,
+    undefined=_UNDEFINED,
+    variants=(
+        Variant(
+            name="to shared::cluster",
+            slots=(
+                Slot("sem", ("weak",), optional=True),
+                _CLUSTER,
+                _MBARRIER,
+                Slot("vec", ("v2", "v4"), optional=True),
+                Slot("type", ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), kind="type"),
+            ),
+            args=(_A, Arg("b", "src", "$type", count=vector_length), _MBAR),
+            lower=_store,
+            completion="mbarrier",
+        ),
+        Variant(
+            name="release to global",
+            slots=(
+                Slot("mmio", ("mmio",), optional=True),
+                Slot("sem", ("release",)),
+                Slot("scope", ("gpu", "sys")),
+                _GLOBAL,
+                Slot(
+                    "type",
+                    ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"),
+                    kind="type",
+                ),
+            ),
+            args=(_A, Arg("b", "src", "$type", wide=True)),
+            lower=_store,
+            needs=SM_100,
+            ptx="8.7",
+        ),
+    ),
+)
+
+CLUSTER_OPERATIONS: dict[str, tuple[str, ...]] = {
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "min": ("u32", "s32"),
+    "max": ("u32", "s32"),
+    "and": ("b32",),
+    "or": ("b32",),
+    "xor": ("b32",),
+    "add": ("u32", "s32", "u64"),
+}
+
+RED_ASYNC = Family(
+    name="red.async",
+    section="9.7.13.7",
+    title="asynchronous reduction",
+    ptx="8.1",
+    needs=SM_90,
+    undefined=_UNDEFINED,
+    variants=(
+        Variant(
+            name="to shared::cluster",
+            slots=(
+                Slot("sem", ("relaxed",)),
+                Slot("scope", ("cluster",)),
+                _CLUSTER,
+                _MBARRIER,
+                Slot("op", tuple(CLUSTER_OPERATIONS)),
+                Slot("type", ("u32", "s32", "u64", "b32"), kind="type"),
+            ),
+            args=(_A, Arg("b", "src", "$type"), _MBAR),
+            rules=(pairs("op", "type", CLUSTER_OPERATIONS),),
+            lower=_store,
+            completion="mbarrier",
+        ),
+        Variant(
+            name="release to global",
+            slots=(
+                Slot("mmio", ("mmio",), optional=True),
+                Slot("sem", ("release",)),
+                Slot("scope", ("gpu", "sys")),
+                _GLOBAL,
+                Slot("op", ("add",)),
+                Slot("type", ("u32", "s32", "u64", "s64"), kind="type"),
+            ),
+            args=(_A, Arg("b", "src", "$type")),
+            lower=_store,
+            needs=SM_100,
+            ptx="8.7",
+        ),
+    ),
+)
+
+FAMILIES = (ST_ASYNC, RED_ASYNC)

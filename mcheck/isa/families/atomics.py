@@ -1,0 +1,132 @@
+"""``atom`` and ``red`` (PTX ISA 9.7.13.5, 9.7.13.6): relaxed at gpu scope unless said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mcheck.isa.families.common import (
+    CACHE_HINT,
+    CACHE_POLICY,
+    SM_90,
+    address,
+    pairs,
+    register,
+    scope_slot,
+    shared_space,
+    unsupported,
+    value,
+)
+from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.program.ops import Atomic, Op
+
+_SPACE = Slot(
+    "space",
+    ("global", "shared", "shared::cta", "shared::cluster"),
+    optional=True,
+    kind="space",
+    needs={"shared::cluster": SM_90},
+)
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+    "add": ("u32", "s32", "u64"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "min": ("u32", "s32", "u64", "s64"),
+    "max": ("u32", "s32", "u64", "s64"),
+}
+"""The integer operations and their types."""
+
+
+def _lower(is_red: bool) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        q, args = match.q, match.args
+        srcs = (value(args["b"]), value(args["c"])) if "c" in args else (value(args["b"]),)
+        return Atomic(
+            dst=None if is_red else register(args["d"]),
+            op=q["op"],
+            address=address(args["a"]),
+            srcs=srcs,
+            type=q["type"],
+            sem=q.get("sem", "relaxed"),
+            scope=q.get("scope", "gpu"),
+            space=shared_space(q),
+            is_red=is_red,
+            **match.common,
+        )
+
+    return lower
+
+
+def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
+    is_red = name == "red"
+    lower = _lower(is_red)
+    sem = Slot("sem", sems, optional=True)
+    scope = scope_slot(optional=True)
+    d = () if is_red else (Arg("d", "dst", "$type", sinkable=True),)
+    a, b, c = Arg("a", "mem"), Arg("b", "src", "$type"), Arg("c", "src", "$type")
+    types = tuple(dict.fromkeys(t for row in OPERATIONS.values() for t in row))
+
+    def slots(op: Slot, *rest: Slot) -> tuple[Slot, ...]:
+        return (sem, scope, _SPACE, op, *rest)
+
+    variants = [
+        Variant(
+            name="integer operation",
+            slots=slots(Slot("op", tuple(OPERATIONS)), CACHE_HINT, Slot("type", types, kind="type")),
+            args=(*d, a, b, CACHE_POLICY),
+            rules=(pairs("op", "type", OPERATIONS),),
+            lower=lower,
+        ),
+    ]
+    if not is_red:
+        exch_types = Slot("type", ("b32", "b64", "b128"), kind="type", needs={"b128": SM_90}, ptx={"b128": "8.3"})
+        cas_types = Slot("type", ("b16", "b32", "b64", "b128"), kind="type", needs={"b128": SM_90}, ptx={"b128": "8.3"})
+        variants += [
+            Variant(
+                name="exchange",
+                slots=slots(Slot("op", ("exch",)), CACHE_HINT, exch_types),
+                args=(*d, a, b, CACHE_POLICY),
+                lower=lower,
+            ),
+            Variant(
+                name="compare and swap",
+                slots=slots(Slot("op", ("cas",)), CACHE_HINT, cas_types),
+                args=(*d, a, b, c, CACHE_POLICY),
+                lower=lower,
+            ),
+        ]
+    variants += [
+        Variant(
+            name="floating point",
+            slots=slots(Slot("op", ("add",)), CACHE_HINT, Slot("type", ("f32", "f64"), kind="type")),
+            args=(*d, a, b, CACHE_POLICY),
+            lower=unsupported,
+        ),
+        Variant(
+            name="half precision",
+            slots=slots(
+                Slot("op", ("add",)),
+                Slot("noftz", ("noftz",)),
+                CACHE_HINT,
+                Slot("type", ("f16", "f16x2", "bf16", "bf16x2"), kind="type", needs={"bf16": SM_90, "bf16x2": SM_90}),
+            ),
+            args=(*d, a, b, CACHE_POLICY),
+            lower=unsupported,
+        ),
+    ]
+    return Family(
+        name=name,
+        section=section,
+        title="atomic read-modify-write" + (" without a result" if is_red else ""),
+        variants=tuple(variants),
+        undefined=("address not aligned to the access", "address outside global and shared memory"),
+    )
+
+
+FAMILIES = (
+    _family("atom", "9.7.13.5", ("relaxed", "acquire", "release", "acq_rel")),
+    _family("red", "9.7.13.6", ("relaxed", "release")),
+)

@@ -1,0 +1,143 @@
+"""Slots, operands and lowering helpers that several families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mcheck.errors import Unsupported
+from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
+from mcheck.isa.schema import Arg, Match, Qualifiers, Rule, Slot
+from mcheck.program.expr import Const, Expr, Reg, Unary
+from mcheck.program.ops import Op
+
+SM_80 = ("sm_80",)
+SM_90 = ("sm_90",)
+SM_100 = ("sm_100",)
+
+SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+def scope_slot(*values: str, optional: bool = False) -> Slot:
+    """``.cta .cluster .gpu .sys`` or the given ones of them; cluster came with PTX 7.8 and sm_90."""
+    return Slot("scope", values or SCOPES, optional=optional, needs={"cluster": SM_90}, ptx={"cluster": "7.8"})
+
+
+CACHE_HINT = Slot(
+    "cache_hint", ("L2::cache_hint",), optional=True, needs={"L2::cache_hint": SM_80}, ptx={"L2::cache_hint": "7.4"}
+)
+
+
+def given(slot: str) -> Callable[[Qualifiers], bool]:
+    """Is ``slot`` written?"""
+    return lambda q: slot in q
+
+
+CACHE_POLICY = Arg("cache-policy", "reg", "b64", when=given("cache_hint"))
+
+
+def one_of(slot: str, *values: str) -> Callable[[Qualifiers], bool]:
+    """Is ``slot`` one of ``values``?"""
+    return lambda q: q.get(slot) in values
+
+
+def together(first: str, second: str) -> tuple[Rule, Rule]:
+    """Two slots that are given together or not at all."""
+    first_words, second_words = first.replace("_", " "), second.replace("_", " ")
+    return (
+        Rule(
+            lambda q: first not in q or second in q,
+            first,
+            f"'.{{{first}}}' needs a {second_words}",
+            f"a {second_words} too",
+        ),
+        Rule(
+            lambda q: second not in q or first in q,
+            second,
+            f"'.{{{second}}}' needs a {first_words}",
+            f"a {first_words} too",
+        ),
+    )
+
+
+def pairs(first: str, second: str, table: Mapping[str, tuple[str, ...]]) -> Rule:
+    """``second`` must be in the row of ``first`` (a value of ``first`` without a row is free)."""
+
+    def expected(q: Qualifiers) -> str:
+        return ", ".join("." + value for value in table[q[first]])
+
+    def test(q: Qualifiers) -> bool:
+        row = table.get(q.get(first, ""))
+        return row is None or q.get(second) in row
+
+    return Rule(test, second, f"'.{{{first}}}' does not go with '.{{{second}}}'", expected)
+
+
+# --- lowering -----------------------------------------------------------------------------------------
+
+
+def value(operand: Operand) -> Expr:
+    """The expression of a value operand; a negated predicate is ``!p``."""
+    assert isinstance(operand, Value)
+    return Unary("!", operand.expr) if operand.negated else operand.expr
+
+
+def opt(match: Match, name: str) -> Expr | None:
+    """The expression of an optional operand."""
+    operand = match.args.get(name)
+    return None if operand is None else value(operand)
+
+
+def address(operand: Operand) -> Expr:
+    """The address inside ``[address]``; a bare location is its own address."""
+    if isinstance(operand, Memory):
+        operand = operand.items[0]
+    assert isinstance(operand, Value)
+    return operand.expr
+
+
+def register(operand: Operand | None) -> Reg | None:
+    """The register of a destination, ``None`` for a sink or no destination."""
+    if isinstance(operand, Value):
+        assert isinstance(operand.expr, Reg)
+        return operand.expr
+    return None
+
+
+def registers(operand: Operand) -> tuple[Reg | None, ...]:
+    """The destinations of a scalar, a vector or a pair."""
+    match operand:
+        case Vector():
+            return tuple(register(item) for item in operand.items)
+        case Pair():
+            return register(operand.first), register(operand.second)
+        case _:
+            return (register(operand),)
+
+
+def values(operand: Operand) -> tuple[Expr, ...]:
+    """The sources of a scalar or a vector."""
+    if isinstance(operand, Vector):
+        return tuple(value(item) for item in operand.items)
+    return (value(operand),)
+
+
+def coordinates(operand: Operand) -> tuple[Expr, ...]:
+    """The coordinates inside ``[map, {c0, c1}]``."""
+    assert isinstance(operand, Memory)
+    return values(operand.items[1])
+
+
+ONE = Const(1)
+ZERO = Const(0)
+
+
+def unsupported(match: Match) -> Op:
+    """A legal instruction that has no model here."""
+    text = match.common["text"] or match.family.name
+    raise Unsupported(f"'{text}' is legal but not modelled", match.common["span"], section=match.family.section)
+
+
+def shared_space(q: Qualifiers, generic: str = "generic") -> str:
+    """``.shared`` is ``.shared::cta``; an omitted space is generic addressing."""
+    space = q.get("space", generic)
+    return "shared::cta" if space == "shared" else space

@@ -1,0 +1,40 @@
+"""Branches and exits (PTX ISA 9.7.12)."""
+
+from __future__ import annotations
+
+from mcheck.isa.families.common import unsupported
+from mcheck.isa.instruction import Value
+from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.program.expr import Name
+from mcheck.program.ops import Branch, Exit, Op
+
+_UNI = Slot("uni", ("uni",), optional=True)
+
+
+def label(match: Match) -> str:
+    """The name of the label operand."""
+    operand = match.args["label"]
+    assert isinstance(operand, Value)
+    assert isinstance(operand.expr, Name)
+    return operand.expr.name
+
+
+def _branch(match: Match) -> Op:
+    return Branch(target=label(match), **match.common)
+
+
+def _exit(match: Match) -> Op:
+    return Exit(**match.common)
+
+
+FAMILIES = (
+    Family(
+        name="bra",
+        section="9.7.12.3",
+        title="branch",
+        variants=(Variant(slots=(_UNI,), args=(Arg("label", "label"),), lower=_branch),),
+    ),
+    Family(name="ret", section="9.7.12.6", title="return", variants=(Variant(slots=(_UNI,), lower=_exit),)),
+    Family(name="exit", section="9.7.12.7", title="end the thread", variants=(Variant(lower=_exit),)),
+    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=unsupported),)),
+)

@@ -1,0 +1,277 @@
+"""The mbarrier instructions (PTX ISA 9.7.13.15).
+
+Defaults: an arrive is ``.release.cta``, a wait ``.acquire.cta``, expect_tx and complete_tx are ``.relaxed``.
+``.shared`` without a sub-qualifier is ``.shared::cta``; with no space at all the address is generic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mcheck.isa.families.common import SM_80, SM_90, address, opt, register, together, value
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
+from mcheck.program.ops import (
+    CpAsyncArrive,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierInval,
+    MbarrierPending,
+    MbarrierTx,
+    MbarrierWait,
+    Op,
+)
+
+LIMIT = 2**20 - 1
+"""The greatest count and the greatest tx-count (PTX ISA 9.7.13.15.2)."""
+
+_OWN = Slot("space", ("shared", "shared::cta"), optional=True, kind="space", ptx={"shared::cta": "7.8"})
+_REMOTE = Slot(
+    "space", ("shared::cluster",), kind="space", needs={"shared::cluster": SM_90}, ptx={"shared::cluster": "8.0"}
+)
+_ANY = Slot(
+    "space", ("shared", "shared::cta", "shared::cluster"), optional=True, kind="space", needs={"shared::cluster": SM_90}
+)
+_B64 = Slot("type", ("b64",), kind="type")
+_ADDR = Arg("addr", "mem")
+_SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cta": SM_90, "cluster": SM_90})
+
+_NOT_VALID = "the address does not hold a valid mbarrier object"
+
+
+def _space(q: Qualifiers) -> str:
+    return "shared::cluster" if q.get("space") == "shared::cluster" else "shared::cta"
+
+
+def _init(match: Match) -> Op:
+    return MbarrierInit(address=address(match.args["addr"]), count=value(match.args["count"]), **match.common)
+
+
+def _inval(match: Match) -> Op:
+    return MbarrierInval(address=address(match.args["addr"]), **match.common)
+
+
+def _tx(kind: str) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        return MbarrierTx(
+            kind=kind,
+            address=address(match.args["addr"]),
+            tx=value(match.args["txCount"]),
+            scope=match.q.get("scope", "cta"),
+            space=_space(match.q),
+            **match.common,
+        )
+
+    return lower
+
+
+def _transaction(kind: str, section: str) -> Family:
+    return Family(
+        name=f"mbarrier.{kind}_tx",
+        section=section,
+        title=f"{kind} transactions on the current phase",
+        ptx="8.0",
+        needs=SM_90,
+        undefined=(_NOT_VALID, "the tx-count leaves its range"),
+        variants=(
+            Variant(
+                slots=(Slot("sem", ("relaxed",), optional=True), _SCOPE, _ANY, _B64),
+                args=(_ADDR, Arg("txCount", "src", "u32")),
+                rules=together("sem", "scope"),
+                lower=_tx(kind),
+            ),
+        ),
+    )
+
+
+def _arrive(drop: bool) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        q, args = match.q, match.args
+        return MbarrierArrive(
+            address=address(args["addr"]),
+            count=opt(match, "count"),
+            tx=opt(match, "txCount"),
+            drop=drop,
+            no_complete="noComplete" in q,
+            state=register(args.get("state")),
+            sem=q.get("sem", "release"),
+            scope=q.get("scope", "cta"),
+            space=_space(q),
+            **match.common,
+        )
+
+    return lower
+
+
+def _arrivals(name: str, section: str) -> tuple[Family, Family]:
+    """The plain family and the one with ``.expect_tx``, which the assembler takes for a part of the name."""
+    drop = name == "arrive_drop"
+    lower = _arrive(drop)
+    sem = Slot("sem", ("release", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
+    state = Arg("state", "dst", "b64", sinkable=True)
+    sink = Arg("state", "sink")
+    count = Arg("count", "src", "u32", optional=True)
+    tx = Arg("txCount", "src", "u32")
+    undefined = (_NOT_VALID, "the pending count underflows", "noComplete completes the phase")
+    rules = together("sem", "scope")
+    plain = Family(
+        name=f"mbarrier.{name}",
+        section=section,
+        title="arrive" + (" and leave the barrier" if drop else ""),
+        ptx="7.0",
+        needs=SM_80,
+        undefined=undefined,
+        variants=(
+            Variant(
+                name="own barrier",
+                slots=(sem, _SCOPE, _OWN, _B64),
+                args=(state, _ADDR, count),
+                rules=rules,
+                lower=lower,
+            ),
+            Variant(
+                name="remote barrier",
+                slots=(sem, _SCOPE, _REMOTE, _B64),
+                args=(sink, _ADDR, count),
+                rules=rules,
+                lower=lower,
+                needs=SM_90,
+                ptx="8.0",
+            ),
+            Variant(
+                name="noComplete",
+                slots=(
+                    Slot("noComplete", ("noComplete",)),
+                    Slot("sem", ("release",), optional=True),
+                    Slot("scope", ("cta",), optional=True, needs={"cta": SM_90}),
+                    _OWN,
+                    _B64,
+                ),
+                args=(state, _ADDR, Arg("count", "src", "u32")),
+                rules=rules,
+                lower=lower,
+            ),
+        ),
+    )
+    expecting = Family(
+        name=f"mbarrier.{name}.expect_tx",
+        section=section,
+        title="expect transactions, then arrive" + (" and leave the barrier" if drop else ""),
+        ptx="8.0",
+        needs=SM_90,
+        undefined=undefined,
+        variants=(
+            Variant(
+                name="own barrier", slots=(sem, _SCOPE, _OWN, _B64), args=(state, _ADDR, tx), rules=rules, lower=lower
+            ),
+            Variant(
+                name="remote barrier",
+                slots=(sem, _SCOPE, _REMOTE, _B64),
+                args=(sink, _ADDR, tx),
+                rules=rules,
+                lower=lower,
+            ),
+        ),
+    )
+    return plain, expecting
+
+
+def _wait(blocking: bool) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        q, args = match.q, match.args
+        return MbarrierWait(
+            address=address(args["addr"]),
+            dst=register(args["waitComplete"]),
+            state=opt(match, "state"),
+            parity=opt(match, "phaseParity"),
+            blocking=blocking,
+            sem=q.get("sem", "acquire"),
+            scope=q.get("scope", "cta"),
+            space="shared::cta",
+            **match.common,
+        )
+
+    return lower
+
+
+def _waits(name: str) -> tuple[Family, Family]:
+    blocking = name == "try_wait"
+    sem = Slot("sem", ("acquire", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
+    hint = (Arg("suspendTimeHint", "src", "u32", optional=True),) if blocking else ()
+    done = Arg("waitComplete", "wait", "pred")
+    rules: tuple[Rule, ...] = together("sem", "scope")
+    slots = (sem, _SCOPE, _OWN, _B64)
+    lower = _wait(blocking)
+
+    def family(suffix: str, ptx: str, operand: Arg) -> Family:
+        return Family(
+            name=f"mbarrier.{name}{suffix}",
+            section="9.7.13.15.16",
+            title=("wait for" if blocking else "test") + " the completion of a phase",
+            ptx="7.8" if blocking else ptx,
+            needs=SM_90 if blocking else SM_80,
+            undefined=(_NOT_VALID, "the phase is neither the current one nor the one before"),
+            variants=(Variant(slots=slots, args=(done, _ADDR, operand, *hint), rules=rules, lower=lower),),
+        )
+
+    return family("", "7.0", Arg("state", "src", "b64")), family(".parity", "7.1", Arg("phaseParity", "src", "u32"))
+
+
+def _pending(match: Match) -> Op:
+    dst = register(match.args["count"])
+    assert dst is not None
+    return MbarrierPending(dst=dst, state=value(match.args["state"]), **match.common)
+
+
+def _async_arrive(match: Match) -> Op:
+    return CpAsyncArrive(address=address(match.args["addr"]), noinc="noinc" in match.q, **match.common)
+
+
+FAMILIES = (
+    Family(
+        name="mbarrier.init",
+        section="9.7.13.15.9",
+        title="make an mbarrier object",
+        ptx="7.0",
+        needs=SM_80,
+        undefined=("the location holds a valid mbarrier object", "count outside 1 to 2^20 - 1"),
+        variants=(Variant(slots=(_OWN, _B64), args=(_ADDR, Arg("count", "src", "u32")), lower=_init),),
+    ),
+    Family(
+        name="mbarrier.inval",
+        section="9.7.13.15.10",
+        title="end the life of an mbarrier object",
+        ptx="7.0",
+        needs=SM_80,
+        undefined=(_NOT_VALID,),
+        variants=(Variant(slots=(_OWN, _B64), args=(_ADDR,), lower=_inval),),
+    ),
+    _transaction("expect", "9.7.13.15.11"),
+    _transaction("complete", "9.7.13.15.12"),
+    *_arrivals("arrive", "9.7.13.15.13"),
+    *_arrivals("arrive_drop", "9.7.13.15.14"),
+    Family(
+        name="cp.async.mbarrier.arrive",
+        section="9.7.13.15.15",
+        title="arrive when all earlier cp.async of the thread are done",
+        ptx="7.0",
+        needs=SM_80,
+        completion="mbarrier",
+        undefined=(_NOT_VALID, "the pending count exceeds its maximum"),
+        variants=(
+            Variant(slots=(Slot("noinc", ("noinc",), optional=True), _OWN, _B64), args=(_ADDR,), lower=_async_arrive),
+        ),
+    ),
+    *_waits("test_wait"),
+    *_waits("try_wait"),
+    Family(
+        name="mbarrier.pending_count",
+        section="9.7.13.15.17",
+        title="the pending count inside a state",
+        ptx="7.0",
+        needs=SM_80,
+        undefined=("the state does not come from a noComplete arrive",),
+        variants=(
+            Variant(slots=(_B64,), args=(Arg("count", "dst", "u32"), Arg("state", "src", "b64")), lower=_pending),
+        ),
+    ),
+)

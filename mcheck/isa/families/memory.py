@@ -1,0 +1,249 @@
+"""``ld`` and ``st`` (PTX ISA 9.7.9.8, 9.7.9.11).
+
+``.volatile`` is a relaxed access at system scope with promises about the instruction count, ``.mmio`` likewise
+(PTX ISA 8.4.2, 8.4.3); without a qualifier the access is weak.
+"""
+
+from __future__ import annotations
+
+from mcheck.isa.families.common import (
+    CACHE_HINT,
+    CACHE_POLICY,
+    SM_90,
+    SM_100,
+    address,
+    registers,
+    scope_slot,
+    shared_space,
+    unsupported,
+    values,
+)
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
+from mcheck.program.ops import Load, Op, Store
+
+TYPES = ("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
+_TYPE = Slot("type", TYPES, kind="type", needs={"b128": ("sm_70",)}, ptx={"b128": "8.3"})
+_VEC = Slot("vec", ("v2", "v4", "v8"), optional=True, needs={"v8": SM_100}, ptx={"v8": "8.8"})
+
+_LD_SPACES = (
+    "const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster",
+)  # fmt: skip
+_ST_SPACES = ("global", "local", "param", "param::func", "shared", "shared::cta", "shared::cluster")
+_STRONG_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
+
+
+def _space(spaces: tuple[str, ...]) -> Slot:
+    return Slot(
+        "space", spaces, optional=True, kind="space", needs={"shared::cluster": SM_90}, ptx={"shared::cluster": "7.8"}
+    )
+
+
+_EVICT1 = Slot(
+    "L1_eviction",
+    ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"),
+    optional=True,
+    ptx={"L1::evict_normal": "7.4"},
+)
+_PREFETCH = Slot("prefetch_size", ("L2::64B", "L2::128B", "L2::256B"), optional=True, ptx={"L2::64B": "7.4"})
+_LD_COP = Slot("cache_operator", ("ca", "cg", "cs", "lu", "cv"))
+_ST_COP = Slot("cache_operator", ("wb", "cg", "cs", "wt"))
+
+
+def vector_length(q: Qualifiers) -> int | None:
+    """The number in ``.v2``, ``.v4``, ``.v8``."""
+    vec = q.get("vec")
+    return int(vec[1:]) if vec else None
+
+
+def _bits(q: Qualifiers) -> int:
+    return int(q["type"][1:]) * (vector_length(q) or 1)
+
+
+_VECTOR_RULES = (
+    Rule(lambda q: "vec" not in q or q["type"] != "b128", "vec", "'.b128' takes no vector", "a scalar"),
+    Rule(
+        lambda q: _bits(q) <= 128 or (_bits(q) == 256 and q["type"][1:] in ("32", "64")),
+        "vec",
+        "'.{vec}' of '.{type}' is wider than 128 bits",
+        ".v2 or .v4 up to 128 bits; .v8 of 32-bit and .v4 of 64-bit types on sm_100",
+    ),
+)
+
+
+def _load(match: Match) -> Op:
+    q = match.q
+    volatile = "volatile" in q or "mmio" in q
+    sem = "relaxed" if volatile else q.get("sem", "weak")
+    return Load(
+        dsts=registers(match.args["d"]),
+        address=address(match.args["a"]),
+        type=q["type"],
+        sem=sem,
+        scope="sys" if volatile else q.get("scope"),
+        space=shared_space(q),
+        volatile=volatile,
+        **match.common,
+    )
+
+
+def _store(match: Match) -> Op:
+    q = match.q
+    volatile = "volatile" in q or "mmio" in q
+    sem = "relaxed" if volatile else q.get("sem", "weak")
+    return Store(
+        srcs=values(match.args["b"]),
+        address=address(match.args["a"]),
+        type=q["type"],
+        sem=sem,
+        scope="sys" if volatile else q.get("scope"),
+        space=shared_space(q),
+        volatile=volatile,
+        **match.common,
+    )
+
+
+_WEAK = Slot("sem", ("weak",), optional=True)
+_LD_ARGS = (Arg("d", "dst", "$type", count=vector_length, wide=True, sinkable=False), Arg("a", "mem"))
+_ST_ARGS = (Arg("a", "mem"), Arg("b", "src", "$type", count=vector_length, wide=True))
+
+LD = Family(
+    name="ld",
+    section="9.7.9.8",
+    title="load from memory",
+    undefined=("address not aligned to the access", "address outside the object or the state space"),
+    variants=(
+        Variant(
+            name="weak",
+            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
+            args=(*_LD_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_load,
+        ),
+        Variant(
+            name="weak, cache operator",
+            slots=(_WEAK, _space(_LD_SPACES), _LD_COP, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
+            args=(*_LD_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_load,
+        ),
+        Variant(
+            name="relaxed or acquire",
+            slots=(
+                Slot("sem", ("relaxed", "acquire")),
+                scope_slot(),
+                _space(_STRONG_SPACES),
+                _EVICT1,
+                CACHE_HINT,
+                _PREFETCH,
+                _VEC,
+                _TYPE,
+            ),
+            args=(*_LD_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_load,
+            needs=("sm_70",),
+            ptx="6.0",
+        ),
+        Variant(
+            name="volatile",
+            slots=(Slot("volatile", ("volatile",)), _space(_LD_SPACES), _PREFETCH, _VEC, _TYPE),
+            args=_LD_ARGS,
+            rules=_VECTOR_RULES,
+            lower=_load,
+        ),
+        Variant(
+            name="mmio",
+            slots=(
+                Slot("mmio", ("mmio",)),
+                Slot("sem", ("relaxed",)),
+                Slot("scope", ("sys",)),
+                Slot("space", ("global",), optional=True, kind="space"),
+                Slot("type", TYPES, kind="type"),
+            ),
+            args=_LD_ARGS,
+            lower=_load,
+            needs=("sm_70",),
+            ptx="8.2",
+        ),
+        Variant(
+            name="non-coherent",
+            slots=(
+                _WEAK,
+                Slot("space", ("global",), kind="space"),
+                Slot("cache_operator", ("ca", "cg", "cs"), optional=True),
+                Slot("nc", ("nc",)),
+                _EVICT1,
+                CACHE_HINT,
+                _PREFETCH,
+                _VEC,
+                _TYPE,
+            ),
+            args=(*_LD_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=unsupported,
+        ),
+    ),
+)
+
+ST = Family(
+    name="st",
+    section="9.7.9.11",
+    title="store to memory",
+    undefined=("address not aligned to the access", "address outside the object or the state space"),
+    variants=(
+        Variant(
+            name="weak",
+            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, CACHE_HINT, _VEC, _TYPE),
+            args=(*_ST_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_store,
+        ),
+        Variant(
+            name="weak, cache operator",
+            slots=(_WEAK, _space(_ST_SPACES), _ST_COP, CACHE_HINT, _VEC, _TYPE),
+            args=(*_ST_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_store,
+        ),
+        Variant(
+            name="relaxed or release",
+            slots=(
+                Slot("sem", ("relaxed", "release")),
+                scope_slot(),
+                _space(_STRONG_SPACES),
+                _EVICT1,
+                CACHE_HINT,
+                _VEC,
+                _TYPE,
+            ),
+            args=(*_ST_ARGS, CACHE_POLICY),
+            rules=_VECTOR_RULES,
+            lower=_store,
+            needs=("sm_70",),
+            ptx="6.0",
+        ),
+        Variant(
+            name="volatile",
+            slots=(Slot("volatile", ("volatile",)), _space(_ST_SPACES), _VEC, _TYPE),
+            args=_ST_ARGS,
+            rules=_VECTOR_RULES,
+            lower=_store,
+        ),
+        Variant(
+            name="mmio",
+            slots=(
+                Slot("mmio", ("mmio",)),
+                Slot("sem", ("relaxed",)),
+                Slot("scope", ("sys",)),
+                Slot("space", ("global",), optional=True, kind="space"),
+                Slot("type", TYPES, kind="type"),
+            ),
+            args=_ST_ARGS,
+            lower=_store,
+            needs=("sm_70",),
+            ptx="8.2",
+        ),
+    ),
+)
+
+FAMILIES = (LD, ST)

@@ -1,0 +1,341 @@
+"""Integer arithmetic, logic, comparison, selection and moves (PTX ISA 9.7.1, 9.7.6, 9.7.8, 9.7.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mcheck.isa.families.common import SM_90, pairs, registers, unsupported, value
+from mcheck.isa.instruction import Pair
+from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
+from mcheck.program.expr import Expr
+from mcheck.program.ops import Alu, Op
+
+INT = ("u16", "u32", "u64", "s16", "s32", "s64")
+SIGNED = ("s16", "s32", "s64")
+BITS = ("b16", "b32", "b64")
+FLOAT = ("f32", "f64", "f16", "f16x2", "bf16", "bf16x2")
+
+
+def type_slot(*values: str, name: str = "type") -> Slot:
+    return Slot(name, values, kind="type")
+
+
+def _sources(match: Match, *names: str) -> tuple[Expr, ...]:
+    return tuple(value(match.args[name]) for name in names if name in match.args)
+
+
+def _alu(op: str) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        q = match.q
+        name = op + ("." + q["mode"] if "mode" in q else "") + (".sat" if "sat" in q else "")
+        return Alu(
+            op=name,
+            type=q["type"],
+            dsts=registers(match.args["d"]),
+            srcs=_sources(match, "a", "b", "c"),
+            **match.common,
+        )
+
+    return lower
+
+
+D = Arg("d", "dst", "$type")
+A = Arg("a", "src", "$type")
+B = Arg("b", "src", "$type")
+C = Arg("c", "src", "$type")
+
+
+def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = False, floats: bool = True) -> Family:
+    slots: tuple[Slot, ...] = (type_slot(*types),)
+    rules: tuple[Rule, ...] = ()
+    if sat:
+        slots = (Slot("sat", ("sat",), optional=True), *slots)
+        rules = (
+            Rule(lambda q: "sat" not in q or q["type"] == "s32", "sat", "'.sat' does not go with '.{type}'", ".s32"),
+        )
+    variants = [Variant(slots=slots, args=(D, A, B), rules=rules, lower=_alu(name))]
+    if floats:
+        variants.append(_float(D, A, B))
+    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+
+
+_ROUNDING = Slot("rounding", ("rn", "rz", "rm", "rp"), optional=True)
+_FTZ = Slot("ftz", ("ftz",), optional=True)
+_SAT = Slot("sat", ("sat",), optional=True)
+
+
+def _float(*args: Arg) -> Variant:
+    """Floating point: recognised, so that the message is that it is not modelled."""
+    return Variant(
+        name="floating point", slots=(_ROUNDING, _FTZ, _SAT, type_slot("f32", "f64")), args=args, lower=unsupported
+    )
+
+
+_WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
+
+
+def _multiply(name: str, section: str, args: tuple[Arg, ...]) -> Family:
+    lower = _alu(name)
+    mode = Slot("mode", ("hi", "lo"), kind="type")  # the assembler wants it before the type
+    wide = tuple(
+        Variant(
+            name=f"wide {narrow}",
+            slots=(Slot("mode", ("wide",), kind="type"), type_slot(narrow)),
+            args=tuple(Arg(a.name, a.kind, _WIDER[narrow] if a.name in "dc" else narrow) for a in args),
+            lower=lower,
+        )
+        for narrow in _WIDER
+    )
+    variants = [Variant(slots=(mode, type_slot(*INT)), args=args, lower=lower), *wide]
+    if name == "mad":
+        sat = Variant(
+            name="saturating",
+            slots=(Slot("mode", ("hi",), kind="type"), Slot("sat", ("sat",)), type_slot("s32")),
+            args=args,
+            lower=lower,
+        )
+        variants.append(sat)
+    variants.append(_float(*args))
+    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+
+
+def _unary(name: str, section: str, types: tuple[str, ...], floats: bool) -> Family:
+    variants = [Variant(slots=(type_slot(*types),), args=(D, A), lower=_alu(name))]
+    if floats:
+        variants.append(
+            Variant(name="floating point", slots=(_FTZ, type_slot("f32", "f64")), args=(D, A), lower=unsupported)
+        )
+    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+
+
+_COMPARE = ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
+_BOOL = ("and", "or", "xor")
+_COMPARE_TYPES = dict.fromkeys(("lt", "le", "gt", "ge"), INT) | dict.fromkeys(
+    ("lo", "ls", "hi", "hs"), ("u16", "u32", "u64")
+)
+
+
+def _setp(match: Match) -> Op:
+    q = match.q
+    op = f"setp.{q['compare']}" + (f".{q['bool']}" if "bool" in q else "")
+    return Alu(
+        op=op, type=q["type"], dsts=registers(match.args["p"]), srcs=_sources(match, "a", "b", "c"), **match.common
+    )
+
+
+SETP = Family(
+    name="setp",
+    section="9.7.6.2",
+    title="compare and set predicates",
+    variants=(
+        Variant(
+            slots=(Slot("compare", _COMPARE), type_slot(*BITS, *INT)),
+            args=(Arg("p", "pair"), A, B),
+            rules=(pairs("compare", "type", _COMPARE_TYPES),),
+            lower=_setp,
+        ),
+        Variant(
+            name="combined with a predicate",
+            slots=(Slot("compare", _COMPARE), Slot("bool", _BOOL), type_slot(*BITS, *INT)),
+            args=(Arg("p", "pair"), A, B, Arg("c", "pred")),
+            rules=(pairs("compare", "type", _COMPARE_TYPES),),
+            lower=_setp,
+        ),
+        Variant(
+            name="floating point",
+            slots=(
+                Slot(
+                    "compare",
+                    ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"),
+                ),
+                _FTZ,
+                type_slot("f32", "f64"),
+            ),
+            args=(Arg("p", "pair"), A, B),
+            lower=unsupported,
+        ),
+    ),
+)
+
+
+def _selp(match: Match) -> Op:
+    return Alu(
+        op="selp",
+        type=match.q["type"],
+        dsts=registers(match.args["d"]),
+        srcs=_sources(match, "a", "b", "c"),
+        **match.common,
+    )
+
+
+SELP = Family(
+    name="selp",
+    section="9.7.6.3",
+    title="select by a predicate",
+    variants=(
+        Variant(
+            slots=(type_slot(*BITS, *INT, "f32", "f64"),),
+            args=(D, A, B, Arg("c", "pred")),
+            lower=_selp,
+        ),
+    ),
+)
+
+SHL = Family(
+    name="shl",
+    section="9.7.8.8",
+    title="shift left",
+    variants=(Variant(slots=(type_slot(*BITS),), args=(D, A, Arg("b", "src", "u32")), lower=_alu("shl")),),
+)
+SHR = Family(
+    name="shr",
+    section="9.7.8.9",
+    title="shift right, arithmetic for signed types",
+    variants=(Variant(slots=(type_slot(*BITS, *INT),), args=(D, A, Arg("b", "src", "u32")), lower=_alu("shr")),),
+)
+
+
+MOV = Family(
+    name="mov",
+    section="9.7.9.3",
+    title="set a register to a register, a constant, a special register or an address",
+    variants=(
+        Variant(slots=(type_slot(*BITS, *INT, "f32", "f64"),), args=(D, A), lower=_alu("mov")),
+        Variant(name="predicate", slots=(type_slot("pred"),), args=(D, Arg("a", "src", "pred")), lower=_alu("mov")),
+    ),
+)
+
+_CVT_INT = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
+
+
+def _cvt(match: Match) -> Op:
+    q = match.q
+    op = "cvt" + (".sat" if "sat" in q else "")
+    return Alu(
+        op=op,
+        type=q["type"],
+        src_type=q["src_type"],
+        dsts=registers(match.args["d"]),
+        srcs=_sources(match, "a"),
+        **match.common,
+    )
+
+
+CVT = Family(
+    name="cvt",
+    section="9.7.9.21",
+    title="convert between integer types",
+    variants=(
+        Variant(
+            slots=(_SAT, type_slot(*_CVT_INT), type_slot(*_CVT_INT, name="src_type")),
+            args=(Arg("d", "dst", "$type", wide=True), Arg("a", "src", "$src_type", wide=True)),
+            lower=_cvt,
+        ),
+    ),
+)
+
+_CVTA_SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
+
+
+def _cvta(match: Match) -> Op:
+    return Alu(
+        op="cvta", type=match.q["type"], dsts=registers(match.args["p"]), srcs=_sources(match, "a"), **match.common
+    )
+
+
+CVTA = Family(
+    name="cvta",
+    section="9.7.9.20",
+    title="convert an address to generic, or from it (the flat map makes both the identity)",
+    ptx="2.0",
+    variants=(
+        Variant(
+            slots=(
+                Slot("to", ("to",), optional=True),
+                Slot("space", _CVTA_SPACES, kind="space", needs={"shared::cluster": SM_90}),
+                type_slot("u32", "u64"),
+            ),
+            args=(Arg("p", "dst", "$type"), Arg("a", "src", "$type")),
+            lower=_cvta,
+        ),
+    ),
+)
+
+
+def _mapa(match: Match) -> Op:
+    return Alu(
+        op="mapa", type=match.q["type"], dsts=registers(match.args["d"]), srcs=_sources(match, "a", "b"), **match.common
+    )
+
+
+MAPA = Family(
+    name="mapa",
+    section="9.7.9.23",
+    title="the same shared variable in another CTA of the cluster",
+    ptx="7.8",
+    needs=SM_90,
+    variants=(
+        Variant(
+            slots=(Slot("space", ("shared::cluster",), optional=True, kind="space"), type_slot("u32", "u64")),
+            args=(Arg("d", "dst", "$type"), Arg("a", "src", "$type"), Arg("b", "src", "u32")),
+            lower=_mapa,
+        ),
+    ),
+)
+
+
+def _elect(match: Match) -> Op:
+    pair = match.args["d|p"]
+    assert isinstance(pair, Pair)
+    return Alu(op="elect", type="b32", dsts=registers(pair), srcs=_sources(match, "membermask"), **match.common)
+
+
+ELECT = Family(
+    name="elect.sync",
+    section="9.7.13.14",
+    title="elect one lane of the warp",
+    ptx="8.0",
+    needs=SM_90,
+    variants=(Variant(args=(Arg("d|p", "elect", "b32"), Arg("membermask", "src", "u32")), lower=_elect),),
+)
+
+
+def _nop(match: Match) -> Op:
+    return Alu(op="nop", type="b32", dsts=(), srcs=(), **match.common)
+
+
+NANOSLEEP = Family(
+    name="nanosleep",
+    section="9.7.12",
+    title="suspend the thread for a while; no effect on memory",
+    ptx="6.3",
+    needs=("sm_70",),
+    variants=(Variant(slots=(type_slot("u32"),), args=(Arg("t", "src", "u32"),), lower=_nop),),
+)
+
+FAMILIES = (
+    _binary("add", "9.7.1.1", INT, sat=True),
+    _binary("sub", "9.7.1.2", INT, sat=True),
+    _multiply("mul", "9.7.1.3", (D, A, B)),
+    _multiply("mad", "9.7.1.4", (D, A, B, C)),
+    _binary("div", "9.7.1.8", INT),
+    _binary("rem", "9.7.1.9", INT, floats=False),
+    _unary("abs", "9.7.1.10", SIGNED, floats=True),
+    _unary("neg", "9.7.1.11", SIGNED, floats=True),
+    _binary("min", "9.7.1.12", INT),
+    _binary("max", "9.7.1.13", INT),
+    _binary("and", "9.7.8.1", ("pred", *BITS), floats=False),
+    _binary("or", "9.7.8.2", ("pred", *BITS), floats=False),
+    _binary("xor", "9.7.8.3", ("pred", *BITS), floats=False),
+    _unary("not", "9.7.8.4", ("pred", *BITS), floats=False),
+    SETP,
+    SELP,
+    SHL,
+    SHR,
+    MOV,
+    CVT,
+    CVTA,
+    MAPA,
+    ELECT,
+    NANOSLEEP,
+)

@@ -1,0 +1,104 @@
+"""Changing and publishing tensor maps (PTX ISA 9.7.9.28, 9.7.13.16)."""
+
+from __future__ import annotations
+
+from mcheck.isa.families.common import SM_90, address, opt, scope_slot, value
+from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.program.ops import Op, TensormapCopyFence, TensormapReplace
+
+_TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
+_MODE = Slot("mode", ("tile",))
+_SPACE = Slot("space", ("global", "shared::cta"), optional=True, kind="space")
+_OBJECT = Slot("object", ("b1024",), kind="type")
+_ADDR = Arg("addr", "mem")
+
+ENUMERATIONS: dict[str, int] = {
+    "elemtype": 15,
+    "interleave_layout": 2,
+    "swizzle_mode": 4,
+    "swizzle_atomicity": 3,
+    "fill_mode": 1,
+}
+"""The fields that hold a code, with the greatest code (PTX ISA 9.7.9.28, table of the new values)."""
+
+
+def _replace(match: Match) -> Op:
+    q = match.q
+    space = q.get("space", "generic")
+    return TensormapReplace(
+        field_name=q["field"],
+        address=address(match.args["addr"]),
+        value=value(match.args["new_val"]),
+        ordinal=opt(match, "ord"),
+        type=q["type"],
+        space=space,
+        **match.common,
+    )
+
+
+def _variant(name: str, fields: tuple[str, ...], type_name: str, ordinal: bool, new_value: Arg) -> Variant:
+    order = (Arg("ord", "imm", low=0, high=4),) if ordinal else ()
+    return Variant(
+        name=name,
+        slots=(_MODE, Slot("field", fields), _SPACE, _OBJECT, Slot("type", (type_name,), kind="type")),
+        args=(_ADDR, *order, new_value),
+        lower=_replace,
+    )
+
+
+REPLACE = Family(
+    name="tensormap.replace",
+    section="9.7.9.28",
+    title="change a field of a tensor map",
+    ptx="8.3",
+    needs=_TARGETS,
+    undefined=("the address is not that of a tensor map", "the value is illegal for the field"),
+    variants=(
+        _variant("address", ("global_address",), "b64", False, Arg("new_val", "src", "b64")),
+        _variant("rank", ("rank",), "b32", False, Arg("new_val", "src", "b32")),
+        _variant("extent", ("box_dim", "global_dim", "element_stride"), "b32", True, Arg("new_val", "src", "b32")),
+        _variant("stride", ("global_stride",), "b64", True, Arg("new_val", "src", "b64")),
+        *(
+            _variant(name, (name,), "b32", False, Arg("new_val", "imm", low=0, high=greatest))
+            for name, greatest in ENUMERATIONS.items()
+        ),
+    ),
+)
+
+
+def _copy_fence(match: Match) -> Op:
+    args = match.args
+    return TensormapCopyFence(
+        dst=address(args["dst"]),
+        src=address(args["src"]),
+        size=value(args["size"]),
+        scope=match.q["scope"],
+        **match.common,
+    )
+
+
+COPY_FENCE = Family(
+    name="tensormap.cp_fenceproxy",
+    section="9.7.13.16",
+    title="copy a tensor map to global memory and release it to the tensormap proxy",
+    ptx="8.3",
+    needs=SM_90,
+    undefined=("an address is not aligned to 128 bytes",),
+    variants=(
+        Variant(
+            slots=(
+                Slot("dst", ("global",), kind="space"),
+                Slot("src", ("shared::cta",), kind="space"),
+                Slot("proxies", ("tensormap::generic",)),
+                Slot("sem", ("release",)),
+                scope_slot(),
+                Slot("sync", ("sync",)),
+                Slot("aligned", ("aligned",)),
+            ),
+            args=(Arg("dst", "mem"), Arg("src", "mem"), Arg("size", "imm", values=(128,))),
+            lower=_copy_fence,
+        ),
+    ),
+)
+
+FAMILIES = (REPLACE, COPY_FENCE)
