@@ -1,1 +1,31 @@
-""" """
+"""Litmus files: the table form and the block form, into a ``Program``."""
+
+from __future__ import annotations
+
+from mcheck.errors import Unsupported
+from mcheck.program.program import Program
+from mcheck.syntax.header import header, init_end, is_table, without_exec_comments
+from mcheck.syntax.source import Source, read
+from mcheck.syntax.table import table
+
+__all__ = ["load", "parse"]
+
+
+def load(path: str) -> Program:
+    """The program in the file at ``path``; raises ``McheckError``."""
+    return parse(read(path), path)
+
+
+def parse(text: str, path: str) -> Program:
+    """The program that ``text`` is; ``path`` is for messages. Raises ``McheckError``."""
+    source = Source(text, path)
+    head = header(source)
+    end = init_end(source, head.body)
+    if "<<" in source.clean:
+        original = source.clean
+        source.clean = without_exec_comments(original)
+        if not is_table(source, init_end(source, head.body) + 1):
+            source.clean = original
+    if is_table(source, end + 1):
+        return table(head, end)
+    raise Unsupported("the block form is not read yet", source.span(end))

@@ -1,0 +1,118 @@
+"""Which registers an operation writes and reads, and of which type it takes them to be."""
+
+from __future__ import annotations
+
+from mcheck.program.expr import Binary, Expr, Name, Reg, Unary
+from mcheck.program.ops import (
+    Alu,
+    Atomic,
+    Await,
+    Barrier,
+    Load,
+    MbarrierArrive,
+    MbarrierPending,
+    MbarrierWait,
+    Op,
+    Store,
+)
+from mcheck.program.resolve import expressions
+
+_WIDE = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
+_ADDRESSES = frozenset(("address", "dst", "src", "mbar", "tensor_map", "shared", "reads"))
+
+
+def written(op: Op) -> list[tuple[str, str]]:
+    """The registers that ``op`` writes, with their types."""
+    match op:
+        case Alu():
+            return [(reg.name, kind) for reg, kind in zip(op.dsts, _results(op), strict=False) if reg is not None]
+        case Load():
+            return [(reg.name, op.type) for reg in op.dsts if reg is not None]
+        case Atomic():
+            return [(op.dst.name, op.type)] if op.dst is not None else []
+        case MbarrierArrive():
+            return [(op.state.name, "b64")] if op.state is not None else []
+        case MbarrierWait():
+            return [(op.dst.name, "pred")] if op.dst is not None else []
+        case MbarrierPending():
+            return [(op.dst.name, "u32")]
+        case Barrier():
+            return [(op.dst.name, "u32" if op.red_op == "popc" else "pred")] if op.dst is not None else []
+        case Await():
+            return written(op.inner)
+    return []
+
+
+def read(op: Op) -> list[tuple[str, str]]:
+    """The registers that ``op`` reads, with the types it takes them to have."""
+    found: list[tuple[str, str]] = []
+    if op.guard is not None:
+        found.append((op.guard.reg.name, "pred"))
+    match op:
+        case Alu():
+            for source, kind in zip(op.srcs, _sources(op), strict=False):
+                _registers(source, kind, found)
+            return found
+        case Store():
+            for source in op.srcs:
+                _registers(source, op.type, found)
+            _registers(op.address, "u64", found)
+            return found
+        case Atomic():
+            for source in op.srcs:
+                _registers(source, op.type, found)
+            _registers(op.address, "u64", found)
+            return found
+        case Barrier() if op.src is not None:
+            _registers(op.src, "pred", found)
+        case Await():
+            found.extend(read(op.inner))
+            if op.compare is not None:
+                types = written(op.inner)
+                _registers(op.compare[1], types[0][1] if types else "u32", found)
+            return found
+    for field, expr in expressions(op):
+        kind = "u64" if field in _ADDRESSES else "b64" if field == "state" else "u32"
+        _registers(expr, kind, found)
+    return found
+
+
+def _registers(expr: Expr, kind: str, found: list[tuple[str, str]]) -> None:
+    match expr:
+        case Reg():
+            found.append((expr.name, kind))
+        case Unary():
+            _registers(expr.operand, kind, found)
+        case Binary():
+            _registers(expr.left, kind, found)
+            _registers(expr.right, kind, found)
+        case Name():
+            for index in expr.indices:
+                _registers(index, "u32", found)
+
+
+def _results(op: Alu) -> tuple[str, ...]:
+    head = op.op
+    if head.startswith("setp"):
+        return ("pred", "pred")
+    if head.endswith(".wide"):
+        return (_WIDE.get(op.type, op.type),)
+    if head == "elect":
+        return ("b32", "pred")
+    return (op.type,) * len(op.dsts)
+
+
+def _sources(op: Alu) -> tuple[str, ...]:
+    head = op.op
+    source = op.src_type or op.type
+    if head == "selp":
+        return (op.type, op.type, "pred")
+    if head == "mad.wide":
+        return (source, source, _WIDE.get(op.type, op.type))
+    if head in ("shl", "shr"):
+        return (source, "u32")
+    if head == "mapa":
+        return (source, "u32")
+    if head == "elect":
+        return ("b32",)
+    return (source,) * len(op.srcs)

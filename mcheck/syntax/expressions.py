@@ -1,0 +1,202 @@
+"""Expressions with C's operators and precedence, folded as far as they are constant.
+
+Depth and length are limited, so that neither this parser nor whatever walks over an expression later can run out of
+stack; so are the sizes of constants.
+"""
+
+from __future__ import annotations
+
+from mcheck.errors import InputError
+from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
+from mcheck.syntax.codes import did_you_mean, problem
+from mcheck.syntax.lexer import MAX_LITERAL, NAME, NUMBER, Tokens, integer
+from mcheck.syntax.scope import SPECIALS, Scope
+
+PRECEDENCE: dict[str, int] = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+ABOVE_COMPARISON = 8
+MAX_DEPTH = 60
+MAX_OPERATORS = 150
+MAX_MAGNITUDE = 1 << 128
+
+
+def expression(tokens: Tokens, scope: Scope, minimum: int = 1) -> Expr:
+    """Parses an expression whose binary operators bind at least as tightly as ``minimum``."""
+    outermost = tokens.depth == 0
+    if outermost:
+        tokens.operators = 0
+    tokens.depth += 1
+    if tokens.depth > MAX_DEPTH:
+        raise _too_long(tokens)
+    left = _unary(tokens, scope)
+    texts = tokens.texts
+    while (level := PRECEDENCE.get(texts[tokens.at], 0)) >= minimum:
+        at = tokens.at
+        operator = texts[at]
+        tokens.at = at + 1
+        tokens.operators += 1
+        if tokens.operators > MAX_OPERATORS:
+            raise _too_long(tokens)
+        right = expression(tokens, scope, level + 1)
+        left = _fold_binary(tokens, at, operator, left, right)
+    tokens.depth -= 1
+    return left
+
+
+def constant(tokens: Tokens, scope: Scope, what: str) -> int:
+    """Parses an expression that must be a number here and now."""
+    first = tokens.at
+    value = expression(tokens, scope)
+    if not isinstance(value, Const):
+        raise problem("LIT016", tokens.span_since(first), what=what, expected="a number or a const")
+    return value.value
+
+
+def _too_long(tokens: Tokens) -> InputError:
+    return problem(
+        "LIT015",
+        tokens.span(),
+        expected=f"at most {MAX_DEPTH} nested parentheses and {MAX_OPERATORS} operators",
+    )
+
+
+def _unary(tokens: Tokens, scope: Scope) -> Expr:
+    text = tokens.texts[tokens.at]
+    if text in ("-", "+", "~", "!"):
+        at = tokens.at
+        tokens.at += 1
+        tokens.depth += 1
+        if tokens.depth > MAX_DEPTH:
+            raise _too_long(tokens)
+        operand = _unary(tokens, scope)
+        tokens.depth -= 1
+        return _fold_unary(tokens, at, text, operand)
+    return _primary(tokens, scope)
+
+
+def _primary(tokens: Tokens, scope: Scope) -> Expr:
+    at = tokens.at
+    kind = tokens.kinds[at]
+    text = tokens.texts[at]
+    if kind == NUMBER:
+        tokens.at = at + 1
+        return Const(number(tokens, at))
+    if kind == NAME and text != "_":
+        if text[0] == ".":
+            raise tokens.unexpected("a value")
+        tokens.at = at + 1
+        return named(tokens, scope, at)
+    if text == "%" and tokens.kinds[at + 1] == NAME:
+        tokens.at = at + 2
+        name = tokens.texts[at + 1]
+        if name in SPECIALS:
+            return Special(name, tokens.span(at + 1))
+        if "." in name:
+            raise problem(
+                "LIT063", tokens.span(at + 1), name=name, hint=did_you_mean("%" + name, ["%" + s for s in SPECIALS])
+            )
+        return Reg(name)
+    if text == "(":
+        tokens.at = at + 1
+        inner = expression(tokens, scope)
+        tokens.expect(")")
+        return inner
+    raise tokens.unexpected("a value: a register, a name or a number")
+
+
+def number(tokens: Tokens, at: int) -> int:
+    """The value of number token ``at``."""
+    text = tokens.texts[at]
+    value = integer(text)
+    if value is None:
+        hint = "write a floating-point value by its bits, 0f3F800000" if "." in text else None
+        raise problem("LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer", hint=hint)
+    if value > MAX_LITERAL:
+        raise problem("LIT014", tokens.span(at), expected="at most 64 bits")
+    return value
+
+
+def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
+    """What the name at token ``at`` (already taken) stands for, with its indices and its rank."""
+    name = tokens.texts[at]
+    texts = tokens.texts
+    if scope.is_register(name):
+        return Reg(name)
+    value = scope.constant(name)
+    if value is not None:
+        return Const(value)
+    if name == "WARP_SZ" and not scope.declares(name):
+        return Const(32)
+    scope.check(tokens, at)
+    indices: tuple[Expr, ...] = ()
+    while texts[tokens.at] == "[":
+        tokens.at += 1
+        indices = (*indices, expression(tokens, scope))
+        tokens.expect("]")
+        if len(indices) > MAX_DEPTH:
+            raise _too_long(tokens)
+    rank: Expr | None = None
+    if texts[tokens.at] == "@":
+        tokens.at += 1
+        rank = _rank(tokens, scope)
+    span = tokens.span_since(at)
+    scope.check_shape(name, len(indices), rank, span)
+    return Name(name, indices, rank, span)
+
+
+def _rank(tokens: Tokens, scope: Scope) -> Expr:
+    at = tokens.at
+    if tokens.text == "(":
+        tokens.at += 1
+        rank = expression(tokens, scope)
+        tokens.expect(")")
+    elif tokens.kind in (NUMBER, NAME) or tokens.text == "%":
+        rank = _primary(tokens, scope)
+    else:
+        raise tokens.unexpected("a CTA rank: a number, a name or an expression in parentheses")
+    if registers_in(rank):
+        raise problem("LIT065", tokens.span_since(at), expected="a constant rank", hint="use mapa to compute the address")
+    return rank
+
+
+def registers_in(expr: Expr) -> bool:
+    """Whether ``expr`` reads a register."""
+    match expr:
+        case Reg():
+            return True
+        case Unary():
+            return registers_in(expr.operand)
+        case Binary():
+            return registers_in(expr.left) or registers_in(expr.right)
+        case Name():
+            return any(registers_in(index) for index in expr.indices)
+    return False
+
+
+def _fold_unary(tokens: Tokens, at: int, operator: str, operand: Expr) -> Expr:
+    if isinstance(operand, Const):
+        return Const(apply_unary(operator, operand.value))
+    return Unary(operator, operand)
+
+
+def _fold_binary(tokens: Tokens, at: int, operator: str, left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Const) and isinstance(right, Const):
+        value, reason = safe_binary(operator, left.value, right.value)
+        if reason is not None:
+            raise problem("LIT017", tokens.span(at), reason=reason)
+        return Const(value)
+    return Binary(operator, left, right)
+
+
+def safe_binary(operator: str, a: int, b: int) -> tuple[int, str | None]:
+    """``a operator b``, or 0 and the reason why it has no value."""
+    if operator in ("/", "%") and b == 0:
+        return 0, "division by zero"
+    if operator in ("<<", ">>") and not 0 <= b <= 128:
+        return 0, f"shift by {b}"
+    value = apply_binary(operator, a, b)
+    if abs(value) >= MAX_MAGNITUDE:
+        return 0, "overflow"
+    return value, None

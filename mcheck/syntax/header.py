@@ -1,0 +1,96 @@
+"""The head of a file: ``PTX name``, quoted lines, ``model``, ``target``; and which container the file is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from mcheck.syntax.codes import problem
+from mcheck.syntax.source import Source
+
+_FIRST = re.compile(r"\s*(?:PTX|ptx)\b[ \t]*([A-Za-z0-9_.+-]*)", re.ASCII)
+_BRACE = re.compile(r'"[^"]*"|\{')
+_BRACES = re.compile(r"[{}]")
+_QUOTED = re.compile(r'"([^"]*)"')
+_WORD = re.compile(r"\b(model|target)[ \t]+([^\s{\"]+)", re.ASCII)
+_TABLE = re.compile(r"\s*;?\s*(?=P?\d+\b)[^;{}]*(?:;|\Z)", re.ASCII)
+_BLOCKS = re.compile(r"\s*;?\s*(?:[A-Za-z_$][\w$]*\s*@|[A-Za-z_$][\w$]*\s*\{|const\b|\.reg\b|model\b|target\b)", re.ASCII)
+_EXEC = re.compile(r"<<.*?>>", re.DOTALL)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """``body`` is the offset behind the opening brace of the init block, ``rest`` that of the words after the name."""
+
+    source: Source
+    name: str
+    doc: tuple[str, ...]
+    model: str | None
+    target: str | None
+    rest: int
+    body: int
+
+
+def header(source: Source) -> Header:
+    """Reads everything up to the opening brace of the init block."""
+    clean = source.clean
+    if not clean or clean.isspace():
+        raise problem("LIT002", source.span(0), expected="PTX and the name of the test")
+    first = _FIRST.match(clean)
+    if first is None:
+        start = len(clean) - len(clean.lstrip())
+        raise problem("LIT006", source.span(start), expected="PTX name", hint="the first line is 'PTX' and a name")
+    brace = next((m for m in _BRACE.finditer(clean, first.end()) if m[0] == "{"), None)
+    if brace is None:
+        quote = clean.find('"', first.end())
+        if quote >= 0 and clean.count('"', first.end()) % 2:
+            raise problem("LIT009", source.span(clean.rfind('"')), expected='"')
+        end = len(clean.rstrip())
+        raise problem("LIT007", source.span(end), expected="{ and the initial state", hint="an empty one is { }")
+    text = clean[first.end() : brace.start()]
+    doc: tuple[str, ...] = ()
+    if '"' in text:
+        doc = tuple(_QUOTED.findall(text))
+        text = _QUOTED.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), text)
+    words = dict(_WORD.findall(text)) if text and not text.isspace() else {}
+    return Header(
+        source=source,
+        name=first[1] or PurePath(source.path).stem,
+        doc=doc,
+        model=words.get("model"),
+        target=words.get("target"),
+        rest=first.end(),
+        body=brace.end(),
+    )
+
+
+def init_end(source: Source, start: int) -> int:
+    """The offset of the brace that closes the init block."""
+    depth = 1
+    for match in _BRACES.finditer(source.clean, start):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.start()
+    raise problem("LIT012", source.span(max(len(source.clean.rstrip()) - 1, 0)), expected="} at the end of the init block")
+
+
+def is_table(source: Source, end: int) -> bool:
+    """Whether the text behind the init block is a table; raises ``InputError`` if it is no container at all."""
+    if _TABLE.match(source.clean, end):
+        return True
+    if _BLOCKS.match(source.clean, end):
+        return False
+    rest = source.clean[end:]
+    offset = end + len(rest) - len(rest.lstrip(" \t\n;"))
+    raise problem(
+        "LIT050",
+        source.span(min(offset, max(len(source.clean.rstrip()) - 1, 0))),
+        expected="a row such as 'P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;' or a role such as 'P0@cta 0 { … }'",
+    )
+
+
+def without_exec_comments(text: str) -> str:
+    """``text`` with its ``<< … >>`` blanked; in the table form these are comments."""
+    return _EXEC.sub(lambda match: _NOT_NEWLINE.sub(" ", match[0]), text)

@@ -1,0 +1,210 @@
+"""One instruction: guard, opcode, operands; and ``await`` in front of it.
+
+What an instruction means, and whether it exists, is for ``mcheck.isa``; here is only what any PTX instruction looks
+like (PTX ISA 4.3, 6.4).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mcheck.errors import Span
+from mcheck.isa import decode
+from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
+from mcheck.program.expr import Binary, Expr, Name, Reg, Unary
+from mcheck.program.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
+from mcheck.syntax.codes import problem
+from mcheck.syntax.expressions import MAX_DEPTH, expression
+from mcheck.syntax.lexer import NAME, NUMBER, Tokens
+from mcheck.syntax.scope import Scope
+
+BRANCHES = frozenset(("bra", "goto", "beq", "bne", "blt", "bgt", "ble", "bge"))
+COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+AWAITED = Reg("await")
+
+
+def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
+    """Parses and decodes one instruction, up to its semicolon (or the end of the cell), which is left alone."""
+    first = tokens.at
+    guard = _guard(tokens, scope) if tokens.text == "@" else None
+    waits = tokens.text == "await" and tokens.kinds[tokens.at + 1] == NAME
+    if waits:
+        tokens.at += 1
+    at = tokens.at
+    opcode = tokens.texts[at]
+    if tokens.kinds[at] != NAME or opcode[0] == "." or opcode == "_":
+        raise tokens.unexpected("an instruction")
+    tokens.at += 1
+    parts = tuple(opcode.split("."))
+    operands = _operands(tokens, scope, parts[0])
+    compare = _comparison(tokens, scope, operands) if waits else None
+    if tokens.text not in ("", ";"):
+        raise tokens.unexpected("',' and a further operand, or ';'")
+    span = tokens.span_since(first)
+    text = tokens.raw_since(first)
+    spans = _part_spans(tokens, at, parts)
+    if not waits:
+        instruction = Instruction(
+            opcode=parts, operands=tuple(operands), guard=guard, text=text, span=span, spans=spans
+        )
+        return _placed(decode(instruction, target=target, register_type=scope.register_type), span, text)
+    return _await(tokens, scope, target, parts, operands, compare, guard, span, text, spans)
+
+
+def _placed(op: Op, span: Span, text: str) -> Op:
+    if op.span is span and op.text == text:
+        return op
+    return dataclasses.replace(op, span=span, text=text)
+
+
+def _await(
+    tokens: Tokens,
+    scope: Scope,
+    target: str | None,
+    parts: tuple[str, ...],
+    operands: list[Operand],
+    compare: tuple[str, Expr] | None,
+    guard: Guard | None,
+    span: Span,
+    text: str,
+    spans: tuple[Span, ...],
+) -> Op:
+    """``await``: a wait on an mbarrier lacks its predicate, which is supplied here; a load or an atomic has a comparison."""
+    if parts[0] == "mbarrier":
+        operands = [Value(AWAITED, span=spans[0]), *operands]
+
+    def register_type(name: str) -> str | None:
+        return "pred" if name == AWAITED.name else scope.register_type(name)
+
+    inner_text = text[text.index("await") + len("await") :].strip()
+    instruction = Instruction(opcode=parts, operands=tuple(operands), text=inner_text, span=span, spans=spans)
+    inner = _placed(decode(instruction, target=target, register_type=register_type), span, inner_text)
+    if isinstance(inner, MbarrierWait) and compare is None:
+        inner = dataclasses.replace(inner, dst=None)
+    elif not (isinstance(inner, Load | Atomic) and compare is not None):
+        expected = "a wait on an mbarrier, or a load or an atomic with a comparison"
+        hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, Load | Atomic) else None
+        raise problem("LIT058", spans[0], found=".".join(parts), expected=expected, hint=hint)
+    return Await(inner=inner, compare=compare, guard=guard, span=span, text=text, section=inner.section)
+
+
+def _guard(tokens: Tokens, scope: Scope) -> Guard:
+    tokens.at += 1
+    negated = tokens.accept("!")
+    return Guard(_register(tokens, scope, "a predicate register"), negated)
+
+
+def _register(tokens: Tokens, scope: Scope, expected: str) -> Reg:
+    """Takes ``%name``, or ``name`` if it is a register."""
+    percent = tokens.text == "%" and tokens.kinds[tokens.at + 1] == NAME
+    if percent:
+        tokens.at += 1
+    name = tokens.text
+    if tokens.kind != NAME or "." in name:
+        raise tokens.unexpected(expected)
+    if not percent and not scope.is_register(name):
+        hint = f"write %{name}, or declare it: .reg .pred {name};"
+        raise problem("LIT018", tokens.span(), name=name, expected=expected, hint=hint)
+    tokens.at += 1
+    return Reg(name)
+
+
+def _part_spans(tokens: Tokens, at: int, parts: tuple[str, ...]) -> tuple[Span, ...]:
+    whole = tokens.span(at)
+    spans: list[Span] = []
+    column = whole.column
+    for part in parts:
+        spans.append(Span(whole.path, whole.line, column, max(len(part), 1)))
+        column += len(part) + 1
+    return tuple(spans)
+
+
+def _operands(tokens: Tokens, scope: Scope, head: str) -> list[Operand]:
+    if tokens.text in ("", ";"):
+        return []
+    found: list[Operand] = []
+    branch = head in BRANCHES
+    while True:
+        if branch and tokens.kind == NAME and tokens.texts[tokens.at + 1] in ("", ";"):
+            span = tokens.span()
+            found.append(Value(Name(tokens.name("a label"), span=span), span=span))
+        else:
+            found.append(operand(tokens, scope, first=not found, opaque=head == "wgmma"))
+        if not tokens.accept(","):
+            return found
+
+
+def operand(tokens: Tokens, scope: Scope, *, first: bool = False, opaque: bool = False, depth: int = 0) -> Operand:
+    """Parses one operand; ``first`` ones may be pairs ``p|q``; ``opaque`` register lists may be elided: ``{...}``."""
+    at = tokens.at
+    text = tokens.texts[at]
+    if depth > MAX_DEPTH:
+        raise problem("LIT015", tokens.span(), expected=f"at most {MAX_DEPTH} nested operands")
+    if text == "[":
+        tokens.at += 1
+        items = _list(tokens, scope, "]", depth)
+        return Memory(items, tokens.span_since(at))
+    if text == "{":
+        tokens.at += 1
+        if opaque and tokens.text in ("..", "."):
+            while tokens.text in ("..", "."):
+                tokens.at += 1
+            tokens.expect("}")
+            return Vector((), tokens.span_since(at))
+        return Vector(_list(tokens, scope, "}", depth), tokens.span_since(at))
+    if first and (pair := _pair(tokens, scope)) is not None:
+        return pair
+    if text == "_":
+        tokens.at += 1
+        return Sink(tokens.span(at))
+    expr = expression(tokens, scope)
+    span = tokens.span_since(at)
+    if isinstance(expr, Unary) and expr.op == "!" and isinstance(expr.operand, Reg):
+        return Value(expr.operand, True, span)
+    return Value(expr, False, span)
+
+
+def _pair(tokens: Tokens, scope: Scope) -> Pair | None:
+    """``p|q``, either of which may be ``_``."""
+    at = tokens.at
+    width = 2 if tokens.texts[at] == "%" else 1
+    if tokens.kinds[at + width - 1] != NAME or tokens.texts[at + width] != "|":
+        return None
+    ends: list[Operand] = []
+    for last in (False, True):
+        here = tokens.at
+        if tokens.accept("_"):
+            ends.append(Sink(tokens.span(here)))
+        else:
+            register = _register(tokens, scope, "a destination register or '_'")
+            ends.append(Value(register, span=tokens.span_since(here)))
+        if not last:
+            tokens.expect("|")
+    return Pair(ends[0], ends[1], tokens.span_since(at))
+
+
+def _list(tokens: Tokens, scope: Scope, end: str, depth: int) -> tuple[Operand, ...]:
+    items: list[Operand] = []
+    if end == "}" and tokens.accept(end):
+        return ()
+    while True:
+        items.append(operand(tokens, scope, depth=depth + 1))
+        if tokens.accept(end):
+            return tuple(items)
+        tokens.expect(",", f"',' or '{end}'")
+
+
+def _comparison(tokens: Tokens, scope: Scope, operands: list[Operand]) -> tuple[str, Expr] | None:
+    """The comparison behind an awaited load: after a memory operand, or at the top of the last value."""
+    text = tokens.text
+    if text in COMPARISONS:
+        tokens.at += 1
+        return text, expression(tokens, scope)
+    last = operands[-1] if operands else None
+    if isinstance(last, Value) and isinstance(last.expr, Binary) and last.expr.op in COMPARISONS:
+        operands[-1] = Value(last.expr.left, False, last.span)
+        return last.expr.op, last.expr.right
+    return None
+
+
+__all__ = ["BRANCHES", "NUMBER", "operand", "operation"]

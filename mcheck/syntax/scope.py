@@ -1,0 +1,154 @@
+"""What the names of a file stand for while it is parsed: registers, constants, loop variables, objects.
+
+In the table form a name that nothing declares is a 32-bit location that starts as 0. In the block form it is an error:
+a typo must never become a new location.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcheck.errors import Span
+from mcheck.program.expr import Expr
+from mcheck.program.memory import MemObject
+from mcheck.syntax.codes import did_you_mean, problem
+from mcheck.syntax.lexer import Tokens
+
+_PLAIN_REGISTER = re.compile(r"r\d+", re.ASCII)
+
+SPECIALS = frozenset(
+    "laneid warpid nwarpid tid.x tid.y tid.z ntid.x ntid.y ntid.z ctaid.x ctaid.y ctaid.z nctaid.x nctaid.y nctaid.z "
+    "clusterid.x clusterid.y clusterid.z cluster_ctaid.x cluster_ctaid.y cluster_ctaid.z cluster_ctarank "
+    "cluster_nctaid.x cluster_nctaid.y cluster_nctaid.z cluster_nctarank is_explicit_cluster "
+    "lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt".split()
+)
+
+
+class Scope:
+    """The names that are visible at one point; a child sees what its parent declares."""
+
+    __slots__ = ("_constants", "_registers", "_symbols", "implicit", "objects", "parent")
+
+    def __init__(self, parent: Scope | None = None, *, implicit: dict[str, Span] | None = None) -> None:
+        self.parent = parent
+        self.implicit = implicit if implicit is not None else (parent.implicit if parent is not None else None)
+        self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
+        self._constants: dict[str, int] = {}
+        self._registers: dict[str, str] = {}
+        self._symbols: set[str] = set()
+
+    # --- declaring -----------------------------------------------------------------------------
+
+    def declare_object(self, item: MemObject, span: Span) -> None:
+        """A new memory object; its name must be free."""
+        self._free(item.name, span)
+        self.objects[item.name] = item
+
+    def declare_constant(self, name: str, value: int, span: Span) -> None:
+        """A constant whose value is known while parsing."""
+        self._free(name, span)
+        self._constants[name] = value
+
+    def declare_symbol(self, name: str, span: Span) -> None:
+        """A loop variable, or a constant that depends on the thread or on a loop."""
+        self._free(name, span)
+        self._symbols.add(name)
+
+    def declare_register(self, name: str, type_: str, span: Span) -> None:
+        """A register of type ``type_``, from a ``.reg``."""
+        if name in self._registers:
+            raise problem("LIT020", span, name=f"register {name}")
+        if self.declares(name):
+            raise problem("LIT020", span, name=name)
+        self._registers[name] = type_
+
+    def _free(self, name: str, span: Span) -> None:
+        if self.is_register(name):
+            raise problem("LIT021", span, name=name, hint="give it a name that is not r and a number, nor in a .reg")
+        if name in self._constants or name in self._symbols or name in self.objects:
+            raise problem("LIT020", span, name=name)
+
+    # --- asking --------------------------------------------------------------------------------
+
+    def is_register(self, name: str) -> bool:
+        """Whether a plain ``name`` (no ``%``) is a register."""
+        if _PLAIN_REGISTER.fullmatch(name):
+            return True
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._registers:
+                return True
+            scope = scope.parent
+        return False
+
+    def register_type(self, name: str) -> str | None:
+        """The declared type of a register."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._registers:
+                return scope._registers[name]
+            scope = scope.parent
+        return None
+
+    def constant(self, name: str) -> int | None:
+        """The value of a constant that is known while parsing."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._constants:
+                return scope._constants[name]
+            if name in scope._symbols:
+                return None
+            scope = scope.parent
+        return None
+
+    def is_symbol(self, name: str) -> bool:
+        """Whether ``name`` is a loop variable or a constant of the thread."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._symbols:
+                return True
+            if name in scope._constants:
+                return False
+            scope = scope.parent
+        return False
+
+    def declares(self, name: str) -> bool:
+        """Whether ``name`` is a constant, a symbol or an object."""
+        return name in self.objects or self.is_symbol(name) or self.constant(name) is not None
+
+    def names(self) -> set[str]:
+        """All visible names, for suggestions."""
+        found = set(self.objects)
+        scope: Scope | None = self
+        while scope is not None:
+            found |= scope._constants.keys() | scope._symbols | scope._registers.keys()
+            scope = scope.parent
+        return found
+
+    def check(self, tokens: Tokens, at: int) -> None:
+        """Complains about token ``at`` if nothing declares it (the table form declares it on the fly)."""
+        name = tokens.texts[at]
+        if name in self.objects or self.is_symbol(name):
+            return
+        if self.implicit is not None and "." not in name and ":" not in name:
+            if name not in self.implicit:
+                self.implicit[name] = tokens.span(at)
+            return
+        hint = did_you_mean(name, self.names())
+        if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
+            hint = f"a register needs its %, or a .reg: %{name}"
+        raise problem("LIT018", tokens.span(at), name=name, expected="a declared object, constant or register", hint=hint)
+
+    def check_shape(self, name: str, indices: int, rank: Expr | None, span: Span) -> None:
+        """Complains about indices or a rank that the object ``name`` does not have."""
+        item = self.objects.get(name)
+        if item is None:
+            if (indices or rank is not None) and self.is_symbol(name):
+                raise problem("LIT064", span, name=name)
+            if rank is not None:
+                raise problem("LIT060", span, name=name)
+            return
+        if rank is not None and item.space != "shared":
+            raise problem("LIT060", span, name=name)
+        if indices > len(item.dims):
+            raise problem("LIT059", span, name=name, dims=len(item.dims), found=indices)

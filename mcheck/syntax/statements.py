@@ -1,0 +1,68 @@
+"""The body of a role or of a table column: decoded operations, labels, loops and branches, not yet bound to a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.expr import Expr
+from mcheck.program.ops import Op
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll)."""
+
+    op: Op
+    free: tuple[str, ...] | None = None
+    memo: dict[tuple[int, ...], Op] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """``name:``."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """``const name = value`` inside a role; may depend on loop variables and special registers."""
+
+    name: str
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A sequence with the labels that stand directly in it (those of loops inside it are their own)."""
+
+    steps: tuple[Statement, ...]
+    labels: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``for variable in low..high { body }``, ``high`` excluded."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    body: Body
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``if (condition) { then } else { otherwise }``."""
+
+    condition: Expr
+    then: Body
+    otherwise: Body
+    span: Span
+    text: str
+
+
+Statement = Step | Mark | Define | For | If | Body

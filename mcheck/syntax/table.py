@@ -1,0 +1,118 @@
+"""The table form: a column per thread, a row per line of code.
+
+This is the dialect of PTX litmus tests that other tools read as well. Its cells hold the short forms of instructions
+(``st.weak x, 1``) or full PTX. A name that nothing declares is a location that starts as 0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcheck.program.program import Program
+from mcheck.syntax.binding import Role, bind
+from mcheck.syntax.codes import problem
+from mcheck.syntax.conditions import tail
+from mcheck.syntax.declarations import Initial, init_block
+from mcheck.syntax.header import Header
+from mcheck.syntax.instructions import operation
+from mcheck.syntax.lexer import NAME, NUMBER, Tokens
+from mcheck.syntax.placement import Placement, placement
+from mcheck.syntax.scope import Scope
+from mcheck.syntax.source import Source
+from mcheck.syntax.statements import Body, Mark, Statement, Step
+
+_ROW = re.compile(r"\s*([^;]*);")
+_TAIL = re.compile(r"\s*(?:~|;|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
+_LABEL = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*:(?!:)\s*", re.ASCII)
+_BLANK = re.compile(r"\s*")
+
+
+def table(head: Header, end: int) -> Program:
+    """Parses the table whose init block ends at offset ``end``."""
+    source = head.source
+    scope = Scope(implicit={})
+    initial = Initial()
+    init_block(Tokens(source, head.body, end + 1), scope, initial)
+    position = end + 1
+    after = _BLANK.match(source.clean, position)
+    if after is not None and source.clean.startswith(";", after.end()):
+        position = after.end() + 1
+    match = _ROW.match(source.clean, position)
+    if match is None:
+        raise problem("LIT052", source.span(len(source.clean.rstrip())), expected="';'")
+    placements = _threads(source, scope, match)
+    columns: list[list[Statement]] = [[] for _ in placements]
+    labels: list[set[str]] = [set() for _ in placements]
+    position = match.end()
+    while not _TAIL.match(source.clean, position):
+        match = _ROW.match(source.clean, position)
+        if match is None:
+            raise problem("LIT052", source.span(len(source.clean.rstrip())), expected="';'")
+        _row(source, scope, head.target, match, columns, labels)
+        position = match.end()
+    ending = tail(Tokens(source, position, len(source.clean)), Scope(scope, implicit={}))
+    roles = [
+        Role(item.name, item, Body(tuple(column), frozenset(names)), {})
+        for item, column, names in zip(placements, columns, labels, strict=True)
+    ]
+    return bind(head, scope, initial, roles, ending, dialect=True)
+
+
+def _threads(source: Source, scope: Scope, match: re.Match[str]) -> list[Placement]:
+    found: list[Placement] = []
+    offset = match.start(1)
+    for column, cell in enumerate(match[1].split("|")):
+        tokens = Tokens(source, offset, offset + len(cell))
+        offset += len(cell) + 1
+        at = tokens.at
+        text = tokens.text
+        digits = text[1:] if tokens.kind == NAME and text[0] == "P" else text if tokens.kind == NUMBER else ""
+        if not digits.isdigit():
+            raise tokens.unexpected(f"thread P{column}")
+        if int(digits[:9]) != column:
+            raise problem("LIT046", tokens.span(), found=text, column=column, expected=f"P{column}")
+        tokens.at += 1
+        found.append(placement(tokens, scope, f"P{column}", at, ("",)))
+    return found
+
+
+def _row(
+    source: Source,
+    scope: Scope,
+    target: str | None,
+    match: re.Match[str],
+    columns: list[list[Statement]],
+    labels: list[set[str]],
+) -> None:
+    offset = match.start(1)
+    cells = match[1].split("|")
+    if len(cells) > len(columns):
+        where = source.span(offset + sum(len(cell) + 1 for cell in cells[: len(columns)]) - 1)
+        raise problem(
+            "LIT051", where, found=len(cells), threads=len(columns), hint="a cell cannot hold '|'; a row ends with ';'"
+        )
+    for column, cell in enumerate(cells):
+        if cell and not cell.isspace():
+            _cell(source, scope, target, offset, offset + len(cell), columns[column], labels[column])
+        offset += len(cell) + 1
+
+
+def _cell(
+    source: Source, scope: Scope, target: str | None, start: int, end: int, steps: list[Statement], labels: set[str]
+) -> None:
+    label = _LABEL.match(source.clean, start, end)
+    if label is not None:
+        name = label[1]
+        span = source.span(label.start(1), len(name))
+        if name in labels:
+            raise problem("LIT053", span, name=name)
+        labels.add(name)
+        steps.append(Mark(name, span))
+        start = label.end()
+        if start == end:
+            return
+    tokens = Tokens(source, start, end)
+    op = operation(tokens, scope, target)
+    if tokens.text:
+        raise tokens.unexpected("the end of the cell")
+    steps.append(Step(op))

@@ -1,0 +1,325 @@
+"""From the body of a role to the code of each of its threads: loops unrolled, names and special registers folded.
+
+A statement is decoded once. Its resolved forms are remembered by the values of the names that it mentions, so that the
+threads of a role share whatever does not depend on the thread.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from mcheck.errors import InputError, Span
+from mcheck.program.expr import Binary, Const, Expr, Name, Special, Unary
+from mcheck.program.memory import Cta, MemoryMap
+from mcheck.program.ops import Branch, Label, Op
+from mcheck.program.program import Place
+from mcheck.program.resolve import Fold, Undefined, expressions, fold_with, free, resolve
+from mcheck.syntax.codes import did_you_mean, problem
+from mcheck.syntax.placement import Grid
+from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
+
+MAX_OPERATIONS = 2_000_000
+CTA_KEY = "@cta"
+
+
+class Addresses:
+    """Base addresses and element strides by name, for every CTA."""
+
+    __slots__ = ("_bases", "ctas", "ranks", "strides")
+
+    def __init__(self, memory: MemoryMap, ctas: tuple[Cta, ...]) -> None:
+        self._bases: dict[str, int | dict[int, int]] = {}
+        self.strides: dict[str, tuple[int, ...]] = {}
+        self.ctas = ctas
+        self.ranks = {(cta.gpu, cta.cluster, cta.rank): cta for cta in ctas}
+        for instance in memory.instances:
+            item = instance.object
+            if instance.cta is None:
+                self._bases[item.name] = instance.base
+            else:
+                found = self._bases.setdefault(item.name, {})
+                assert isinstance(found, dict)
+                found[instance.cta.number] = instance.base
+            if item.dims and item.name not in self.strides:
+                stride = item.elem_size
+                strides: list[int] = []
+                for dim in reversed(item.dims):
+                    strides.append(stride)
+                    stride *= dim
+                self.strides[item.name] = tuple(reversed(strides))
+
+    def is_shared(self, name: str) -> bool:
+        """Whether the object ``name`` exists once per CTA."""
+        return isinstance(self._bases.get(name), dict)
+
+    def base(self, name: str, cta: Cta) -> int | None:
+        """The address of object ``name`` as seen from ``cta``."""
+        found = self._bases.get(name)
+        return found.get(cta.number) if isinstance(found, dict) else found
+
+    def of(self, name: Name, cta: Cta, fold: Fold) -> Expr:
+        """The address of ``name[i]@rank`` as seen from ``cta``."""
+        if name.rank is not None:
+            rank = fold(name.rank)
+            if not isinstance(rank, Const):
+                raise problem("LIT065", name.span)
+            peer = self.ranks.get((cta.gpu, cta.cluster, rank.value))
+            if peer is None:
+                raise problem("LIT061", name.span, rank=rank.value)
+            cta = peer
+        base = self.base(name.name, cta)
+        if base is None:
+            raise problem("LIT018", name.span, name=name.name)
+        found: Expr = Const(base)
+        for index, stride in zip(name.indices, self.strides.get(name.name, ()), strict=False):
+            value = fold(index)
+            if isinstance(value, Const) and isinstance(found, Const):
+                found = Const(found.value + value.value * stride)
+            else:
+                found = Binary("+", found, Binary("*", value, Const(stride)))
+        return found
+
+
+def specials(place: Place, grid: Grid) -> dict[str, int]:
+    """The special registers of a thread (PTX ISA 10), as far as the placement determines them."""
+    cta = place.cta
+    widest = max(grid.sizes.values()) if grid.clustered else 1
+    size = grid.sizes[cta.gpu, cta.cluster] if grid.clustered else 1
+    lane = place.lane
+    full = 0xFFFFFFFF
+    warps = grid.warps.get(cta.number, 1)
+    found = {
+        "laneid": lane,
+        "warpid": place.warp,
+        "nwarpid": warps,
+        "tid.x": 32 * place.warp + lane,
+        "ntid.x": 32 * warps,
+        "ctaid.x": cta.cluster * widest + cta.rank,
+        "nctaid.x": max(peer.cluster * widest + peer.rank for peer in grid.ctas if peer.gpu == cta.gpu) + 1,
+        "clusterid.x": cta.cluster,
+        "cluster_ctarank": cta.rank,
+        "cluster_ctaid.x": cta.rank,
+        "cluster_nctarank": size,
+        "cluster_nctaid.x": size,
+        "is_explicit_cluster": int(grid.clustered),
+        "lanemask_eq": 1 << lane,
+        "lanemask_lt": (1 << lane) - 1,
+        "lanemask_le": (2 << lane) - 1,
+        "lanemask_ge": full & ~((1 << lane) - 1),
+        "lanemask_gt": full & ~((2 << lane) - 1),
+    }
+    for name in ("tid", "ctaid", "clusterid", "cluster_ctaid"):
+        found[f"{name}.y"] = found[f"{name}.z"] = 0
+    for name in ("ntid", "nctaid", "cluster_nctaid"):
+        found[f"{name}.y"] = found[f"{name}.z"] = 1
+    return found
+
+
+class Budget:
+    """The operations that a file may still unroll."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_OPERATIONS
+
+    def take(self, span: Span | None) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
+
+
+class Unroller:
+    """Builds the code of one thread."""
+
+    def __init__(
+        self, place: Place, name: str, values: Mapping[str, int], addresses: Addresses, budget: Budget, share: bool
+    ) -> None:
+        self.code: list[Op] = []
+        self.labels: dict[str, int] = {}
+        self._place = place
+        self._name = name
+        self._special = values
+        self._values: dict[str, Expr] = {}
+        self._addresses = addresses
+        self._budget = budget
+        self._share = share
+        self._frames: list[tuple[frozenset[str], str]] = []
+        self._fresh = 0
+        self.fold = fold_with(self._lookup)
+
+    def run(self, body: Body) -> None:
+        """Unrolls the whole body of the role."""
+        self._frames.append((body.labels, ""))
+        self._body(body)
+        self._frames.pop()
+        for op in self.code:
+            if isinstance(op, Branch) and op.target not in self.labels:
+                known = [label for label in self.labels if "." not in label]
+                raise problem(
+                    "LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known)
+                )
+
+    def _lookup(self, item: Name | Special, fold: Fold) -> Expr:
+        if isinstance(item, Special):
+            if item.name not in self._special:
+                raise problem("LIT063", item.span, name=item.name)
+            return Const(self._special[item.name])
+        value = self._values.get(item.name)
+        if value is not None:
+            return value
+        return self._addresses.of(item, self._place.cta, fold)
+
+    def constant(self, expr: Expr, span: Span, what: str) -> int:
+        """The value of ``expr`` in this thread, which must be known before it runs."""
+        value = self._evaluate(expr, span)
+        if not isinstance(value, Const):
+            raise problem("LIT016", span, what=what, expected="constants, loop variables and special registers")
+        return value.value
+
+    def _evaluate(self, expr: Expr, span: Span | None) -> Expr:
+        try:
+            return self.fold(expr)
+        except Undefined as error:
+            raise problem("LIT017", span, reason=str(error)) from None
+
+    def _body(self, body: Body) -> None:
+        shadowed: dict[str, Expr | None] = {}
+        for statement in body.steps:
+            self._statement(statement, shadowed)
+        for name, value in shadowed.items():
+            if value is None:
+                del self._values[name]
+            else:
+                self._values[name] = value
+
+    def _statement(self, statement: Statement, shadowed: dict[str, Expr | None]) -> None:
+        match statement:
+            case Step():
+                self._budget.take(statement.op.span)
+                self.code.append(self._step(statement))
+            case Mark():
+                self._budget.take(statement.span)
+                self._mark(self._label(statement.name), statement.span, f"{statement.name}:")
+            case Define():
+                value = self.constant(statement.value, statement.span, "the value of a const")
+                if statement.name not in shadowed:
+                    shadowed[statement.name] = self._values.get(statement.name)
+                self._values[statement.name] = Const(value)
+            case For():
+                self._for(statement)
+            case If():
+                self._if(statement)
+            case Body():
+                self._body(statement)
+
+    def _for(self, loop: For) -> None:
+        low = self.constant(loop.low, loop.span, "a bound of a for loop")
+        high = self.constant(loop.high, loop.span, "a bound of a for loop")
+        if high < low:
+            raise problem("LIT056", loop.span, low=low, high=high)
+        before = self._values.get(loop.variable)
+        for value in range(low, high):
+            self._budget.take(loop.span)
+            self._values[loop.variable] = Const(value)
+            if loop.body.labels:
+                self._fresh += 1
+                self._frames.append((loop.body.labels, f".{self._fresh}"))
+                self._body(loop.body)
+                self._frames.pop()
+            else:
+                self._body(loop.body)
+        if before is None:
+            self._values.pop(loop.variable, None)
+        else:
+            self._values[loop.variable] = before
+
+    def _if(self, choice: If) -> None:
+        condition = self._evaluate(choice.condition, choice.span)
+        if isinstance(condition, Const):
+            self._body(choice.then if condition.value else choice.otherwise)
+            return
+        self._fresh += 1
+        skip, end = f"else.{self._fresh}", f"endif.{self._fresh}"
+        self._emit(
+            Branch(target=skip, condition=_negation(condition), span=choice.span, text=choice.text)
+        )
+        self._body(choice.then)
+        if choice.otherwise.steps:
+            self._emit(Branch(target=end, span=choice.span, text="else"))
+            self._mark(skip, choice.span, "else")
+            self._body(choice.otherwise)
+            self._mark(end, choice.span, "}")
+        else:
+            self._mark(skip, choice.span, "}")
+
+    def _emit(self, op: Op) -> None:
+        self._budget.take(op.span)
+        self.code.append(op)
+
+    def _mark(self, name: str, span: Span, text: str) -> None:
+        self.labels[name] = len(self.code)
+        self.code.append(Label(name=name, span=span, text=text))
+
+    def _label(self, name: str) -> str:
+        for labels, suffix in reversed(self._frames):
+            if name in labels:
+                return name + suffix
+        return name
+
+    def _step(self, step: Step) -> Op:
+        op = step.op
+        if not self._share:
+            return self._resolved(op)
+        if step.free is None:
+            step.free = _free(op, self._addresses)
+        if not step.free and not isinstance(op, Branch):
+            return op
+        key = tuple([self._key(name) for name in step.free])
+        found = step.memo.get(key)
+        if found is None:
+            found = self._resolved(op)
+            if not isinstance(op, Branch):
+                step.memo[key] = found
+        return found
+
+    def _key(self, name: str) -> int:
+        if name[0] == "%":
+            return self._special.get(name[1:], 0)
+        value = self._values.get(name)
+        if isinstance(value, Const):
+            return value.value
+        return self._place.cta.number if name == CTA_KEY else -1
+
+    def _resolved(self, op: Op) -> Op:
+        if isinstance(op, Branch):
+            target = self._label(op.target)
+            if target != op.target:
+                op = dataclasses.replace(op, target=target)
+        try:
+            return resolve(op, self.fold)
+        except Undefined as error:
+            raise problem("LIT017", op.span, reason=str(error)) from None
+        except InputError as error:
+            if error.span is None:
+                error.span = op.span
+            raise
+
+
+def _negation(expr: Expr) -> Expr:
+    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+    if isinstance(expr, Unary) and expr.op == "!":
+        return expr.operand
+    if isinstance(expr, Binary) and expr.op in opposite:
+        return Binary(opposite[expr.op], expr.left, expr.right)
+    return Unary("!", expr)
+
+
+def _free(op: Op, addresses: Addresses) -> tuple[str, ...]:
+    names: set[str] = set()
+    for _, expr in expressions(op):
+        free(expr, names)
+    if any(addresses.is_shared(name) for name in names):
+        names.add(CTA_KEY)
+    return tuple(sorted(names))
