@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
 from mcheck.program.ops import Op
@@ -24,9 +24,7 @@ def expr_fields(kind: type) -> tuple[str, ...]:
     names = _EXPR_FIELDS.get(kind)
     if names is None:
         names = tuple(
-            field.name
-            for field in dataclasses.fields(kind)
-            if "Expr" in str(field.type) or str(field.type) == "Op"
+            field.name for field in dataclasses.fields(kind) if "Expr" in str(field.type) or str(field.type) == "Op"
         )
         _EXPR_FIELDS[kind] = names
     return names
@@ -34,7 +32,7 @@ def expr_fields(kind: type) -> tuple[str, ...]:
 
 def resolve(op: T, fold: Fold) -> T:
     """``op`` with every expression replaced by ``fold`` of it; ``op`` itself if nothing changes."""
-    changes: dict[str, object] | None = None
+    changes: dict[str, Any] | None = None
     for name in expr_fields(type(op)):
         value = getattr(op, name)
         if value is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcheck.errors import Unsupported
 from mcheck.program.program import Program
+from mcheck.syntax.blocks import blocks
 from mcheck.syntax.header import header, init_end, is_table, without_exec_comments
 from mcheck.syntax.source import Source, read
 from mcheck.syntax.table import table
@@ -28,4 +28,4 @@ def parse(text: str, path: str) -> Program:
             source.clean = original
     if is_table(source, end + 1):
         return table(head, end)
-    raise Unsupported("the block form is not read yet", source.span(end))
+    return blocks(head, end)

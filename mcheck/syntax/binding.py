@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from mcheck.errors import Span
 from mcheck.program.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
-from mcheck.program.expr import Const, Expr
+from mcheck.program.expr import Const, Expr, Name, Special
 from mcheck.program.layout import lay_out, shared_size
 from mcheck.program.memory import SHARED_WINDOW, Cta, MemObject, MemoryMap
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import read, written
-from mcheck.program.resolve import Undefined, fold_with
+from mcheck.program.resolve import Fold, Undefined, fold_with
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import Atom, Group, MemWord, RegWord, Tail, Tree, Word
 from mcheck.syntax.declarations import Initial, location
@@ -45,7 +45,7 @@ def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], 
                 scope.objects[name] = location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = _threads(roles, grid, addresses, initial, scope)
+    threads = _threads(roles, grid, addresses, initial)
     binder = _Binder(scope, memory, addresses, threads, grid, dialect)
     formula = binder.formula(tail.tree) if tail.tree is not None else Truth()
     condition = Condition(
@@ -111,11 +111,9 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
 def _address(expr: Expr, span: Span, addresses: Addresses, what: str) -> int:
     """An address that is the same in every CTA."""
 
-    def lookup(item: object, fold: object) -> Expr:
-        from mcheck.program.expr import Name
-
+    def lookup(item: Name | Special, fold: Fold) -> Expr:
         if isinstance(item, Name) and item.rank is None and not addresses.is_shared(item.name) and addresses.ctas:
-            return addresses.of(item, addresses.ctas[0], fold_with(lookup))
+            return addresses.of(item, addresses.ctas[0], fold)
         raise problem("LIT016", span, what=what, expected="a number or the address of a global variable")
 
     try:
@@ -130,9 +128,7 @@ def _address(expr: Expr, span: Span, addresses: Addresses, what: str) -> int:
 # --- threads ------------------------------------------------------------------------------------------
 
 
-def _threads(
-    roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, scope: Scope
-) -> tuple[Thread, ...]:
+def _threads(roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial) -> tuple[Thread, ...]:
     budget = Budget()
     found: list[Thread] = []
     inits = _register_inits(roles, grid, initial, addresses)
@@ -143,17 +139,22 @@ def _threads(
         for op in _operations(role.body):
             for name, kind in (*written(op), *read(op)):
                 types.setdefault(name, kind)
-        types.pop("await", None)
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
             unroller = Unroller(place, name, specials(place, grid), addresses, budget, share)
             unroller.run(role.body)
             found.append(
                 Thread(
-                    index=len(found), role=role.name, number=number, name=name, place=place,
-                    code=tuple(unroller.code), labels=unroller.labels,
-                    init=inits.get((role.name, number), {}), types=types,
-                )  # fmt: skip
+                    index=len(found),
+                    role=role.name,
+                    number=number,
+                    name=name,
+                    place=place,
+                    code=tuple(unroller.code),
+                    labels=unroller.labels,
+                    init=inits.get((role.name, number), {}),
+                    types=types,
+                )
             )
     return tuple(found)
 
@@ -349,11 +350,9 @@ class _Binder:
         dims = item.dims
         if not dims and indices == [0]:
             indices = []  # x[0] of a scalar, as the table dialect has it
-        for index, dim in zip(indices, dims or (1,), strict=False):
-            if not 0 <= index < dim:
-                raise problem(
-                    "LIT074", word.span, name=name.name, index=index, expected=f"0 to {dim - 1}"
-                )
+        for value, dim in zip(indices, dims or (1,), strict=False):
+            if not 0 <= value < dim:
+                raise problem("LIT074", word.span, name=name.name, index=value, expected=f"0 to {dim - 1}")
         if len(indices) > len(dims):
             raise problem("LIT059", word.span, name=name.name, dims=len(dims), found=len(indices))
         if len(indices) < len(dims) or item.elem == "tensormap":

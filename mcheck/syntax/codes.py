@@ -31,6 +31,7 @@ MESSAGES: dict[str, str] = {
     "LIT017": "{reason} in a constant expression",
     "LIT018": "{name} is not declared",
     "LIT019": "unknown word {found} in the header",
+    "LIT083": "unknown target {found}",
     # declarations
     "LIT020": "{name} is declared twice",
     "LIT021": "{name} is the name of a register",
@@ -95,7 +96,6 @@ MESSAGES: dict[str, str] = {
     "LIT080": "the expectations contradict each other",
     "LIT081": "a condition cannot compute with registers or memory",
     "LIT082": "unexpected {found} after the condition",
-    "LIT083": "unknown model line",
 }
 
 

@@ -155,7 +155,9 @@ def _expect(tokens: Tokens, found: Tail) -> None:
         word = tokens.text
         if word in ("pass", "fail"):
             if verdict not in (None, word):
-                raise problem("LIT080", tokens.span(), expected=f"expect {verdict}, as above, or expect {word}, not both")
+                raise problem(
+                    "LIT080", tokens.span(), expected=f"expect {verdict}, as above, or expect {word}, not both"
+                )
             verdict = word
         elif word == "clean" or word in KINDS:
             if word not in kinds:

@@ -83,13 +83,9 @@ def declaration(tokens: Tokens, scope: Scope, initial: Initial) -> None:
         tokens.expect("]")
         _location(tokens, scope, name, tokens.at - 2)
         return
-    if tokens.kind == NUMBER or tokens.texts[tokens.at + 1] == ":":
+    if tokens.kind == NUMBER or tokens.texts[tokens.at + 1] == ":" or _is_role_register(tokens):
         _initial_register(tokens, scope, initial)
         return
-    if tokens.texts[tokens.at + 1] == "[" and tokens.kind == NAME and ":" in tokens.texts[tokens.at + 2 : tokens.at + 12]:
-        if _is_role_register(tokens):
-            _initial_register(tokens, scope, initial)
-            return
     at = tokens.at
     name = tokens.name("a declaration such as 'x = 0' or '.global .u32 x'")
     if tokens.text == "@":
@@ -99,6 +95,9 @@ def declaration(tokens: Tokens, scope: Scope, initial: Initial) -> None:
 
 
 def _is_role_register(tokens: Tokens) -> bool:
+    """Whether ``role[i]:`` comes next."""
+    if tokens.texts[tokens.at + 1] != "[":
+        return False
     at = tokens.at + 2
     while tokens.texts[at] not in ("]", ";", "}", ""):
         at += 1
@@ -290,7 +289,9 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
             kind = word
         else:
             hint = did_you_mean("." + word, ["." + size for size in SIZES])
-            raise problem("LIT022", tokens.span(here), found=f"'.{word}'", expected="a type such as .b8 or .u32", hint=hint)
+            raise problem(
+                "LIT022", tokens.span(here), found=f"'.{word}'", expected="a type such as .b8 or .u32", hint=hint
+            )
     while True:
         _variable(tokens, scope, initial, space, align, kind, lanes)
         if not tokens.accept(","):
@@ -468,4 +469,3 @@ def _content(
         else:
             initial.pointers.setdefault(name, []).append((index * elem_size, elem_size, kind, value, span))
     return bytes(content)
-

@@ -7,7 +7,8 @@ stack; so are the sizes of constants.
 from __future__ import annotations
 
 from mcheck.errors import InputError
-from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
+from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_unary
+from mcheck.program.resolve import Undefined, checked_binary
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.lexer import MAX_LITERAL, NAME, NUMBER, Tokens, integer
 from mcheck.syntax.scope import SPECIALS, Scope
@@ -19,7 +20,6 @@ PRECEDENCE: dict[str, int] = {
 ABOVE_COMPARISON = 8
 MAX_DEPTH = 60
 MAX_OPERATORS = 150
-MAX_MAGNITUDE = 1 << 128
 
 
 def expression(tokens: Tokens, scope: Scope, minimum: int = 1) -> Expr:
@@ -65,14 +65,13 @@ def _too_long(tokens: Tokens) -> InputError:
 def _unary(tokens: Tokens, scope: Scope) -> Expr:
     text = tokens.texts[tokens.at]
     if text in ("-", "+", "~", "!"):
-        at = tokens.at
         tokens.at += 1
         tokens.depth += 1
         if tokens.depth > MAX_DEPTH:
             raise _too_long(tokens)
         operand = _unary(tokens, scope)
         tokens.depth -= 1
-        return _fold_unary(tokens, at, text, operand)
+        return _fold_unary(text, operand)
     return _primary(tokens, scope)
 
 
@@ -112,7 +111,9 @@ def number(tokens: Tokens, at: int) -> int:
     value = integer(text)
     if value is None:
         hint = "write a floating-point value by its bits, 0f3F800000" if "." in text else None
-        raise problem("LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer", hint=hint)
+        raise problem(
+            "LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer", hint=hint
+        )
     if value > MAX_LITERAL:
         raise problem("LIT014", tokens.span(at), expected="at most 64 bits")
     return value
@@ -157,7 +158,9 @@ def _rank(tokens: Tokens, scope: Scope) -> Expr:
     else:
         raise tokens.unexpected("a CTA rank: a number, a name or an expression in parentheses")
     if registers_in(rank):
-        raise problem("LIT065", tokens.span_since(at), expected="a constant rank", hint="use mapa to compute the address")
+        raise problem(
+            "LIT065", tokens.span_since(at), expected="a constant rank", hint="use mapa to compute the address"
+        )
     return rank
 
 
@@ -175,7 +178,7 @@ def registers_in(expr: Expr) -> bool:
     return False
 
 
-def _fold_unary(tokens: Tokens, at: int, operator: str, operand: Expr) -> Expr:
+def _fold_unary(operator: str, operand: Expr) -> Expr:
     if isinstance(operand, Const):
         return Const(apply_unary(operator, operand.value))
     return Unary(operator, operand)
@@ -183,20 +186,8 @@ def _fold_unary(tokens: Tokens, at: int, operator: str, operand: Expr) -> Expr:
 
 def _fold_binary(tokens: Tokens, at: int, operator: str, left: Expr, right: Expr) -> Expr:
     if isinstance(left, Const) and isinstance(right, Const):
-        value, reason = safe_binary(operator, left.value, right.value)
-        if reason is not None:
-            raise problem("LIT017", tokens.span(at), reason=reason)
-        return Const(value)
+        try:
+            return Const(checked_binary(operator, left.value, right.value))
+        except Undefined as error:
+            raise problem("LIT017", tokens.span(at), reason=str(error)) from None
     return Binary(operator, left, right)
-
-
-def safe_binary(operator: str, a: int, b: int) -> tuple[int, str | None]:
-    """``a operator b``, or 0 and the reason why it has no value."""
-    if operator in ("/", "%") and b == 0:
-        return 0, "division by zero"
-    if operator in ("<<", ">>") and not 0 <= b <= 128:
-        return 0, f"shift by {b}"
-    value = apply_binary(operator, a, b)
-    if abs(value) >= MAX_MAGNITUDE:
-        return 0, "overflow"
-    return value, None

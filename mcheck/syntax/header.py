@@ -6,30 +6,36 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from mcheck.syntax.codes import problem
+from mcheck.isa.targets import KNOWN
+from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.source import Source
 
 _FIRST = re.compile(r"\s*(?:PTX|ptx)\b[ \t]*([A-Za-z0-9_.+-]*)", re.ASCII)
 _BRACE = re.compile(r'"[^"]*"|\{')
 _BRACES = re.compile(r"[{}]")
 _QUOTED = re.compile(r'"([^"]*)"')
-_WORD = re.compile(r"\b(model|target)[ \t]+([^\s{\"]+)", re.ASCII)
+_WORDS = re.compile(r"^[ \t]*(?:(?:model|target)[ \t]+[^\s{]+[ \t]*)+$", re.MULTILINE)
+_WORD = re.compile(r"(model|target)[ \t]+([^\s{]+)")
 _TABLE = re.compile(r"\s*;?\s*(?=P?\d+\b)[^;{}]*(?:;|\Z)", re.ASCII)
-_BLOCKS = re.compile(r"\s*;?\s*(?:[A-Za-z_$][\w$]*\s*@|[A-Za-z_$][\w$]*\s*\{|const\b|\.reg\b|model\b|target\b)", re.ASCII)
+_BLOCKS = re.compile(r"\s*;?\s*(?:[A-Za-z_$][\w$]*\s*[@{]|const\b|\.reg\b)", re.ASCII)
 _EXEC = re.compile(r"<<.*?>>", re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """``body`` is the offset behind the opening brace of the init block, ``rest`` that of the words after the name."""
+    """``body`` is the offset behind the opening brace of the init block.
+
+    ``words`` is the text up to there with all blanked that is read here; the block form knows more words, the table form
+    ignores them.
+    """
 
     source: Source
     name: str
     doc: tuple[str, ...]
     model: str | None
     target: str | None
-    rest: int
+    words: str
     body: int
 
 
@@ -54,14 +60,24 @@ def header(source: Source) -> Header:
     if '"' in text:
         doc = tuple(_QUOTED.findall(text))
         text = _QUOTED.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), text)
-    words = dict(_WORD.findall(text)) if text and not text.isspace() else {}
+    words: dict[str, str] = {}
+    for line in _WORDS.finditer(text):
+        words.update(_WORD.findall(line[0]))
+    target = words.get("target")
+    if target is not None and target not in KNOWN:
+        where = source.span(first.end() + text.index(target), len(target))
+        raise problem(
+            "LIT083", where, found=target, expected="a target such as sm_90a", hint=did_you_mean(target, KNOWN)
+        )
+    if words:
+        text = _WORDS.sub(lambda match: " " * len(match[0]), text)
     return Header(
         source=source,
         name=first[1] or PurePath(source.path).stem,
         doc=doc,
         model=words.get("model"),
-        target=words.get("target"),
-        rest=first.end(),
+        target=target,
+        words=_NOT_NEWLINE.sub(" ", clean[: first.end()]) + text if text and not text.isspace() else "",
         body=brace.end(),
     )
 
@@ -73,7 +89,9 @@ def init_end(source: Source, start: int) -> int:
         depth += 1 if match[0] == "{" else -1
         if depth == 0:
             return match.start()
-    raise problem("LIT012", source.span(max(len(source.clean.rstrip()) - 1, 0)), expected="} at the end of the init block")
+    raise problem(
+        "LIT012", source.span(max(len(source.clean.rstrip()) - 1, 0)), expected="} at the end of the init block"
+    )
 
 
 def is_table(source: Source, end: int) -> bool:

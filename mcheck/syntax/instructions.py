@@ -15,12 +15,11 @@ from mcheck.program.expr import Binary, Expr, Name, Reg, Unary
 from mcheck.program.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
 from mcheck.syntax.codes import problem
 from mcheck.syntax.expressions import MAX_DEPTH, expression
-from mcheck.syntax.lexer import NAME, NUMBER, Tokens
+from mcheck.syntax.lexer import NAME, Tokens
 from mcheck.syntax.scope import Scope
 
 BRANCHES = frozenset(("bra", "goto", "beq", "bne", "blt", "bgt", "ble", "bge"))
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
-AWAITED = Reg("await")
 
 
 def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
@@ -48,7 +47,7 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
             opcode=parts, operands=tuple(operands), guard=guard, text=text, span=span, spans=spans
         )
         return _placed(decode(instruction, target=target, register_type=scope.register_type), span, text)
-    return _await(tokens, scope, target, parts, operands, compare, guard, span, text, spans)
+    return _await(scope, target, parts, operands, compare, guard, span, text, spans)
 
 
 def _placed(op: Op, span: Span, text: str) -> Op:
@@ -58,7 +57,6 @@ def _placed(op: Op, span: Span, text: str) -> Op:
 
 
 def _await(
-    tokens: Tokens,
     scope: Scope,
     target: str | None,
     parts: tuple[str, ...],
@@ -69,16 +67,12 @@ def _await(
     text: str,
     spans: tuple[Span, ...],
 ) -> Op:
-    """``await``: a wait on an mbarrier lacks its predicate, which is supplied here; a load or an atomic has a comparison."""
-    if parts[0] == "mbarrier":
-        operands = [Value(AWAITED, span=spans[0]), *operands]
-
-    def register_type(name: str) -> str | None:
-        return "pred" if name == AWAITED.name else scope.register_type(name)
-
+    """``await``: a wait on an mbarrier lacks its predicate; a load or an atomic has a comparison."""
     inner_text = text[text.index("await") + len("await") :].strip()
     instruction = Instruction(opcode=parts, operands=tuple(operands), text=inner_text, span=span, spans=spans)
-    inner = _placed(decode(instruction, target=target, register_type=register_type), span, inner_text)
+    inner = _placed(
+        decode(instruction, target=target, register_type=scope.register_type, awaited=True), span, inner_text
+    )
     if isinstance(inner, MbarrierWait) and compare is None:
         inner = dataclasses.replace(inner, dst=None)
     elif not (isinstance(inner, Load | Atomic) and compare is not None):
@@ -205,6 +199,3 @@ def _comparison(tokens: Tokens, scope: Scope, operands: list[Operand]) -> tuple[
         operands[-1] = Value(last.expr.left, False, last.span)
         return last.expr.op, last.expr.right
     return None
-
-
-__all__ = ["BRANCHES", "NUMBER", "operand", "operation"]

@@ -1,6 +1,6 @@
 """Tokens with positions.
 
-One compiled expression finds all tokens; a cursor walks over them. Names take their dots and ``::`` along, so that an
+One compiled expression finds all tokens; a cursor walks over them. Names take their dots and ``::`` along, so an
 opcode is one token (``cp.async.bulk.shared::cluster.global``) and so is ``.global``. ``%`` is always a token of its own:
 after an operand it is the remainder, before a name it makes a register. A number takes the letters that follow along
 (``128B``); what it means is decided where it stands.
@@ -134,15 +134,13 @@ def integer(text: str) -> int | None:
     if text.isdigit() and text.isascii():
         return int(text) if len(text) < 40 else 1 << 200
     lower = text.lower()
+    bits = lower[:2] + str(len(lower))
     digits, base = lower, 10
-    if lower.startswith("0x"):
-        digits, base = lower[2:], 16
-    elif (lower.startswith("0f") and len(lower) == 10) or (lower.startswith("0d") and len(lower) == 18):
+    if lower.startswith("0x") or bits in ("0f10", "0d18"):
         digits, base = lower[2:], 16
     elif lower.startswith("0b"):
         digits, base = lower[2:], 2
-    if digits.endswith("u"):
-        digits = digits[:-1]
+    digits = digits.removesuffix("u")
     if not digits or "_" in digits:
         return None
     if len(digits) > 200:

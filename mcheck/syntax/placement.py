@@ -30,7 +30,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All places: ``threads`` has the places of every placement, in order; ``sizes`` the size of each (gpu, cluster)."""
+    """The places of every placement in order, and the size of each (gpu, cluster)."""
 
     threads: tuple[tuple[Place, ...], ...]
     ctas: tuple[Cta, ...]
@@ -86,8 +86,8 @@ def enumerate_threads(placements: Sequence[Placement]) -> Grid:
     total = 0
     for item in placements:
         count = 1
-        for key in KEYS:
-            low, high = item.ranges.get(key, (0, 1))
+        for word in KEYS:
+            low, high = item.ranges.get(word, (0, 1))
             count *= high - low
         if "warp" in item.ranges and "lane" not in item.ranges:
             count *= WARP
@@ -120,9 +120,7 @@ def enumerate_threads(placements: Sequence[Placement]) -> Grid:
                 slots = [(warp, 0)]
             else:
                 lanes = item.ranges.get("lane", (0, WARP))
-                slots = [
-                    (warp, lane) for warp in range(*item.ranges.get("warp", (0, 1))) for lane in range(*lanes)
-                ]
+                slots = [(warp, lane) for warp in range(*item.ranges.get("warp", (0, 1))) for lane in range(*lanes)]
             for warp, lane in slots:
                 slot = (cta.number, warp, lane)
                 if slot in taken:

@@ -16,26 +16,30 @@ from mcheck.syntax.lexer import Tokens
 
 _PLAIN_REGISTER = re.compile(r"r\d+", re.ASCII)
 
+_VECTORS = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "cluster_ctaid", "cluster_nctaid")
 SPECIALS = frozenset(
-    "laneid warpid nwarpid tid.x tid.y tid.z ntid.x ntid.y ntid.z ctaid.x ctaid.y ctaid.z nctaid.x nctaid.y nctaid.z "
-    "clusterid.x clusterid.y clusterid.z cluster_ctaid.x cluster_ctaid.y cluster_ctaid.z cluster_ctarank "
-    "cluster_nctaid.x cluster_nctaid.y cluster_nctaid.z cluster_nctarank is_explicit_cluster "
-    "lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt".split()
-)
+    (
+        "laneid", "warpid", "nwarpid", "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
+        "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
+        *(f"{name}.{axis}" for name in _VECTORS for axis in "xyz"),
+    )
+)  # fmt: skip
 
 
 class Scope:
     """The names that are visible at one point; a child sees what its parent declares."""
 
-    __slots__ = ("_constants", "_registers", "_symbols", "implicit", "objects", "parent")
+    __slots__ = ("constants", "registers", "symbols", "implicit", "objects", "parent", "types")
 
     def __init__(self, parent: Scope | None = None, *, implicit: dict[str, Span] | None = None) -> None:
         self.parent = parent
-        self.implicit = implicit if implicit is not None else (parent.implicit if parent is not None else None)
+        inherited = parent.implicit if parent is not None else None
+        self.implicit: dict[str, Span] | None = implicit if implicit is not None else inherited
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
-        self._constants: dict[str, int] = {}
-        self._registers: dict[str, str] = {}
-        self._symbols: set[str] = set()
+        self.types: dict[str, str] = parent.types if parent is not None else {}
+        self.constants: dict[str, int] = {}
+        self.registers: dict[str, str] = {}
+        self.symbols: set[str] = set()
 
     # --- declaring -----------------------------------------------------------------------------
 
@@ -47,25 +51,32 @@ class Scope:
     def declare_constant(self, name: str, value: int, span: Span) -> None:
         """A constant whose value is known while parsing."""
         self._free(name, span)
-        self._constants[name] = value
+        self.constants[name] = value
 
     def declare_symbol(self, name: str, span: Span) -> None:
         """A loop variable, or a constant that depends on the thread or on a loop."""
         self._free(name, span)
-        self._symbols.add(name)
+        self.symbols.add(name)
 
     def declare_register(self, name: str, type_: str, span: Span) -> None:
         """A register of type ``type_``, from a ``.reg``."""
-        if name in self._registers:
+        if name in self.registers:
             raise problem("LIT020", span, name=f"register {name}")
         if self.declares(name):
             raise problem("LIT020", span, name=name)
-        self._registers[name] = type_
+        self.registers[name] = type_
+        self.types[name] = type_
+
+    def for_role(self) -> Scope:
+        """A child whose ``types`` are its own and start as those of the file."""
+        child = Scope(self)
+        child.types = dict(self.types)
+        return child
 
     def _free(self, name: str, span: Span) -> None:
         if self.is_register(name):
             raise problem("LIT021", span, name=name, hint="give it a name that is not r and a number, nor in a .reg")
-        if name in self._constants or name in self._symbols or name in self.objects:
+        if name in self.constants or name in self.symbols or name in self.objects:
             raise problem("LIT020", span, name=name)
 
     # --- asking --------------------------------------------------------------------------------
@@ -76,7 +87,7 @@ class Scope:
             return True
         scope: Scope | None = self
         while scope is not None:
-            if name in scope._registers:
+            if name in scope.registers:
                 return True
             scope = scope.parent
         return False
@@ -85,8 +96,8 @@ class Scope:
         """The declared type of a register."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope._registers:
-                return scope._registers[name]
+            if name in scope.registers:
+                return scope.registers[name]
             scope = scope.parent
         return None
 
@@ -94,9 +105,9 @@ class Scope:
         """The value of a constant that is known while parsing."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope._constants:
-                return scope._constants[name]
-            if name in scope._symbols:
+            if name in scope.constants:
+                return scope.constants[name]
+            if name in scope.symbols:
                 return None
             scope = scope.parent
         return None
@@ -105,9 +116,9 @@ class Scope:
         """Whether ``name`` is a loop variable or a constant of the thread."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope._symbols:
+            if name in scope.symbols:
                 return True
-            if name in scope._constants:
+            if name in scope.constants:
                 return False
             scope = scope.parent
         return False
@@ -121,7 +132,7 @@ class Scope:
         found = set(self.objects)
         scope: Scope | None = self
         while scope is not None:
-            found |= scope._constants.keys() | scope._symbols | scope._registers.keys()
+            found |= scope.constants.keys() | scope.symbols | scope.registers.keys()
             scope = scope.parent
         return found
 
@@ -137,7 +148,9 @@ class Scope:
         hint = did_you_mean(name, self.names())
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
             hint = f"a register needs its %, or a .reg: %{name}"
-        raise problem("LIT018", tokens.span(at), name=name, expected="a declared object, constant or register", hint=hint)
+        raise problem(
+            "LIT018", tokens.span(at), name=name, expected="a declared object, constant or register", hint=hint
+        )
 
     def check_shape(self, name: str, indices: int, rank: Expr | None, span: Span) -> None:
         """Complains about indices or a rank that the object ``name`` does not have."""

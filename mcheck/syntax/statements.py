@@ -1,4 +1,4 @@
-"""The body of a role or of a table column: decoded operations, labels, loops and branches, not yet bound to a thread."""
+"""The body of a role or of a table column: operations, labels, loops and branches, not yet bound to a thread."""
 
 from __future__ import annotations
 

@@ -13,10 +13,11 @@ from mcheck.syntax.lexer import Tokens
 from mcheck.syntax.scope import Scope
 
 ELEMENT_TYPES = (
-    "u8 u16 u32 s32 u64 s64 f16 f32 f32.ftz f64 bf16 tf32 tf32.ftz b4x16 b4x16_p64 b6x16_p32 b6p2x16".split()
-)
+    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz",
+    "b4x16", "b4x16_p64", "b6x16_p32", "b6p2x16",
+)  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {
-    "elemtype": tuple(ELEMENT_TYPES),
+    "elemtype": ELEMENT_TYPES,
     "interleave_layout": ("none", "16B", "32B"),
     "swizzle_mode": ("none", "32B", "64B", "128B", "96B"),
     "swizzle_atomicity": ("16B", "32B", "32B+8B", "64B"),
@@ -124,7 +125,7 @@ def _field(tokens: Tokens, scope: Scope, found: MapFields, name: str) -> None:
 
 
 def _check(found: MapFields) -> None:
-    """The shape of a map: required fields, list lengths, ranges no encoder takes (PTX ISA 5.5; driver API tensor maps)."""
+    """The shape of a map: required fields, list lengths, entries above zero (PTX ISA 5.5)."""
     im2col = [name for name in IM2COL if name in found.spans]
     if im2col and "box_dim" in found.spans:
         raise problem("LIT038", found.spans["box_dim"], field="box_dim", kind="an im2col")
@@ -150,4 +151,6 @@ def _check(found: MapFields) -> None:
             raise problem("LIT036", found.spans[name], found=min(values), field=name, expected="positive numbers")
     for name in ("channels_per_pixel", "pixels_per_column"):
         if name in found.numbers and found.numbers[name] < 1:
-            raise problem("LIT036", found.spans[name], found=found.numbers[name], field=name, expected="a positive number")
+            raise problem(
+                "LIT036", found.spans[name], found=found.numbers[name], field=name, expected="a positive number"
+            )

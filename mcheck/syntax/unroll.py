@@ -157,9 +157,7 @@ class Unroller:
         for op in self.code:
             if isinstance(op, Branch) and op.target not in self.labels:
                 known = [label for label in self.labels if "." not in label]
-                raise problem(
-                    "LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known)
-                )
+                raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known))
 
     def _lookup(self, item: Name | Special, fold: Fold) -> Expr:
         if isinstance(item, Special):
@@ -242,9 +240,7 @@ class Unroller:
             return
         self._fresh += 1
         skip, end = f"else.{self._fresh}", f"endif.{self._fresh}"
-        self._emit(
-            Branch(target=skip, condition=_negation(condition), span=choice.span, text=choice.text)
-        )
+        self._emit(Branch(target=skip, condition=_negation(condition), span=choice.span, text=choice.text))
         self._body(choice.then)
         if choice.otherwise.steps:
             self._emit(Branch(target=end, span=choice.span, text="else"))

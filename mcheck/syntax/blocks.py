@@ -1,0 +1,223 @@
+"""The block form: a block of statements per role, PTX throughout.
+
+``name@cta 0, warp 1..5 { … }`` with ``for``, ``if``, ``const``, ``.reg``, labels and instructions. Loops of constant
+bounds are unrolled and branches on registers lowered by ``mcheck.syntax.unroll``.
+"""
+
+from __future__ import annotations
+
+from mcheck.errors import InputError, Span
+from mcheck.program.expr import Const
+from mcheck.program.program import Program
+from mcheck.syntax.binding import Role, bind
+from mcheck.syntax.codes import did_you_mean, problem
+from mcheck.syntax.conditions import QUANTIFIERS, tail
+from mcheck.syntax.declarations import Initial, constants, init_block, registers
+from mcheck.syntax.expressions import expression, registers_in
+from mcheck.syntax.header import Header
+from mcheck.syntax.instructions import operation
+from mcheck.syntax.lexer import END, NAME, Tokens
+from mcheck.syntax.placement import placement
+from mcheck.syntax.scope import Scope
+from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
+
+MAX_NESTING = 50
+EMPTY = Body(())
+_TAIL_WORDS = QUANTIFIERS | {"locations", "filter", "expect"}
+
+
+def blocks(head: Header, end: int) -> Program:
+    """Parses the roles of a file whose init block ends at offset ``end``."""
+    source = head.source
+    scope = Scope()
+    initial = Initial()
+    if head.words:
+        _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+    init_block(Tokens(source, head.body, end + 1), scope, initial)
+    tokens = Tokens(source, end + 1, len(source.clean))
+    roles: dict[str, Role] = {}
+    while tokens.kind != END and tokens.text not in _TAIL_WORDS:
+        if tokens.accept(";"):
+            continue
+        if tokens.text == "const":
+            constants(tokens, scope)
+            tokens.expect(";")
+        elif tokens.text == ".reg":
+            registers(tokens, scope)
+            tokens.expect(";")
+        else:
+            _role(tokens, scope, head.target, roles)
+    if not roles:
+        raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
+    ending = tail(tokens, Scope(scope, implicit={}))
+    return bind(head, scope, initial, list(roles.values()), ending, dialect=False)
+
+
+def _header_words(tokens: Tokens, scope: Scope) -> None:
+    """``const`` and ``.reg`` may stand before the init block too, so that array sizes can use them."""
+    while tokens.kind != END:
+        if tokens.text == "const":
+            constants(tokens, scope)
+            tokens.expect(";")
+        elif tokens.text == ".reg":
+            registers(tokens, scope)
+            tokens.expect(";")
+        elif tokens.text == '"':
+            raise problem("LIT009", tokens.span(), expected='"')
+        elif not tokens.accept(";"):
+            words = ("model", "target", "const")
+            hint = did_you_mean(tokens.text, words)
+            expected = "quoted lines, model, target, const, or the init block"
+            raise problem("LIT019", tokens.span(), found=tokens.found(), expected=expected, hint=hint)
+
+
+def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Role]) -> None:
+    at = tokens.at
+    if tokens.kind == NAME and "." in tokens.text:
+        raise tokens.unexpected("a role such as 'P0@cta 0 { … }'", "instructions stand inside a role")
+    name = tokens.name("a role such as 'P0@cta 0 { … }', a condition or expect")
+    if tokens.text not in ("@", "{"):
+        tokens.at = at
+        hint = did_you_mean(name, ("exists", "forall", "locations", "filter", "expect", "const"))
+        raise tokens.unexpected("a role such as 'P0@cta 0 { … }', a condition or expect", hint)
+    if name in roles:
+        raise problem("LIT047", tokens.span(at), name=name, hint="give every role one block")
+    place = placement(tokens, scope, name, at, ("{",))
+    inner = scope.for_role()
+    labels: set[str] = set()
+    body = _Statements(tokens, target).block(inner, labels, 0)
+    roles[name] = Role(name, place, Body(body.steps, frozenset(labels)), inner.types)
+
+
+class _Statements:
+    """Parses statements; ``labels`` collects those of the enclosing role or loop body."""
+
+    def __init__(self, tokens: Tokens, target: str | None) -> None:
+        self._tokens = tokens
+        self._target = target
+
+    def block(self, scope: Scope, labels: set[str], depth: int) -> Body:
+        """``{ statement … }``."""
+        tokens = self._tokens
+        if depth > MAX_NESTING:
+            raise problem("LIT062", tokens.span(), expected=f"at most {MAX_NESTING} levels")
+        opening = tokens.at
+        tokens.expect("{")
+        steps: list[Statement] = []
+        while not tokens.accept("}"):
+            if tokens.kind == END:
+                raise self._unclosed(opening)
+            self._statement(scope, labels, depth, steps)
+        return Body(tuple(steps))
+
+    def _unclosed(self, opening: int) -> InputError:
+        where = self._tokens.span(opening)
+        return problem(
+            "LIT012",
+            self._tokens.span(),
+            expected="'}'",
+            hint=f"the block that opens at line {where.line} is not closed",
+        )
+
+    def _statement(self, scope: Scope, labels: set[str], depth: int, steps: list[Statement]) -> None:
+        tokens = self._tokens
+        text = tokens.text
+        if text == ";":
+            tokens.at += 1
+        elif text == "{":
+            steps.append(self.block(Scope(scope), labels, depth + 1))
+        elif text == ".reg":
+            registers(tokens, scope)
+            self._semicolon()
+        elif tokens.kind == NAME and tokens.texts[tokens.at + 1] == ":":
+            self._label(labels, steps)
+        elif text == "for" and tokens.kinds[tokens.at + 1] == NAME:
+            steps.append(self._for(scope, depth))
+        elif text == "if" and tokens.texts[tokens.at + 1] == "(":
+            steps.append(self._if(scope, labels, depth))
+        elif text == "const" and tokens.kinds[tokens.at + 1] == NAME:
+            self._const(scope, steps)
+            self._semicolon()
+        elif text == "else":
+            raise tokens.unexpected("a statement", "else follows the closing brace of an if")
+        else:
+            steps.append(Step(operation(tokens, scope, self._target)))
+            self._semicolon()
+
+    def _semicolon(self) -> None:
+        tokens = self._tokens
+        if tokens.text != ";":
+            if tokens.at and tokens.kind == END:
+                raise problem("LIT012", tokens.span(), expected="';'")
+            raise tokens.unexpected("';'")
+        tokens.at += 1
+
+    def _label(self, labels: set[str], steps: list[Statement]) -> None:
+        tokens = self._tokens
+        span = tokens.span()
+        name = tokens.name("a label")
+        tokens.expect(":")
+        if name in labels:
+            raise problem("LIT053", span, name=name)
+        labels.add(name)
+        steps.append(Mark(name, span))
+
+    def _for(self, scope: Scope, depth: int) -> For:
+        tokens = self._tokens
+        first = tokens.at
+        tokens.at += 1
+        at = tokens.at
+        variable = tokens.name("a loop variable")
+        tokens.expect("in")
+        bounds = tokens.at
+        low = expression(tokens, scope)
+        tokens.expect("..", "'..' and the bound that is not reached")
+        high = expression(tokens, scope)
+        span = tokens.span_since(first)
+        if registers_in(low) or registers_in(high):
+            where = tokens.span_since(bounds)
+            raise problem("LIT016", where, what="a bound of a for loop", hint="write a loop of registers with a branch")
+        inner = Scope(scope)
+        inner.declare_symbol(variable, tokens.span(at))
+        labels: set[str] = set()
+        body = self.block(inner, labels, depth + 1)
+        return For(variable, low, high, Body(body.steps, frozenset(labels)), span)
+
+    def _if(self, scope: Scope, labels: set[str], depth: int) -> If:
+        tokens = self._tokens
+        first = tokens.at
+        tokens.at += 1
+        tokens.expect("(")
+        condition = expression(tokens, scope)
+        tokens.expect(")")
+        span = tokens.span_since(first)
+        text = tokens.raw_since(first)
+        then = self.block(Scope(scope), labels, depth + 1)
+        otherwise = EMPTY
+        if tokens.accept("else"):
+            if tokens.text == "if":
+                if depth > MAX_NESTING:
+                    raise problem("LIT062", tokens.span(), expected=f"at most {MAX_NESTING} levels")
+                otherwise = Body((self._if(scope, labels, depth + 1),))
+            else:
+                otherwise = self.block(Scope(scope), labels, depth + 1)
+        return If(condition, then, otherwise, span, text)
+
+    def _const(self, scope: Scope, steps: list[Statement]) -> None:
+        tokens = self._tokens
+        tokens.at += 1
+        while True:
+            at = tokens.at
+            name = tokens.name("the name of a constant")
+            tokens.expect("=")
+            value = expression(tokens, scope)
+            span: Span = tokens.span_since(at)
+            if registers_in(value):
+                raise problem("LIT016", span, what="the value of a const", hint="use a register: mov")
+            if isinstance(value, Const):
+                scope.declare_constant(name, value.value, tokens.span(at))
+            else:
+                scope.declare_symbol(name, tokens.span(at))
+                steps.append(Define(name, value, span))
+            if not tokens.accept(","):
+                return
