@@ -88,7 +88,7 @@ class LetRec:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``[flag] [~]test body as name``; ``test`` is acyclic, irreflexive or empty. A flag does not forbid: it reports."""
+    """``[flag] [~]test body as name``; ``test`` is acyclic, irreflexive or empty. A flag only reports."""
 
     test: str
     negated: bool

@@ -13,14 +13,27 @@ defined before them, not those before their call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Statement, Var
 from mcheck.cat.fold import NO_REL, NO_SET, binary, unary
-from mcheck.cat.messages import error, suggest
-from mcheck.cat.names import BASE
+from mcheck.cat.infer import infer, mentions, resolve
+from mcheck.cat.messages import error
+from mcheck.cat.passes import monotone, size_of, without_unused
 from mcheck.cat.scanner import Source
+from mcheck.cat.scope import (
+    ALL,
+    BUILTIN,
+    ZERO,
+    Entry,
+    Function,
+    Param,
+    Procedure,
+    Scope,
+    initial_scope,
+    kind_word,
+    lookup,
+)
 from mcheck.cat.syntax import (
     Binary,
     Binding,
@@ -46,51 +59,7 @@ REL: Final = Kind.REL
 LIMIT: Final = 20_000
 """The most operators that one definition may have once its calls are inlined."""
 
-# ``0`` is of either kind until an operator decides: this very object stands for it while checking.
-_ZERO: Final = Empty(REL)
-_BUILTIN: Final = {"domain": (REL, "domain"), "range": (REL, "range"), "toid": (SET, "[]")}
-
-
-@dataclass(slots=True, eq=False)
-class _Function:
-    """A function or a built-in; ``kinds`` of its parameters, ``None`` where either will do."""
-
-    name: str
-    params: tuple[str, ...]
-    kinds: list[Kind | None]
-    body: Expr | None
-    source: Source | None
-    scope: Scope
-
-
-@dataclass(slots=True, eq=False)
-class _Procedure:
-    name: str
-    params: tuple[str, ...]
-    body: tuple[RawStatement, ...]
-    source: Source
-    scope: Scope
-
-
-@dataclass(slots=True, eq=False)
-class _Param:
-    """A parameter while its function's body is looked at for the first time."""
-
-    name: str
-    kind: Kind | None = None
-
-
-Entry = Node | _Function | _Procedure | _Param
-Scope = dict[str, Entry]
-_BUILTINS: Final[Scope] = {
-    name: _Function(name, ("x",), [kind], None, None, {}) for name, (kind, _) in _BUILTIN.items()
-}
-_BASE_SCOPE: Final[Scope] = {name: Base(name, row.kind) for name, row in BASE.items()}
-
-
-def initial_scope() -> Scope:
-    """The base names and built-in functions."""
-    return {**_BASE_SCOPE, **_BUILTINS}
+_KIND_CODES: Final = frozenset({"CAT021", "CAT022", "CAT023"})
 
 
 Include = Callable[[IncludeStatement, Source, tuple[str, ...]], tuple[File, str]]
@@ -133,7 +102,7 @@ class Checker:
         return Model(
             name=name,
             path=file.source.path,
-            statements=_without_unused(self.statements, tuple(self.shows.values()), self.library),
+            statements=without_unused(self.statements, tuple(self.shows.values()), self.library),
             shows=tuple(self.shows.values()),
             options=tuple(self.options.items()),
             doc=file.doc,
@@ -174,10 +143,9 @@ class Checker:
 
     def define(self, name: Name, body: Node, source: Source) -> Entry:
         """Emits ``let name = body``; the entry is the body itself where that is as short as a name."""
-        kind = body.kind
-        var = Var(self.fresh(), name.text, kind, source.span(name.start, name.end))
-        self.statements.append(Let(var, body))
-        if body is _ZERO or isinstance(body, (Base, Var)):
+        var = Var(self.fresh(), name.text, body.kind, source.span(name.start, name.end))
+        self.statements.append(Let(var, _of_kind(body, body.kind)))
+        if body is ZERO or body is ALL or isinstance(body, (Base, Var)):
             return body
         return var
 
@@ -198,15 +166,14 @@ class Checker:
         lets: list[Let] = []
         for binding, var in zip(bindings, variables, strict=True):
             body = self.whole(binding.body, source)
-            if body is _ZERO:
-                body = _empty(var.kind)
+            body = _of_kind(body, var.kind)
             if body.kind is not var.kind:
                 raise self.wrong_kind(f"the recursive {var.name}", binding.body, source, var.kind)
             lets.append(Let(var, body))
         uids = frozenset(var.uid for var in variables)
         recursive = False
         for let in lets:
-            recursive |= _monotone(let.body, uids, None)
+            recursive |= monotone(let.body, uids, None)
         self.scope = outer
         self.scope.update((var.name, var) for var in variables)
         self.statements.extend([LetRec(tuple(lets))] if recursive else lets)
@@ -214,16 +181,17 @@ class Checker:
     def recursive_kinds(self, bindings: tuple[Binding, ...]) -> list[Kind]:
         """The kinds of names that occur in their own bodies: what the other operands leave no choice about."""
         scope: Scope = dict(self.scope)
-        params = [_Param(binding.name.text) for binding in bindings]
+        params = [Param(binding.name.text) for binding in bindings]
         scope.update((param.name, param) for param in params)
         for _ in bindings:
             for param, binding in zip(params, bindings, strict=True):
-                kind = self.infer(binding.body, scope, param.kind)
+                kind = infer(binding.body, scope, param.kind)
                 param.kind = param.kind or kind
         return [param.kind or REL for param in params]
 
     def test(self, statement: TestStatement, source: Source) -> None:
         body = self.whole(statement.body, source)
+        body = _of_kind(body, body.kind)
         if statement.test != "empty" and body.kind is not REL:
             raise self.wrong_kind(statement.test, statement.body, source, REL)
         name = statement.name
@@ -239,6 +207,7 @@ class Checker:
                 self.shows.pop(name, None)
                 continue
             node = self.whole(expr, source)
+            node = _of_kind(node, node.kind)
             if isinstance(node, (Base, Var)) and node.name == name:
                 self.shows[name] = node
                 continue
@@ -249,14 +218,15 @@ class Checker:
     def procedure(self, statement: ProcedureStatement, source: Source) -> None:
         _no_duplicates(list(statement.params), source)
         params = tuple(param.text for param in statement.params)
-        procedure = _Procedure(statement.name.text, params, statement.body, source, dict(self.scope))
+        procedure = Procedure(statement.name.text, params, statement.body, source, dict(self.scope))
         self.scope[statement.name.text] = procedure
 
     def call(self, statement: CallStatement, source: Source) -> None:
         name = statement.name
-        procedure = self.lookup(name, self.scope, source)
-        if not isinstance(procedure, _Procedure):
-            raise error("CAT025", source.span(name.start, name.end), what=name.text, kind=_kind_word(procedure))
+        procedure = lookup(name, self.scope, source)
+        if not isinstance(procedure, Procedure):
+            span = source.span(name.start, name.end)
+            raise error("CAT025", span, what=name.text, kind=kind_word(procedure), needed="procedure")
         args = [self.expr(arg, self.scope, source) for arg in statement.args]
         if len(args) != len(procedure.params):
             raise self.wrong_count(name, procedure.params, len(args), source)
@@ -276,31 +246,32 @@ class Checker:
 
     # --- functions -------------------------------------------------------------------------------
 
-    def function(self, binding: Binding, source: Source) -> _Function:
+    def function(self, binding: Binding, source: Source) -> Function:
         """Names of the body are resolved here, kinds as far as the operators around the parameters tell."""
         assert binding.params is not None
-        params = [_Param(param.text) for param in binding.params]
+        params = [Param(param.text) for param in binding.params]
         closure = dict(self.scope)
         scope: Scope = dict(closure)
         scope.update((param.name, param) for param in params)
         name = binding.name.text
-        if name not in scope and _mentions(binding.body, name):
+        if name not in scope and mentions(binding.body, name):
             raise error("CAT029", source.span(binding.name.start, binding.name.end), what=name)
-        self.resolve(binding.body, scope, source)
-        for _ in params:
-            self.infer(binding.body, scope, None)
+        resolve(binding.body, scope, source)
+        result = None
+        for _ in (*params, None):
+            result = infer(binding.body, scope, result)
         names = tuple(param.name for param in params)
-        return _Function(name, names, [param.kind for param in params], binding.body, source, closure)
+        return Function(name, names, [param.kind for param in params], result, binding.body, source, closure)
 
     def apply(self, call: Call, scope: Scope, source: Source) -> Node:
-        function = self.lookup(call.function, scope, source)
+        function = lookup(call.function, scope, source)
         name = call.function
-        if not isinstance(function, _Function):
+        if not isinstance(function, Function):
             span = source.span(name.start, name.end)
             hint = None
             if isinstance(function, (Base, Var, Op1, Op2)):
                 hint = "is an operator missing after it?"
-            raise error("CAT025", span, what=name.text, kind=_kind_word(function), hint=hint)
+            raise error("CAT025", span, what=name.text, kind=kind_word(function), needed="function", hint=hint)
         if len(call.args) != len(function.params):
             raise self.wrong_count(name, function.params, len(call.args), source)
         args: list[Node] = []
@@ -310,11 +281,17 @@ class Checker:
                 node = self.of_kind(kind, function.name, node, arg, source)
             args.append(node)
         if function.body is None or function.source is None:
-            return unary(_BUILTIN[function.name][1], args[0], source.span(call.start, call.end))
+            return unary(BUILTIN[function.name][1], args[0], source.span(call.start, call.end))
         inner: Scope = dict(function.scope)
         inner.update(zip(function.params, args, strict=True))
         self.inlined = True
-        return self.expr(function.body, inner, function.source)
+        try:
+            return self.expr(function.body, inner, function.source)
+        except InputError as problem:
+            if problem.code in _KIND_CODES and problem.hint is not None and "in the call" not in problem.hint:
+                line = source.span(call.start, call.end).line
+                problem.hint += f"; in the call of {name.text} in line {line}"
+            raise
 
     # --- expressions -----------------------------------------------------------------------------
 
@@ -322,20 +299,20 @@ class Checker:
         """A complete expression; what inlining made of it stays within bounds."""
         self.inlined = False
         node = self.expr(raw, self.scope, source)
-        if self.inlined and _size(node) > LIMIT:
+        if self.inlined and size_of(node) > LIMIT:
             raise error("CAT030", source.span(raw.start, raw.end), limit=LIMIT)
         return node
 
     def expr(self, raw: Expr, scope: Scope, source: Source) -> Node:
         if isinstance(raw, Name):
-            entry = self.lookup(raw, scope, source)
+            entry = lookup(raw, scope, source)
             if isinstance(entry, Base):
                 return Base(entry.name, entry.kind, source.span(raw.start, raw.end))
             if isinstance(entry, Var):
                 return Var(entry.uid, entry.name, entry.kind, source.span(raw.start, raw.end))
-            if isinstance(entry, (_Function, _Procedure)):
+            if isinstance(entry, (Function, Procedure)):
                 raise error("CAT026", source.span(raw.start, raw.end), what=raw.text)
-            assert not isinstance(entry, _Param)
+            assert not isinstance(entry, Param)
             return entry
         self.budget -= 1
         if self.budget < 0:
@@ -344,11 +321,14 @@ class Checker:
             return self.binary(raw, scope, source)
         if isinstance(raw, Unary):
             arg = self.expr(raw.arg, scope, source)
-            if raw.op != "~":
+            if raw.op == "~":
+                if arg is ZERO or arg is ALL:
+                    return ALL if arg is ZERO else ZERO
+            else:
                 arg = self.of_kind(SET if raw.op == "[]" else REL, raw.op, arg, raw.arg, source)
             return unary(raw.op, arg, source.span(raw.start, raw.end))
         if isinstance(raw, Zero):
-            return _ZERO
+            return ZERO
         if isinstance(raw, Call):
             return self.apply(raw, scope, source)
         return self.let_in(raw, scope, source)
@@ -363,12 +343,13 @@ class Checker:
         elif op == "*":
             left = self.of_kind(SET, op, left, raw.left, source)
             right = self.of_kind(SET, op, right, raw.right, source)
-        elif left is _ZERO:
-            if right is _ZERO:
-                return _ZERO
-            left = _empty(right.kind)
-        elif right is _ZERO:
-            right = _empty(left.kind)
+        elif left is ZERO or left is ALL:
+            if right is ZERO or right is ALL:
+                folded = binary(op, _of_kind(left, SET), _of_kind(right, SET))
+                return ZERO if isinstance(folded, Empty) else ALL
+            left = _of_kind(left, right.kind)
+        elif right is ZERO or right is ALL:
+            right = _of_kind(right, left.kind)
         elif left.kind is not right.kind:
             lone = raw.left if left.kind is SET else raw.right
             words = {
@@ -394,18 +375,10 @@ class Checker:
         self.inlined = True
         return self.expr(raw.body, inner, source)
 
-    def lookup(self, name: Name, scope: Scope, source: Source) -> Entry:
-        entry = scope.get(name.text)
-        if entry is None:
-            span = source.span(name.start, name.end)
-            raise error("CAT020", span, what=name.text, hint=suggest(name.text, list(scope)))
-        return entry
-
     # --- kinds -----------------------------------------------------------------------------------
 
     def of_kind(self, kind: Kind, what: str, node: Node, raw: Expr, source: Source) -> Node:
-        if node is _ZERO:
-            return _empty(kind)
+        node = _of_kind(node, kind)
         if node.kind is not kind:
             raise self.wrong_kind(what, raw, source, kind)
         return node
@@ -423,78 +396,6 @@ class Checker:
         count = f"{given} {'is' if given == 1 else 'are'}"
         return error("CAT027", source.span(name.start, name.end), what=name.text, takes=takes, given=count)
 
-    def infer(self, raw: Expr, scope: Scope, wanted: Kind | None) -> Kind | None:
-        """The kind of ``raw`` as far as it is certain, narrowing the parameters it meets to what is wanted of them."""
-        if isinstance(raw, Name):
-            entry = scope.get(raw.text)
-            if isinstance(entry, _Param):
-                entry.kind = entry.kind or wanted
-                return entry.kind
-            if entry is None or entry is _ZERO or isinstance(entry, (_Function, _Procedure)):
-                return wanted
-            return entry.kind
-        if isinstance(raw, Zero):
-            return wanted
-        if isinstance(raw, Unary):
-            if raw.op == "~":
-                return self.infer(raw.arg, scope, wanted)
-            self.infer(raw.arg, scope, SET if raw.op == "[]" else REL)
-            return REL
-        if isinstance(raw, Binary):
-            if raw.op == ";" or raw.op == "*":
-                kind = REL if raw.op == ";" else SET
-                self.infer(raw.left, scope, kind)
-                self.infer(raw.right, scope, kind)
-                return REL
-            known = self.infer(raw.left, scope, wanted)
-            other = self.infer(raw.right, scope, known)
-            if known is None and other is not None:
-                known = self.infer(raw.left, scope, other)
-            return known
-        if isinstance(raw, LetIn):
-            inner = dict(scope)
-            for binding in raw.bindings:
-                local = _Param(binding.name.text)
-                if binding.params is None:
-                    local.kind = self.infer(binding.body, scope, None)
-                inner[local.name] = local
-            return self.infer(raw.body, inner, wanted)
-        function = scope.get(raw.function.text)
-        if not isinstance(function, _Function):
-            return wanted
-        for arg, kind in zip(raw.args, function.kinds, strict=False):
-            self.infer(arg, scope, kind)
-        if function.body is None:
-            return REL if function.name == "toid" else SET
-        if len(raw.args) != len(function.params):
-            return wanted
-        inner = dict(function.scope)
-        for name, arg, kind in zip(function.params, raw.args, function.kinds, strict=True):
-            inner[name] = _Param(name, kind or self.infer(arg, scope, None))
-        return self.infer(function.body, inner, wanted)
-
-    def resolve(self, raw: Expr, scope: Scope, source: Source) -> None:
-        """Every name of a function's body exists, whether or not the function is called."""
-        if isinstance(raw, Name):
-            self.lookup(raw, scope, source)
-        elif isinstance(raw, Unary):
-            self.resolve(raw.arg, scope, source)
-        elif isinstance(raw, Binary):
-            self.resolve(raw.left, scope, source)
-            self.resolve(raw.right, scope, source)
-        elif isinstance(raw, Call):
-            self.lookup(raw.function, scope, source)
-            for arg in raw.args:
-                self.resolve(arg, scope, source)
-        elif isinstance(raw, LetIn):
-            inner = dict(scope)
-            for binding in raw.bindings:
-                local: Scope = dict(scope)
-                local.update((param.text, _Param(param.text)) for param in binding.params or ())
-                self.resolve(binding.body, local, source)
-                inner[binding.name.text] = _Param(binding.name.text)
-            self.resolve(raw.body, inner, source)
-
     def fresh(self) -> int:
         self.uid += 1
         return self.uid - 1
@@ -503,24 +404,31 @@ class Checker:
 # --- small helpers -------------------------------------------------------------------------------
 
 
-def _empty(kind: Kind) -> Empty:
-    return NO_SET if kind is SET else NO_REL
+def _of_kind(node: Node, kind: Kind) -> Node:
+    """``node``, where it is still of either kind as one of ``kind``."""
+    if node is ZERO:
+        return NO_SET if kind is SET else NO_REL
+    if node is ALL:
+        return unary("~", NO_SET if kind is SET else NO_REL)
+    return node
 
 
 def _quote(raw: Expr, source: Source) -> str:
     """The expression as written, on one line and not too long."""
-    text = " ".join(source.text[raw.start : raw.end].split())
+    text = _without_parentheses(" ".join(source.text[raw.start : raw.end].split()))
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _kind_word(entry: Entry) -> str:
-    if isinstance(entry, _Function):
-        return "function"
-    if isinstance(entry, _Procedure):
-        return "procedure"
-    if isinstance(entry, _Param):
-        return "parameter"
-    return entry.kind.value
+def _without_parentheses(text: str) -> str:
+    """``text`` without a pair of parentheses around all of it."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for index, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[1:-1].strip() if index == len(text) - 1 else text
+    return text
 
 
 def _no_duplicates(names: list[Name], source: Source) -> None:
@@ -531,83 +439,3 @@ def _no_duplicates(names: list[Name], source: Source) -> None:
         if name.text in seen:
             raise error("CAT028", source.span(name.start, name.end), what=name.text)
         seen.add(name.text)
-
-
-def _mentions(raw: Expr, name: str) -> bool:
-    if isinstance(raw, Name):
-        return raw.text == name
-    if isinstance(raw, Unary):
-        return _mentions(raw.arg, name)
-    if isinstance(raw, Binary):
-        return _mentions(raw.left, name) or _mentions(raw.right, name)
-    if isinstance(raw, Call):
-        return raw.function.text == name or any(_mentions(arg, name) for arg in raw.args)
-    if isinstance(raw, LetIn):
-        return _mentions(raw.body, name) or any(_mentions(binding.body, name) for binding in raw.bindings)
-    return False
-
-
-def _monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
-    """Does ``node`` use one of ``uids``? An error if it does where growing them shrinks it."""
-    if isinstance(node, Var):
-        if node.uid not in uids:
-            return False
-        if negative is not None:
-            raise error("CAT024", node.span, what=node.name, where=negative)
-        return True
-    if isinstance(node, Op1):
-        if node.op == "~":
-            negative = "~" if negative is None else None
-        return _monotone(node.arg, uids, negative)
-    if isinstance(node, Op2):
-        left = _monotone(node.left, uids, negative)
-        if node.op == "\\":
-            negative = "\\" if negative is None else None
-        return _monotone(node.right, uids, negative) or left
-    return False
-
-
-def _size(node: Node) -> int:
-    """The number of operators of the tree, each shared part counted as often as it occurs."""
-    sizes: dict[int, int] = {}
-
-    def size(part: Node) -> int:
-        if not isinstance(part, (Op1, Op2)):
-            return 0
-        known = sizes.get(id(part))
-        if known is None:
-            known = 1 + (size(part.arg) if isinstance(part, Op1) else size(part.left) + size(part.right))
-            sizes[id(part)] = known
-        return known
-
-    return size(node)
-
-
-def _without_unused(
-    statements: list[Statement], shows: tuple[Var | Base, ...], library: set[int]
-) -> tuple[Statement, ...]:
-    """The statements without definitions of ``library`` that nothing needs."""
-    used = {shown.uid for shown in shows if isinstance(shown, Var)}
-    kept: list[Statement] = []
-    for statement in reversed(statements):
-        if isinstance(statement, Check):
-            _collect(statement.body, used)
-        else:
-            lets = (statement,) if isinstance(statement, Let) else statement.bindings
-            if not any(let.var.uid not in library or let.var.uid in used for let in lets):
-                continue
-            for let in lets:
-                _collect(let.body, used)
-        kept.append(statement)
-    return tuple(reversed(kept))
-
-
-def _collect(node: Node, used: set[int]) -> None:
-    """Adds the variables of ``node``."""
-    if isinstance(node, Var):
-        used.add(node.uid)
-    elif isinstance(node, Op1):
-        _collect(node.arg, used)
-    elif isinstance(node, Op2):
-        _collect(node.left, used)
-        _collect(node.right, used)

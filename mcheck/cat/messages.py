@@ -31,7 +31,7 @@ MESSAGES: Final[dict[str, str]] = {
     "CAT022": "{what} needs a set, but {operand} is a relation",
     "CAT023": "{what} needs operands of one kind, but {left} is a {left_kind} and {right} is a {right_kind}",
     "CAT024": "{what} is used under {where} in its own definition, which then has no least fixpoint",
-    "CAT025": "{what} is a {kind}, not a function",
+    "CAT025": "{what} is a {kind}, not a {needed}",
     "CAT026": "{what} is a function and needs its arguments",
     "CAT027": "{what} takes {takes}, but {given} given",
     "CAT028": "{what} stands twice in one definition",
@@ -57,7 +57,7 @@ def suggest(word: str, known: list[str]) -> str | None:
     """``did you mean …?`` or nothing. The import stays here: only errors pay for it."""
     import difflib
 
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.65)
     if not close:
         folded = [name for name in known if name.lower().replace("_", "-") == word.lower().replace("_", "-")]
         close = folded[:1]

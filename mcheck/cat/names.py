@@ -24,7 +24,7 @@ _SETS: Final = (
     # event kinds
     ("_", "every event", "cat"),
     ("M", "memory operations: reads and writes", "8.4"),
-    ("R", "reads", "8.4"),
+    ("R", "read operations", "8.4"),
     ("W", "writes, the initial ones included", "8.4"),
     ("IW", "initial writes: one per location, in no thread", "8.2.6"),
     ("F", "fences and barriers: events without a memory effect of their own that order others", "8.4"),

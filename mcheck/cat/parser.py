@@ -20,7 +20,8 @@ Precedence follows herd's grammar (its ``modelParser.mly``), from tight to loose
     ;
     |
 
-``&``, ``;`` and ``|`` group to the right, ``\\`` to the left. ``*`` is the product if an operand follows, else the closure.
+``&``, ``;`` and ``|`` group to the right, ``\\`` to the left. ``*`` is the product if an operand follows, else the
+closure.
 Where herd refuses to choose (``~a+``, ``A * B?``) the reading of Dartagnan is taken: ``~(a+)``, ``(A * B)?``.
 Precedence climbing over a list of tokens; see ``mcheck.cat.scanner`` for why there is no parser library here.
 """
@@ -56,10 +57,12 @@ TESTS: Final = frozenset({"acyclic", "irreflexive", "empty"})
 STATEMENTS: Final = frozenset({"let", "flag", "include", "show", "unshow", "procedure", "call", "~"}) | TESTS
 # Legal in herd, not here. ``undefined_unless`` is herd's spelling of a requirement on executions.
 _FOREIGN: Final = frozenset(
-    "enum debug match with forall undefined_unless instructions default fun try if yield begin when subset".split()
+    {"enum", "debug", "match", "with", "forall", "undefined_unless", "instructions", "default", "fun", "try", "if"}
+    | {"yield", "begin", "when", "subset"}
 )
 _OPERAND: Final = frozenset({NAME, "(", "[", "_", "0", "{", "'"})
 _ARGUMENT: Final = frozenset({NAME, "(", "[", "_", "0"})
+_POSTFIX: Final = frozenset({"+", "?", "*", "^+", "^*", "^?"})
 _INFIX: Final = {"|": 1, ";": 2, "\\": 3, "&": 4, "*": 5}
 _MAX_DEPTH: Final = 200
 
@@ -155,6 +158,8 @@ class _Parser:
             raise self.no_statement()
 
     def no_statement(self) -> InputError:
+        if self.kinds[self.at] not in (NAME, STRING):
+            return self.wrong("an operator or the next statement")
         hint = suggest(self.texts[self.at], sorted(STATEMENTS - {"~"}))
         return error("CAT011", self.span(), what=self.found(), hint=hint)
 
@@ -309,9 +314,7 @@ class _Parser:
             if kind == "^-1":
                 self.at += 1
                 left = Unary("^-1", left, start, self.tokens.ends[self.at - 1])
-            elif (
-                kind == "+" or kind == "?" or (kind == "*" and not self.product_follows()) or kind in ("^+", "^*", "^?")
-            ):
+            elif kind in _POSTFIX and (kind != "*" or not self.product_follows()):
                 if minimum > 5:
                     break
                 self.at += 1
@@ -371,7 +374,10 @@ class _Parser:
         if kind == "(":
             self.at += 1
             inner = self.expr()
-            self.close(")", opened)
+            closed = self.close(")", opened)
+            if not isinstance(inner, Name):  # messages quote it with its parentheses
+                inner.start = start
+                inner.end = closed
             return inner
         if kind == "[":
             self.at += 1

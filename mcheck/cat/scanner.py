@@ -24,8 +24,9 @@ STRING: Final = "string"
 END: Final = "end of file"
 
 KEYWORDS: Final = frozenset(
-    "let rec and when in fun acyclic irreflexive empty show unshow as flag undefined_unless include procedure call begin"
-    " end enum debug match with forall from do try if then else yield instructions default subset".split()
+    {"let", "rec", "and", "when", "in", "fun", "acyclic", "irreflexive", "empty", "show", "unshow", "as", "flag"}
+    | {"undefined_unless", "include", "procedure", "call", "begin", "end", "enum", "debug", "match", "with", "forall"}
+    | {"from", "do", "try", "if", "then", "else", "yield", "instructions", "default", "subset"}
 )
 
 _TOKEN: Final = re.compile(
