@@ -1,0 +1,274 @@
+"""Byte footprints of tensor copies: which byte of shared memory belongs to which byte of the tensor.
+
+PTX ISA 9.0 sections 5.5 and 9.7.9.27.1.2, and where these are silent what an sm_90 chip does: the pitch of rows
+narrower than the swizzle span, the order of the im2col corners, complete-tx of the full box, and the traps of UB401 and
+UB402. Not modelled, and so ``Unsupported``: interleaved layouts, elements below a byte, im2col::w and im2col::w::128.
+Values are not converted here: tf32 maps round, and .ftz maps flush, what they load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from mcheck.errors import Unsupported
+from mcheck.executor import tensor_map
+from mcheck.executor.misuse import Misuse
+from mcheck.executor.reductions import supported
+from mcheck.program.memory import TensorMapSpec
+
+SECTION = "PTX ISA 9.0 section 9.7.9.27.1.2"
+MAX_SHARED = 256 * 1024
+"""More than the shared memory of any CTA so far (227 KiB); boxes above it are not walked."""
+_OFFSET_BITS = {3: 16, 4: 8, 5: 5}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRun:
+    """``length`` bytes at ``offset`` from the shared address; ``address`` is theirs in global memory (``None``: fill).
+
+    An offset is negative where a swizzle moves bytes below an address that is not aligned to its pattern.
+    """
+
+    offset: int
+    address: int | None
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """``box_bytes`` is what complete-tx counts: the full box, filled bytes included."""
+
+    runs: tuple[TensorRun, ...]
+    box_bytes: int
+
+
+def footprint(
+    spec: TensorMapSpec, kind: str, mode: str, shared: int, coords: Sequence[int], im2col_info: Sequence[int] = ()
+) -> Footprint:
+    """The bytes of one tensor copy from (``kind`` load) or to (store) the tensor of ``spec``.
+
+    ``shared`` is the absolute shared-memory address, on which swizzles depend; ``coords`` are those of the instruction,
+    dimension 0 first. Elements outside the tensor are filled by a load and skipped by a store or a reduction.
+    """
+    check(spec, kind, len(coords) if mode not in _ROWS else 2, mode, shared, coords, im2col_info)
+    inner = tensor_map.inner_bytes(spec)
+    pitch = max(inner, tensor_map.swizzle_span(spec))
+    runs: list[TensorRun] = []
+    for index, row in enumerate(_rows(spec, mode, coords, im2col_info)):
+        for start, address, length in _clipped(spec, row, inner):
+            if address is not None or kind == "load":
+                for piece in _swizzled(spec, shared, index * pitch + start, address, length):
+                    _append(runs, piece)
+    return Footprint(tuple(runs), box_bytes(spec, mode))
+
+
+def box_bytes(spec: TensorMapSpec, mode: str) -> int:
+    """The bytes of the whole box: the count of complete-tx, also where (part of) the box is outside the tensor.
+
+    The section speaks of the data copied; the full box is what an sm_90 chip counts. The gaps between rows that are
+    narrower than the swizzle span do not count.
+    """
+    if mode in _ROWS:
+        rows = 4
+    elif tensor_map.is_im2col(spec):
+        rows = spec.pixels_per_column or 0
+    else:
+        rows = 1
+        for box, stride in zip(spec.box_dim[1 : spec.rank], spec.element_stride[1 : spec.rank], strict=True):
+            rows *= -(-box // stride)
+    return rows * tensor_map.inner_bytes(spec)
+
+
+# --- conditions ---------------------------------------------------------------------------------------
+
+_ROWS = ("tile::gather4", "tile::scatter4")
+_MODES = {
+    "load": ("tile", "tile::gather4", "im2col"),
+    "store": ("tile", "tile::scatter4", "im2col_no_offs"),
+}
+
+
+def check(
+    spec: TensorMapSpec,
+    kind: str,
+    dim: int,
+    mode: str,
+    shared: int,
+    coords: Sequence[int],
+    im2col_info: Sequence[int] = (),
+    reduce: str | None = None,
+) -> None:
+    """The run-time conditions of a tensor copy; raises ``Misuse``, or ``Unsupported`` for what is not modelled.
+
+    ``dim`` is that of the instruction, 2 for gather4 and scatter4. By 5.5.3.1 the shared address is aligned to 16
+    bytes; the programming guide asks for 128, which is held here against swizzled maps only.
+    """
+    if mode.startswith("im2col::w"):
+        raise Unsupported(f"tensor copies in mode {mode} are not modelled", section=f"{tensor_map.TENSORS}.5")
+    if mode not in _MODES[kind]:
+        raise Misuse("UB404", f"a {kind} has no mode {mode}", SECTION)
+    tensor_map.check(spec)
+    _check_fit(spec, dim, mode, coords, reduce)
+    if box_bytes(spec, mode) > MAX_SHARED:
+        raise Misuse("UB404", f"a box of {box_bytes(spec, mode)} bytes; no CTA has as much shared memory", SECTION)
+    alignment = 128 if tensor_map.swizzle_span(spec) else 16
+    if shared % alignment:
+        raise Misuse("UB102", f"the shared address {shared:#x} is not aligned to {alignment} bytes", tensor_map.TENSORS)
+    if kind == "store" and spec.swizzle_atomicity == "32B+8B":
+        raise Misuse("UB404", "swizzle_atomicity 32B+8B is for loads only", tensor_map.RESTRICTIONS)
+    start = coords[0] * tensor_map.element_size(spec.elemtype)
+    if start % 16:
+        raise Misuse("UB401", f"coordinate {coords[0]} of dimension 0 is {start} bytes, not a multiple of 16", SECTION)
+    negative = next((i for i, x in enumerate(coords) if x < 0), None)
+    if kind == "store" and negative is not None:
+        raise Misuse(
+            "UB402", f"a store starts at coordinate {coords[negative]} of operand {negative}", tensor_map.RESTRICTIONS
+        )
+    if mode.startswith("im2col"):
+        _check_im2col(spec, mode, coords, im2col_info)
+
+
+def _check_fit(spec: TensorMapSpec, dim: int, mode: str, coords: Sequence[int], reduce: str | None) -> None:
+    if dim != spec.rank:
+        raise Misuse("UB404", f"the instruction has {dim} dimensions, its tensor map {spec.rank}", SECTION)
+    if mode.startswith("im2col") != tensor_map.is_im2col(spec):
+        layout = "an im2col" if tensor_map.is_im2col(spec) else "a tiled"
+        raise Misuse("UB404", f"mode {mode} with {layout} tensor map", SECTION)
+    wanted = 5 if mode in _ROWS else spec.rank
+    if len(coords) != wanted:
+        raise Misuse("UB404", f"{len(coords)} coordinates; mode {mode} of rank {spec.rank} takes {wanted}", SECTION)
+    if mode in _ROWS and spec.box_dim[1] != 1:
+        raise Misuse("UB404", f"mode {mode} with box_dim[1] = {spec.box_dim[1]}; it has to be 1", tensor_map.TENSORS)
+    if reduce is not None and not _can_reduce(reduce, tensor_map.base_type(spec.elemtype)):
+        raise Misuse("UB404", f"a reduction .{reduce} of elements of type {spec.elemtype}", "PTX ISA 9.2 9.7.9.25.5.3")
+
+
+def _can_reduce(op: str, elemtype: str) -> bool:
+    """Bitwise operations are listed by .b types, which no map has: any integer element of that width will do."""
+    untyped = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}.get(elemtype, "")
+    return supported(op, untyped if op in ("and", "or", "xor") else elemtype, "tensor")
+
+
+def _check_im2col(spec: TensorMapSpec, mode: str, coords: Sequence[int], offsets: Sequence[int]) -> None:
+    if mode == "im2col_no_offs":
+        if min(spec.pixel_box_lower_corner) < 0 or max(spec.pixel_box_upper_corner) > 0:
+            raise Misuse("UB404", "a store with a pixel box beyond the tensor", tensor_map.RESTRICTIONS)
+    elif len(offsets) != spec.rank - 2:
+        raise Misuse("UB404", f"{len(offsets)} im2col offsets; rank {spec.rank} takes {spec.rank - 2}", SECTION)
+    bits = _OFFSET_BITS[spec.rank]
+    for i, offset in enumerate(offsets):
+        if not 0 <= offset < 1 << bits:
+            raise Misuse("UB405", f"im2col offset {offset} of dimension {i + 1} does not fit {bits} bits", SECTION)
+    for i, (low, high) in enumerate(tensor_map.bounding_box(spec), 1):
+        if not low <= coords[i] <= high:
+            raise Misuse(
+                "UB405", f"coordinate {coords[i]} of dimension {i} is outside the pixel box {low}..{high}", SECTION
+            )
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+#
+# A row is a coordinate of the tensor, dimension 0 first, from which the elements of one row of the box (or the channels
+# of one pixel) follow along dimension 0. Its element stride counts in interleaved layouts only.
+
+Row = tuple[int, ...]
+
+
+def _rows(spec: TensorMapSpec, mode: str, coords: Sequence[int], offsets: Sequence[int]) -> Iterator[Row]:
+    if mode in _ROWS:
+        return ((coords[0], row) for row in coords[1:])
+    if mode.startswith("im2col"):
+        return _im2col_rows(spec, coords, tuple(offsets) or (0,) * (spec.rank - 2))
+    return _tile_rows(spec, coords)
+
+
+def _tile_rows(spec: TensorMapSpec, coords: Sequence[int]) -> Iterator[Row]:
+    """Along dimension i the elements coord + k * stride inside the box, dimension 1 fastest (5.5.3.2)."""
+    outer = [
+        [coords[i] + k for k in range(0, spec.box_dim[i], spec.element_stride[i])] for i in range(spec.rank - 1, 0, -1)
+    ]
+    for xs in product(*outer):
+        yield (coords[0], *reversed(xs))
+
+
+def _im2col_rows(spec: TensorMapSpec, coords: Sequence[int], offsets: Sequence[int]) -> Iterator[Row]:
+    """The walk of the filter base through the pixel box (5.5.4.2): W first, then H, D and the images.
+
+    The offsets of the instruction are added to the base when a pixel is addressed, not to the walk.
+    """
+    box = tensor_map.bounding_box(spec)
+    at = list(coords[1:])
+    for _ in range(spec.pixels_per_column or 0):
+        yield (coords[0], *(x + off for x, off in zip(at, offsets, strict=False)), at[-1])
+        for i, (low, high) in enumerate(box):
+            at[i] += spec.element_stride[i + 1]
+            if at[i] <= high:
+                break
+            at[i] = low
+        else:
+            at[-1] += spec.element_stride[spec.rank - 1]
+
+
+# --- from rows to runs --------------------------------------------------------------------------------
+
+
+def _clipped(spec: TensorMapSpec, row: Row, inner: int) -> Iterator[tuple[int, int | None, int]]:
+    """(offset in the row, global address or ``None`` outside the tensor, length), in order (5.5.3.3)."""
+    if any(not 0 <= x < size for x, size in zip(row[1:], spec.global_dim[1:], strict=False)):
+        yield 0, None, inner
+        return
+    size = tensor_map.element_size(spec.elemtype)
+    begin = row[0] * size
+    first = min(max(0, -begin), inner)
+    last = max(first, min(inner, spec.global_dim[0] * size - begin))
+    base = spec.global_address + begin + sum(x * t for x, t in zip(row[1:], spec.global_stride, strict=False))
+    if first:
+        yield 0, None, first
+    if last > first:
+        yield first, base + first, last - first
+    if inner > last:
+        yield last, None, inner - last
+
+
+_ATOMS = {"16B": 16, "32B": 32, "32B+8B": 32, "64B": 64}
+
+
+def swizzle(spec: TensorMapSpec, address: int) -> int:
+    """Where the byte at ``address`` of the unswizzled image goes; addresses are absolute (5.5.7)."""
+    span = tensor_map.swizzle_span(spec)
+    if span == 0:
+        return address
+    if span == 96:
+        return address ^ (address >> 3 & 16)
+    atom = _ATOMS[spec.swizzle_atomicity]
+    moved = address ^ (address >> 7 & (span // atom - 1)) * atom
+    if spec.swizzle_atomicity == "32B+8B":
+        moved ^= (address >> 7 & 1) << 3
+    return moved
+
+
+def _swizzled(spec: TensorMapSpec, shared: int, start: int, address: int | None, length: int) -> Iterator[TensorRun]:
+    """A run of the unswizzled image in pieces that stay together."""
+    if spec.swizzle_mode == "none":
+        yield TensorRun(start, address, length)
+        return
+    unit = 8 if spec.swizzle_atomicity == "32B+8B" else 16
+    done = 0
+    while done < length:
+        at = shared + start + done
+        piece = min(unit - at % unit, length - done)
+        yield TensorRun(swizzle(spec, at) - shared, None if address is None else address + done, piece)
+        done += piece
+
+
+def _append(runs: list[TensorRun], run: TensorRun) -> None:
+    """Merges a run into the last one if it follows it on both sides."""
+    if runs:
+        last = runs[-1]
+        follows = last.address is None if run.address is None else last.address == run.address - last.length
+        if follows and last.offset + last.length == run.offset:
+            runs[-1] = TensorRun(last.offset, last.address, last.length + run.length)
+            return
+    runs.append(run)
