@@ -1,6 +1,8 @@
 """The ``mcheck`` command, also as ``python -m mcheck``."""
 
+import sys
+
 from mcheck.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The command line: thin. Commands live in ``mcheck.commands``, one file each, and are imported when they are called.
+
+Exit status: 0 as expected, 1 a mismatch, 2 usage, parse or model error, 3 some answer is unknown (2 beats 1 beats 3),
+70 an error of mcheck's own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from mcheck import __version__
+from mcheck.errors import InternalError, McheckError
+
+INTERNAL = 70
+INTERRUPTED = 130
+
+COMMANDS = ("run", "outcomes", "models", "explain")
+
+EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error; 3 nothing wrong was
+found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error of mcheck's own.
+2 beats 1 beats 3."""
+
+
+class _Commands(click.Group):
+    """Finds its commands by name in ``mcheck.commands``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click gives it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click gives it
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"mcheck.commands.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="mcheck", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Check what NVIDIA's asynchronous copies allow.
+
+    mcheck runs PTX litmus tests, asynchronous copies and mbarriers included, under formal memory models.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line; the exit status. Whatever goes wrong ends in a message, never in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = cli.main(arguments, prog_name="mcheck", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (head, less). Nothing is left to say, not even at the interpreter's own exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        return _explain_failure(error)
+
+
+def _explain_failure(error: Exception) -> int:
+    from mcheck.report.problems import show
+
+    if isinstance(error, McheckError) and not isinstance(error, InternalError):
+        show(error)
+        return 2
+    from mcheck.run.single import internal
+
+    if os.environ.get("MCHECK_DEBUG"):
+        raise error
+    show(internal(error))
+    return INTERNAL

@@ -1,0 +1,42 @@
+"""``mcheck models``."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+
+@click.command("models", short_help="List the memory models, or print one.")
+@click.argument("name", required=False)
+def command(name: str | None) -> int:
+    """List the memory models that come with mcheck; with NAME, print its text: a starting point for one's own."""
+    from mcheck.cat.library import model_names, models_directory
+    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.run.collect import read_text
+
+    if name is not None:
+        from mcheck.cat import load_model
+
+        click.echo(read_text(load_model(name).path), nl=False)
+        return 0
+    names = model_names()
+    width = max(map(len, names), default=0)
+    for model in names:
+        about = headline(read_text(str(models_directory() / f"{model}.cat")))
+        default = " (default)" if model == DEFAULT_MODEL else ""
+        click.echo(f"{model:<{width}}  {about}{default}".rstrip())
+    return 0
+
+
+def headline(text: str) -> str:
+    """The first line of a model's first comment that says something."""
+    return next((line for line in leading_comment(text) if line), "")
+
+
+def leading_comment(text: str) -> list[str]:
+    """The lines of a model's first comment."""
+    comment = re.search(r"\(\*(.*?)\*\)|//([^\n]*)", text, re.DOTALL)
+    if comment is None:
+        return []
+    return [line.strip() for line in (comment[1] or comment[2] or "").strip().splitlines()]

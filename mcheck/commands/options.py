@@ -1,0 +1,86 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+ENGINES = ("auto", "explicit", "z3", "protocol", "both")
+READY = ("auto", "explicit")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _engine(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if value not in READY:
+        raise click.BadParameter(f"{value} is not available yet; use {' or '.join(READY)}", ctx, param)
+    return value
+
+
+model = click.option(
+    "--model",
+    metavar="NAME|FILE.cat",
+    help="The memory model (default: the file's own, else ptx-9.0). See mcheck models.",
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    callback=_engine,
+    expose_value=False,
+    help="How executions are explored; z3, protocol and both are not available yet.",
+)
+profile = click.option(
+    "--profile",
+    type=click.Choice(("strict", "ptx", "permissive")),
+    default="ptx",
+    show_default=True,
+    help="How disputed points of the specification are taken.",
+)
+prop = click.option(
+    "--property",
+    "prop",
+    type=click.Choice(("spec", "liveness")),
+    default="spec",
+    show_default=True,
+    help="spec: the condition; liveness: no fair execution runs or waits for ever.",
+)
+timeout = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Per test; one that takes longer is unknown.",
+)
+unroll = click.option(
+    "--unroll",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="How often a loop with an effect is unrolled.",
+)
+color = click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    show_default=True,
+    help="NO_COLOR is honoured by auto.",
+)
+target = click.option(
+    "-o", "--output", "target", metavar="FILE", help="Write the report to FILE (in one step at the end)."
+)
+
+
+def format_(*choices: str) -> Decorator:
+    """``--format`` for a command that knows ``choices``; the first is the default."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="Form of the report.",
+    )

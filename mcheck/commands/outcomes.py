@@ -1,0 +1,67 @@
+"""``mcheck outcomes``."""
+
+from __future__ import annotations
+
+import click
+
+from mcheck.commands import options
+
+
+@click.command("outcomes", short_help="Print every allowed final state of a test, with a witness.")
+@click.argument("path", metavar="PATH")
+@options.model
+@options.engine
+@options.profile
+@options.format_("text", "json")
+@options.target
+@options.timeout
+@options.unroll
+@options.color
+def command(
+    path: str,
+    model: str | None,
+    profile: str,
+    form: str,
+    target: str | None,
+    timeout: float | None,
+    unroll: int,
+    color: str,
+) -> int:
+    """Print every allowed final state of the test PATH with an execution that ends in it.
+
+    Says too whether any execution is undefined. The states are those of what the condition and `locations` name.
+    """
+    from mcheck.errors import InputError
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import output, wants_color
+    from mcheck.report.problems import show, show_warning
+    from mcheck.run.case import Case, Settings
+    from mcheck.run.collect import collect
+    from mcheck.run.pool import run_cases
+    from mcheck.run.single import preload
+
+    cases = collect([path])
+    if len(cases) != 1:
+        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
+    preload(settings)
+    result = next(iter(run_cases([Case(cases[0].path)], settings, jobs=1)))
+    for message, span in result.warnings:
+        show_warning(message, span, color=color)
+    if result.problem is not None:
+        show(result.problem, color=color, debug=result.debug)
+    if result.verdict == "error":
+        return 70 if result.crashed else 2
+    with output(target) as stream:
+        if form == "json":
+            from mcheck.report.json_ import outcomes_document
+
+            stream.write(outcomes_document(path, result))
+        else:
+            from mcheck.report.outcomes import write
+
+            write(result, Printer(stream, color=wants_color(color, stream)))
+    if result.complete:
+        return 0
+    click.echo(f"not all states are known: {result.reason or 'the exploration stopped early'}", err=True)
+    return 3

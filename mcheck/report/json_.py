@@ -1,0 +1,79 @@
+"""JSON as the interface fixes it, key by key. One test stands on one line, so that two reports compare well."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcheck import __version__
+from mcheck.explore.result import Outcome, State
+from mcheck.report.finding import to_json as finding_to_json
+from mcheck.run.case import Result, Summary
+
+SCHEMA = 1
+
+
+def header(**more: object) -> dict[str, Any]:
+    """What every document starts with."""
+    return {"schema": SCHEMA, "tool": "mcheck", "version": __version__, **more}
+
+
+def run_document(model: str, results: list[Result], summary: Summary) -> str:
+    """The document of ``mcheck run``."""
+    head = json.dumps(header(model=model))[:-1]
+    tests = ",\n".join(json.dumps(_test(result)) for result in results)
+    return f'{head},\n"tests": [\n{tests}\n],\n"summary": {json.dumps(_summary(summary))}}}\n'
+
+
+def outcomes_document(path: str, result: Result) -> str:
+    """The document of ``mcheck outcomes``."""
+    head = json.dumps(header(path=path, model=result.model))[:-1]
+    outcomes = ",\n".join(json.dumps(_outcome(outcome)) for outcome in _sorted(result.outcomes))
+    findings = json.dumps([finding_to_json(f) for f in result.findings])
+    undefined = json.dumps(result.undefined)
+    return f'{head},\n"outcomes": [\n{outcomes}\n],\n"undefined": {undefined}, "findings": {findings}}}\n'
+
+
+def _test(result: Result) -> dict[str, Any]:
+    return {
+        "path": result.path,
+        "name": result.name,
+        "condition": result.condition,
+        "kind": result.kind,
+        "verdict": result.verdict,
+        "expected": result.expected,
+        "model": result.model,
+        "ok": result.ok,
+        "states": [dict(outcome.state) for outcome in _sorted(result.outcomes)],
+        "complete": result.complete,
+        "undefined": result.undefined,
+        "findings": [finding_to_json(f) for f in result.findings],
+        "executions": result.executions,
+        "engine": result.engine,
+        "seconds": round(result.seconds, 6),
+        "reason": result.reason,
+    }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "tests": summary.tests,
+        "ok": summary.ok,
+        "mismatch": summary.mismatch,
+        "unknown": summary.unknown,
+        "error": summary.error,
+        "seconds": round(summary.seconds, 6),
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {"state": dict(outcome.state), "executions": outcome.executions, "witness": list(outcome.witness)}
+
+
+def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
+    return sorted(outcomes, key=lambda outcome: _order(outcome.state))
+
+
+def _order(state: State) -> list[tuple[str, bool, int]]:
+    """Numbers by value, then what is unknown."""
+    return [(label, isinstance(value, str), 0 if isinstance(value, str) else value) for label, value in state]

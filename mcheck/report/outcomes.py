@@ -1,0 +1,32 @@
+"""The text of ``mcheck outcomes``."""
+
+from __future__ import annotations
+
+from mcheck.report import finding as finding_report
+from mcheck.report.lines import Printer
+from mcheck.report.text import count, state_text
+from mcheck.run.case import Result
+
+
+def write(result: Result, printer: Printer) -> None:
+    """Every state, each with an execution that ends in it, then what is wrong in some execution."""
+    states = count(len(result.outcomes), "state", "states")
+    printer.line(
+        (result.name, "bold"), f" under {result.model}: {states}{'' if result.complete else ', not all of them'}"
+    )
+    for outcome in result.outcomes:
+        executions = count(outcome.executions, "execution", "executions")
+        printer.line()
+        printer.line((state_text(outcome.state), "cyan"), f"  ({executions})")
+        for step in outcome.witness:
+            printer.line(f"    {step}")
+    printer.line()
+    if result.undefined:
+        printer.line(
+            "some execution is ", ("undefined", "bold red"), ": the states above are what the model alone allows"
+        )
+    elif result.complete:
+        printer.line("no execution is undefined")
+    for found in result.findings:
+        for line in finding_report.lines(found, trace=True):
+            printer.line(*line)

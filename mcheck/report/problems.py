@@ -1,0 +1,32 @@
+"""Problems on standard error, rendered with their line and a caret."""
+
+from __future__ import annotations
+
+import sys
+
+from mcheck.errors import InternalError, McheckError, Span
+from mcheck.report.output import wants_color
+
+
+def show(problem: McheckError, *, color: str = "auto", debug: str = "") -> None:
+    """An error; one of ours in a single line that asks for a report, and with its traceback only on request."""
+    if isinstance(problem, InternalError):
+        sys.stderr.write(f"internal error: {problem.message}; please report it with the command and its input")
+        sys.stderr.write("\n" if debug else " (MCHECK_DEBUG=1 shows where)\n")
+        sys.stderr.write(debug)
+        return
+    from mcheck.report.errors import render
+
+    _write(render(problem, color=wants_color(color, sys.stderr)))
+
+
+def show_warning(message: str, span: Span | None, *, color: str = "auto") -> None:
+    """A warning of a program."""
+    from mcheck.report.errors import render_warning
+
+    _write(render_warning(message, span, color=wants_color(color, sys.stderr)))
+
+
+def _write(text: str) -> None:
+    sys.stdout.flush()  # keeps the two streams in order where both go to one place
+    sys.stderr.write(text + "\n")

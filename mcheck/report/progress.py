@@ -1,0 +1,62 @@
+"""The progress bar of a long suite; rich is imported only once it is clear that the suite is long."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from mcheck.report.lines import Printer
+from mcheck.run.case import Result
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+DELAY = 0.5
+
+
+class Bar:
+    """Counts results on a terminal. On a terminal for both, the report's lines scroll above the bar."""
+
+    def __init__(self, total: int, printer: Printer | None, *, enabled: bool) -> None:
+        self._total = total
+        self._printer = printer
+        self._enabled = enabled and total > 1
+        self._done = 0
+        self._wrong = 0
+        self._since = monotonic()
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def advance(self, result: Result) -> None:
+        """One more test is done."""
+        self._done += 1
+        self._wrong += not result.ok
+        if not self._enabled:
+            return
+        if self._progress is None:
+            if monotonic() - self._since < DELAY:
+                return
+            self._progress = self._start()
+        description = f"{self._wrong} not ok" if self._wrong else "all ok"
+        self._progress.update(self._progress.task_ids[0], completed=self._done, description=description)
+
+    def _start(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = self._printer.console if self._printer is not None else Console(file=sys.stderr)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        progress = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+        progress.add_task("all ok", total=self._total)
+        progress.start()
+        return progress

@@ -1,0 +1,1 @@
+"""Running suites: which tests, what they should say, processes and time-outs."""

@@ -1,0 +1,117 @@
+"""What is run and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.errors import InternalError, McheckError, Span
+from mcheck.explore.result import Outcome
+from mcheck.findings.finding import Finding
+
+DEFAULT_MODEL = "ptx-9.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file to run; ``expected`` is the verdict that a CSV file asks for (it outweighs the file's own line)."""
+
+    path: str
+    expected: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How tests are run. ``model`` is ``None`` where the file, or else the default, decides."""
+
+    model: str | None = None
+    prop: str = "spec"
+    profile: str = "ptx"
+    verdict_only: bool = False
+    unroll: int = 2
+    timeout: float | None = None
+    warnings_as_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One test's answer beside its expectation.
+
+    ``verdict`` is pass, fail, unknown or error; ``problem`` is the exception behind an error or an unknown.
+    ``debug`` holds the traceback of an internal error and is shown on request only.
+    """
+
+    path: str
+    name: str
+    condition: str = ""
+    kind: str = "none"
+    verdict: str
+    expected: str | None = None
+    expected_kinds: tuple[str, ...] = ()
+    expectation_span: Span | None = None
+    model: str
+    outcomes: tuple[Outcome, ...] = ()
+    complete: bool = False
+    undefined: bool = False
+    findings: tuple[Finding, ...] = ()
+    executions: int = 0
+    engine: str = "explicit"
+    seconds: float = 0.0
+    reason: str | None = None
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+    problem: McheckError | None = None
+    debug: str = ""
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``mismatch``, ``unknown`` or ``error``; a broken ``expect clean`` is certain, verdict or not."""
+        if self.verdict == "error":
+            return "error"
+        if self.verdict == "unknown":
+            clean_broken = self.expected_kinds == ("clean",) and not kinds_hold(self.expected_kinds, self.findings)
+            return "mismatch" if clean_broken else "unknown"
+        if self.expected is not None and self.expected != self.verdict:
+            return "mismatch"
+        return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the test says what it should."""
+        return self.status == "ok"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the error is our own."""
+        return isinstance(self.problem, InternalError)
+
+
+def kinds_hold(kinds: tuple[str, ...], findings: tuple[Finding, ...]) -> bool:
+    """Whether one of the kinds of an ``expect`` line holds: ``clean`` bears review and advice."""
+    if not kinds:
+        return True
+    grave = {f.kind for f in findings if f.severity in ("error", "review")}
+    clean = not any(f.severity == "error" for f in findings)
+    return any(clean if kind == "clean" else kind in grave for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Counts by status; ``internal`` counts the errors that are our own."""
+
+    tests: int
+    ok: int
+    mismatch: int
+    unknown: int
+    error: int
+    internal: int = 0
+    seconds: float = 0.0
+
+    @property
+    def exit_status(self) -> int:
+        """0, 1, 2 or 3; 2 beats 1 beats 3, and an internal error (70) beats all."""
+        if self.internal:
+            return 70
+        if self.error:
+            return 2
+        if self.mismatch:
+            return 1
+        return 3 if self.unknown else 0

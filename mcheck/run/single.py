@@ -1,0 +1,177 @@
+"""One test: load it, ask the engine, keep whatever goes wrong inside its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from mcheck.errors import InputError, InternalError, McheckError, Unsupported
+from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
+
+if TYPE_CHECKING:
+    from mcheck.cat.ast import Model
+    from mcheck.explore.result import Answer
+    from mcheck.program.program import Program
+
+Engine = Callable[..., "Answer"]
+
+
+def model_of(name: str) -> Model:
+    """The model of this name or path; reading it twice costs nothing."""
+    from mcheck.cat import load_model
+
+    return load_model(name)
+
+
+def preload(settings: Settings) -> None:
+    """Imports what every test needs and reads the model, so that forked workers have them already."""
+    import mcheck.explore.engine
+    import mcheck.syntax  # noqa: F401 - imported for the workers
+
+    model_of(settings.model or DEFAULT_MODEL)
+
+
+def load(path: str) -> Program:
+    """The program of a file; whatever makes it unreadable is an ``InputError``."""
+    from mcheck import syntax
+
+    try:
+        return syntax.load(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except RecursionError:
+        raise InputError(f"{path}: the text is nested too deeply") from None
+
+
+def run_case(case: Case, settings: Settings) -> Result:
+    """The result of one test; raises nothing but ``KeyboardInterrupt``."""
+    from mcheck.explore.engine import answer
+
+    started = perf_counter()
+    model = settings.model or DEFAULT_MODEL
+    program: Program | None = None
+    try:
+        program = load(case.path)
+        model = settings.model or program.model or DEFAULT_MODEL
+        if settings.warnings_as_errors and program.warnings:
+            message, span = program.warnings[0]
+            raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
+        given = _ask(answer, program, model, settings)
+    except InputError as error:
+        return _failed(case, program, model, "error", started, error)
+    except Unsupported as error:
+        return _failed(case, program, model, "unknown", started, error)
+    except MemoryError:
+        return _failed(case, program, model, "unknown", started, Unsupported("out of memory"))
+    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
+        return _failed(case, program, model, "error", started, internal(error), _debug(error))
+    return Result(
+        path=case.path,
+        name=program.name,
+        condition=_condition(program),
+        kind=program.condition.kind,
+        verdict=given.verdict,
+        expected=case.expected or program.expectation.verdict,
+        expected_kinds=program.expectation.kinds,
+        expectation_span=program.expectation.span,
+        model=model,
+        outcomes=given.outcomes,
+        complete=given.complete,
+        undefined=given.undefined,
+        findings=given.findings,
+        executions=given.executions,
+        engine=given.engine,
+        seconds=perf_counter() - started,
+        reason=given.reason,
+        warnings=program.warnings,
+    )
+
+
+def _ask(answer: Engine, program: Program, model: str, settings: Settings) -> Answer:
+    # Findings take part in the result where the file expects some, so the engine may not stop at the verdict there.
+    verdict_only = settings.verdict_only and not program.expectation.kinds
+    return answer(
+        program,
+        model_of(model),
+        prop=settings.prop,
+        verdict_only=verdict_only,
+        unroll=settings.unroll,
+        timeout=settings.timeout,
+        profile=settings.profile,
+    )
+
+
+def internal(error: BaseException) -> InternalError:
+    """The one line that stands for a crash of ours."""
+    if isinstance(error, InternalError):
+        return error
+    return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def lost(case: Case, settings: Settings, reason: str, seconds: float) -> Result:
+    """The result of a test whose process had to be stopped or died."""
+    return Result(
+        path=case.path,
+        name=_stem(case.path),
+        verdict="unknown",
+        expected=case.expected,
+        model=settings.model or DEFAULT_MODEL,
+        seconds=seconds,
+        reason=reason,
+    )
+
+
+def _failed(
+    case: Case,
+    program: Program | None,
+    model: str,
+    verdict: str,
+    started: float,
+    problem: McheckError,
+    debug: str = "",
+) -> Result:
+    return Result(
+        path=case.path,
+        name=program.name if program else _stem(case.path),
+        condition=_condition(program) if program else "",
+        kind=program.condition.kind if program else "none",
+        verdict=verdict,
+        expected=case.expected or (program.expectation.verdict if program else None),
+        expected_kinds=program.expectation.kinds if program else (),
+        model=model,
+        seconds=perf_counter() - started,
+        reason=located(problem),
+        warnings=program.warnings if program else (),
+        problem=problem,
+        debug=debug,
+    )
+
+
+def located(problem: McheckError) -> str:
+    """``path:line:column: message`` in one line."""
+    span = problem.span
+    return f"{span.path}:{span.line}:{span.column}: {problem.message}" if span else problem.message
+
+
+def _condition(program: Program) -> str:
+    condition = program.condition
+    text = condition.text.strip()
+    if condition.kind == "none" or text.startswith((condition.kind, "~", "not", "final")):
+        return text
+    return f"{condition.kind} {text}"
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def _debug(error: BaseException) -> str:
+    if not os.environ.get("MCHECK_DEBUG"):
+        return ""
+    import traceback
+
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,36 @@
+"""A whole suite: its results in order, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+from mcheck.run.case import Case, Result, Settings, Summary
+from mcheck.run.pool import run_cases
+from mcheck.run.single import preload
+
+
+def run_suite(
+    cases: Sequence[Case], settings: Settings, jobs: int, each: Callable[[Result], None], started: float | None = None
+) -> Summary:
+    """Runs ``cases``, gives every result to ``each`` in the order of the cases, and counts.
+
+    An unreadable model raises before any test runs.
+    """
+    started = perf_counter() if started is None else started
+    preload(settings)
+    counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
+    crashes = 0
+    for result in run_cases(cases, settings, jobs):
+        counts[result.status] += 1
+        crashes += result.crashed
+        each(result)
+    return Summary(
+        tests=len(cases),
+        ok=counts["ok"],
+        mismatch=counts["mismatch"],
+        unknown=counts["unknown"],
+        error=counts["error"],
+        internal=crashes,
+        seconds=perf_counter() - started,
+    )
