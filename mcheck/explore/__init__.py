@@ -1,1 +1,1 @@
-""" """
+"""The exhaustive engine: every execution of a program that a model allows."""

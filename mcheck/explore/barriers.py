@@ -1,0 +1,218 @@
+"""Who meets whom at a barrier: the assignments of arrivals to generations.
+
+PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32; without
+a count it waits for every thread that has not exited, so the k-th executions meet. Arrival and resumption are separate events;
+``barrier`` relates every arrival of a generation to every resumption of it.
+
+The peers' table dialect under its own models: barriers are static instances, see ``static_choices``.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from mcheck.errors import Unsupported
+from mcheck.explore.choices import Choice, Option
+from mcheck.graph.event import BarrierStep
+from mcheck.graph.structure import Node, Structure
+from mcheck.program.ops import Barrier
+from mcheck.program.program import Program
+
+WARP = 32
+MAX_ASSIGNMENTS = 4096
+
+
+def static_choices(s: Structure) -> list[Choice] | None:
+    """``syncbar`` of the table dialect; ``None`` if some barrier of these paths cannot be passed.
+
+    Without a quorum a barrier passes only if every static barrier of its CTA, instance and id is reached; with one, if that many
+    are. A set of quorum size is then chosen, and its members synchronise with all that wait.
+    """
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in s.nodes:
+        if node.source is not None and node.source.barrier is not None and "BLOCKED" not in node.source.tags:
+            groups.setdefault(node.source.barrier.key, []).append(node)
+    choices = []
+    for key, members in groups.items():
+        if not _passes(s, key, members):
+            return None
+        step = members[0].source.barrier if members[0].source else None
+        assert step is not None
+        quorum = step.count
+        targets = [m.index for m in members if m.source and m.source.barrier and m.source.barrier.kind != "arrive"]
+        sources = [m.index for m in members]
+        if quorum is None or quorum >= len(sources):
+            sets = [tuple(sources)]
+        else:
+            sets = list(combinations(sources, quorum))
+        options = [Option((("syncbar", tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
+        choices.append(Choice("barrier", options, rank=0))
+    return choices
+
+
+def _passes(s: Structure, key: tuple[object, ...], reached: list[Node]) -> bool:
+    """Rule for blocking in the table dialect: quorum reached, or every static barrier of the group reached."""
+    quorums = [n.source.barrier.count for n in reached if n.source and n.source.barrier]
+    if any(q is not None for q in quorums):
+        return all(len(reached) >= (q or 0) for q in quorums)
+    arrived = {n.source.barrier.op_id for n in reached if n.source and n.source.barrier}
+    elsewhere = {
+        n.source.barrier.op_id for n in s.nodes if n.source and n.source.barrier and n.source.barrier.key != key
+    }
+    return static_members(s.program, key) - elsewhere <= arrived
+
+
+def static_members(program: Program, key: tuple[object, ...]) -> set[int]:
+    """The barrier instructions of the CTA with this instance that may have this id."""
+    _, cta, instance, number = key
+    found = set()
+    for t in program.threads:
+        if t.place.cta.number != cta:
+            continue
+        for op in t.code:
+            if isinstance(op, Barrier) and op.instance == instance:
+                constant = getattr(op.barrier, "value", None)
+                if constant is None or number is None or constant == number:
+                    found.add(id(op))
+    return found
+
+
+def is_blocked(s: Structure, node: Node) -> bool:
+    """Whether a thread that stands before this barrier of the table dialect stays there."""
+    assert node.source is not None and node.source.barrier is not None
+    key = node.source.barrier.key
+    reached = [
+        n for n in s.nodes if n.source is not None and n.source.barrier is not None and n.source.barrier.key == key
+    ]
+    return not _passes(s, key, reached)
+
+
+def dynamic_choices(s: Structure) -> list[Choice] | None:
+    """``barrier`` for PTX barriers; ``None`` if these paths cannot be: a thread passes a barrier that does not complete, or
+
+    stands at one that does.
+    """
+    arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
+    waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
+    blocked: dict[tuple[object, ...], set[int]] = {}
+    for node in s.nodes:
+        source = node.source
+        if source is None or source.barrier is None:
+            continue
+        if "BLOCKED" in source.tags:
+            blocked.setdefault(source.barrier.key, set()).add(node.thread)
+            continue
+        target = arrivals if "BARRIVE" in source.tags else waits
+        target.setdefault(source.barrier.key, {}).setdefault(node.thread, []).append(node)
+    choices = []
+    for key, by_thread in arrivals.items():
+        steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
+        waiting = waits.get(key, {})
+        if all(step.count is None for step in steps):
+            option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
+            if option is None:
+                return None
+            choices.append(Choice("barrier", [option], rank=0))
+        else:
+            options = _meet_counted(s, by_thread, waiting)
+            if not options:
+                return None
+            choices.append(Choice("barrier", options, rank=0))
+    return choices
+
+
+def _meet_all(
+    s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int], step: BarrierStep
+) -> Option | None:
+    """The k-th executions meet; a thread that executes fewer must have exited."""
+    expected = _participants(s, step)
+    pairs: list[tuple[int, int]] = []
+    for k in range(max(len(nodes) for nodes in arrivals.values())):
+        members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
+        resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
+        standing = [t for t in blocked if len(waits.get(t, ())) == k]
+        if (resumed and not complete) or (standing and complete):
+            return None
+        pairs += [(a.index, b.index) for a in members for b in resumed]
+    return Option((("barrier", tuple(pairs)),))
+
+
+def _participants(s: Structure, step: BarrierStep) -> set[int]:
+    kind, *rest = step.key
+    out = set()
+    for t in s.program.threads:
+        cta = t.place.cta
+        match kind:
+            case "bar" | "inst":
+                inside = cta.number == rest[0]
+            case "cluster":
+                inside = (cta.gpu, cta.cluster) == (rest[0], rest[1])
+            case "warp":
+                inside = (cta.number, t.place.warp) == (rest[0], rest[1]) and bool(int(rest[2]) >> t.place.lane & 1)  # type: ignore[call-overload]
+            case _:
+                inside = False
+        if inside:
+            out.add(t.index)
+    return out
+
+
+def _runs_on(s: Structure, thread: int) -> bool:
+    """Whether the thread is stuck on these paths: it has not exited, so the barrier waits for it."""
+    path = next(p for p in s.paths if p.thread == thread)
+    return path.end != "end"
+
+
+def _meet_counted(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]]) -> list[Option]:
+    """Every way to fill the generations of a barrier with counts, each arriving warp counting 32."""
+    warps: dict[tuple[int, int], list[list[int]]] = {}
+    for thread in arrivals:
+        place = s.program.threads[thread].place
+        warps.setdefault((place.cta.number, place.warp), []).append([thread])
+    units: list[list[tuple[BarrierStep, list[int], list[int]]]] = []
+    for members in warps.values():
+        threads = [t for group in members for t in group]
+        depth = max(len(arrivals[t]) for t in threads)
+        unit: list[tuple[BarrierStep, list[int], list[int]]] = []
+        for k in range(depth):
+            here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
+            source = here[0].source
+            assert source is not None and source.barrier is not None
+            done = [b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])]
+            unit.append((source.barrier, [n.index for n in here], done))
+        units.append(unit)
+    found: dict[tuple[tuple[int, int], ...], None] = {}
+    _fill(units, tuple(0 for _ in units), (), found)
+    return [Option((("barrier", pairs),)) for pairs in found]
+
+
+def _resumption(waits: list[Node], arrival: Node) -> list[int]:
+    assert arrival.source is not None
+    return [w.index for w in waits if w.source and w.source.instruction == arrival.source.instruction]
+
+
+def _fill(
+    units: list[list[tuple[BarrierStep, list[int], list[int]]]],
+    at: tuple[int, ...],
+    pairs: tuple[tuple[int, int], ...],
+    found: dict[tuple[tuple[int, int], ...], None],
+) -> None:
+    ready = [u for u, unit in enumerate(units) if at[u] < len(unit)]
+    if not ready:
+        found[pairs] = None
+        if len(found) > MAX_ASSIGNMENTS:
+            raise Unsupported("too many ways to fill a named barrier")
+        return
+    completed = False
+    first = units[ready[0]][at[ready[0]]][0]
+    needed = (first.count or WARP * len(units)) // WARP
+    for chosen in combinations(ready, needed):
+        if any(units[u][at[u]][0].count != first.count for u in chosen):
+            continue
+        completed = True
+        sources = [n for u in chosen for n in units[u][at[u]][1]]
+        targets = [n for u in chosen for n in units[u][at[u]][2]]
+        new = tuple((a, b) for a in sources for b in targets)
+        _fill(units, tuple(x + (u in chosen) for u, x in enumerate(at)), pairs + new, found)
+    if not completed and all(not units[u][at[u]][2] for u in ready):
+        found[pairs] = None  # only arrivals are left: nobody waits for this generation

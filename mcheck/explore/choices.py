@@ -1,0 +1,167 @@
+"""What an execution chooses on an event structure: whom each read reads from, the last write of a location, phases, barriers.
+
+A choice has options; an option contributes pairs to base relations, forbids co edges, and may fix the results of events
+(the predicate of a wait, the state of an arrive).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcheck.graph.structure import Structure
+from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return."""
+
+    edges: tuple[tuple[str, tuple[Pair, ...]], ...] = ()
+    not_co: tuple[Pair, ...] = ()
+    source: int = -1
+    results: tuple[tuple[Uid, int], ...] = ()
+    misstep: tuple[str, str, Uid] | None = None
+
+
+@dataclass(slots=True)
+class Choice:
+    """``kind``: rf, final, phase or barrier; ``node`` the read of an rf choice, ``address`` the chunk of a final one."""
+
+    kind: str
+    options: list[Option]
+    node: int = -1
+    address: int = 0
+    rank: int = 0
+
+
+Candidate = tuple[int, ...]
+"""The option taken by each choice, in the order of the choices; -1 where none is taken yet."""
+
+
+class NotYet(Exception):
+    """A value depends on a choice that is not made yet."""
+
+
+class Circular(Exception):
+    """A value depends on itself (out of thin air)."""
+
+
+def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
+    """Whom each read may read from: any write of its chunk but the one of its own read-modify-write."""
+    out = []
+    for address, reads in s.reads.items():
+        writes = s.writes[address]
+        for r in reads:
+            source = s.nodes[r].source
+            assert source is not None
+            options = []
+            for w in writes:
+                write = s.nodes[w].source
+                if write is not None and write.rmw == source.uid:
+                    continue
+                not_co = tuple((w, x) for x in writes if x != w) if source.uid in stuck else ()
+                options.append(Option((("rf", ((w, r),)),), not_co, w))
+            strong = 0 if source.tags & {"ACQ"} else 1 if "RLX" in source.tags else 2
+            out.append(Choice("rf", options, node=r, rank=10 + strong))
+    return out
+
+
+def final_choices(s: Structure, addresses: list[int]) -> list[Choice]:
+    """The last write of each chunk: one that no other write follows in co."""
+    return [
+        Choice(
+            "final",
+            [Option(not_co=tuple((w, x) for x in s.writes[a] if x != w), source=w) for w in s.writes[a]],
+            address=a,
+            rank=20,
+        )
+        for a in addresses
+    ]
+
+
+@dataclass(slots=True)
+class Valuation:
+    """What events return in a candidate."""
+
+    structure: Structure
+    choices: list[Choice]
+    candidate: Candidate
+    reader: dict[int, int]  # node of a read -> its choice
+    results: dict[Uid, list[int]]  # event -> the choices that may fix its result
+    cache: dict[Uid, int] = field(default_factory=dict)
+    open: set[Uid] = field(default_factory=set)
+
+    def of(self, uid: Uid) -> int:
+        """The raw result of an event; raises ``NotYet``, ``Unknown`` or ``Circular``."""
+        found = self.cache.get(uid)
+        if found is not None:
+            return found
+        if uid in self.open:
+            raise Circular
+        self.open.add(uid)
+        try:
+            value = self._compute(uid)
+        finally:
+            self.open.discard(uid)
+        self.cache[uid] = value
+        return value
+
+    def _compute(self, uid: Uid) -> int:
+        s = self.structure
+        event = s.events[uid]
+        if not event.size:
+            for c in self.results.get(uid, ()):
+                taken = self.candidate[c]
+                if taken < 0:
+                    raise NotYet
+                for u, value in self.choices[c].options[taken].results:
+                    if u == uid:
+                        return value
+            if event.barrier is not None:
+                raise Unknown
+            raise NotYet
+        result = shift = 0
+        for n in s.nodes_of[uid]:
+            node = s.nodes[n]
+            result |= self.write(self.source(n)) << shift
+            shift += 8 * node.size
+        return result
+
+    def source(self, read: int) -> int:
+        """The write that a read node reads from."""
+        c = self.reader[read]
+        taken = self.candidate[c]
+        if taken < 0:
+            raise NotYet
+        return self.choices[c].options[taken].source
+
+    def write(self, node: int) -> int:
+        """The value of a write node."""
+        return evaluate(self.structure.nodes[node].value, self.of)
+
+    def term(self, term: Term) -> int:
+        """The value of a term."""
+        return evaluate(term, self.of)
+
+
+Tester = Callable[[Valuation], bool]
+
+
+def constant_values(s: Structure, choice: Choice) -> list[int | None] | None:
+    """For an rf choice: the value that each option gives, ``None`` where it is not known beforehand."""
+    if choice.kind not in ("rf", "final"):
+        return None
+    out: list[int | None] = []
+    for o in choice.options:
+        value = s.nodes[o.source].value
+        out.append(value if isinstance(value, int) else None)
+    return out
+
+
+def single_event(term: Term) -> Uid | None:
+    """The only event that a term depends on, if there is one and no unknown constant."""
+    uids = reads_of(term)
+    return next(iter(uids)) if len(uids) == 1 else None

@@ -1,0 +1,498 @@
+"""The exhaustive engine's answer about one program.
+
+Paths of the threads are combined; every combination is an event structure whose consistent executions the solver finds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.explore import barriers, phases
+from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
+from mcheck.explore.final import States, clauses, final_addresses, holds, memory_ranges, terms_of, truth_of
+from mcheck.explore.paths import Walker, value_set
+from mcheck.explore.reports import (
+    FlagReport,
+    deadlock_finding,
+    describe,
+    flag_findings,
+    misstep_finding,
+    misuse_finding,
+)
+from mcheck.explore.result import Answer, Outcome, State
+from mcheck.explore.semantics import Semantics
+from mcheck.explore.semantics import of as semantics_of
+from mcheck.explore.solver import Solver
+from mcheck.explore.tape import Tape, compile_model
+from mcheck.findings.finding import Finding
+from mcheck.graph.event import Path
+from mcheck.graph.structure import Structure, build
+from mcheck.graph.terms import Term, Uid, typed
+from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
+from mcheck.program.program import Program
+
+
+class TimeOut(Exception):
+    """The time given to a test is over."""
+
+
+@lru_cache(maxsize=8)
+def tape_of(model: Model) -> Tape:
+    """The compiled model, once per process."""
+    return compile_model(model)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One question about one program."""
+
+    program: Program
+    model: Model
+    prop: str
+    verdict_only: bool
+    unroll: int
+    deadline: Callable[[], None]
+    profile: str
+    findings_wanted: bool
+    tape: Tape = field(init=False)
+    semantics: Semantics = field(init=False)
+    outcomes: dict[State, list[object]] = field(default_factory=dict)
+    executions: int = 0
+    findings: dict[object, Finding] = field(default_factory=dict)
+    undefined: bool = False
+    bounded: bool = False
+    failed: dict[str, int] = field(default_factory=dict)
+    complete: bool = True
+    hit: bool = False
+
+    def __post_init__(self) -> None:
+        self.tape = tape_of(self.model)
+        self.semantics = semantics_of(self.model, dialect=self.program.dialect)
+
+    # --- paths ------------------------------------------------------------------------------------------
+
+    def paths(self, *, keep_stuck: bool) -> list[list[Path]]:
+        """The paths of each thread, found again until the values that operands may take no longer grow."""
+        wanted = self._wanted_registers()
+        possible: dict[tuple[int, int], set[int]] = {}
+        complete = True
+        while True:
+            asked: list[bool] = []
+
+            def domain(uid: Uid, state: object) -> tuple[int, ...] | None:
+                asked.append(True)
+                event = state.events[uid[1]]  # type: ignore[attr-defined]
+                if not event.size:
+                    return (0, 1)
+                if event.address < 0:
+                    return None
+                values = set(self._initial(event.address, event.size))
+                values |= possible.get((event.address, event.size), set())
+                return tuple(sorted(values))
+
+            found = [
+                Walker(
+                    self.program,
+                    t,
+                    self.semantics,
+                    self.unroll,
+                    frozenset(wanted.get(t.index, ())),
+                    keep_stuck,
+                    domain,
+                    self.deadline,
+                ).run()
+                for t in self.program.threads
+            ]
+            if not asked:
+                return found
+            grown = self._collect(found, possible)
+            if grown is None:
+                complete = False
+            if not grown:
+                if not complete:
+                    raise Unsupported("an address or a barrier number depends on a value that cannot be enumerated")
+                return found
+
+    def _initial(self, address: int, size: int) -> list[int]:
+        from mcheck.graph.structure import initial_bytes
+
+        value = initial_bytes(self.program, address, size)
+        return [value] if isinstance(value, int) else []
+
+    def _collect(self, found: list[list[Path]], possible: dict[tuple[int, int], set[int]]) -> bool | None:
+        """Adds the values that writes may write; whether any is new, ``None`` if some cannot be told."""
+        grown: bool | None = False
+        for paths in found:
+            for path in paths:
+                by_uid = {e.uid: e for e in path.events}
+                for e in path.events:
+                    if "W" not in e.tags:
+                        continue
+
+                    def domains(uid: Uid, by_uid: dict[Uid, object] = by_uid) -> tuple[int, ...] | None:  # type: ignore[assignment]
+                        read = by_uid.get(uid)
+                        if read is None or not read.size:  # type: ignore[attr-defined]
+                            return (0, 1)
+                        key = (read.address, read.size)  # type: ignore[attr-defined]
+                        return tuple({*self._initial(*key), *possible.get(key, set())})
+
+                    values = value_set(e.value, domains)
+                    if values is None:
+                        return None
+                    known = possible.setdefault((e.address, e.size), set())
+                    if not values <= known:
+                        known |= values
+                        grown = True
+                        if len(known) > 64:
+                            return None
+        return grown
+
+    def _wanted_registers(self) -> dict[int, set[str]]:
+        wanted: dict[int, set[str]] = {}
+        for t in terms_of(self.program.condition):
+            if isinstance(t, RegTerm):
+                wanted.setdefault(t.thread, set()).add(t.reg)
+        return wanted
+
+    # --- structures ---------------------------------------------------------------------------------------
+
+    def structures(self, paths: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
+        """The event structure of a combination of paths with its choices; none if it is no execution at all."""
+        condition = self.program.condition
+        s = build(self.program, paths, memory_ranges(condition))
+        stuck = frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
+        choices = read_choices(s, stuck)
+        met = barriers.static_choices(s) if self.semantics.static_barriers else barriers.dynamic_choices(s)
+        if met is None:
+            return
+        choices += met
+        assigned = phases.choices(s, stuck)
+        if assigned is not None:
+            yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    def explore(self) -> None:
+        """All complete executions (and, where findings are wanted, those that never end)."""
+        every = self.paths(keep_stuck=self.prop == "liveness" or self.findings_wanted)
+        complete = [[p for p in paths if p.end == "end"] for paths in every]
+        if self.prop == "liveness":
+            self._liveness(every)
+            return
+        for combination in product(*complete):
+            self._solve(combination)
+            if self.hit:
+                return
+        self._missteps(every)
+        if self.findings_wanted:
+            self._liveness(every)
+        self._bound(every)
+
+    def _solve(self, paths: tuple[Path, ...]) -> None:
+        condition = self.program.condition
+        restrictions: list[list[Compare]] = [[]]
+        if self.verdict_only and not self.findings_wanted:
+            target = Not(condition.formula) if condition.kind == "forall" else condition.formula
+            restrictions = clauses(target) or [[]]
+        for clause in restrictions:
+            for s, choices in self.structures(paths):
+                self.deadline()
+                if clause and not self._restrict(s, choices, clause):
+                    continue
+                solver = Solver(self.tape, s, choices, self.deadline)
+                states: States | None = None
+                for candidates, solution in solver.solve():
+                    if states is None:
+                        states = States(solver, condition)
+                    for c in candidates:
+                        self.executions += 1
+                        if solver.misusable and self._misused(solver, c):
+                            continue
+                        state = states.of(c)
+                        entry = self.outcomes.get(state)
+                        if entry is None:
+                            self.outcomes[state] = [1, solver, c]
+                        else:
+                            entry[0] += 1  # type: ignore[operator]
+                    for flagged in solution.flagged.values():
+                        self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
+                    self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
+                    if self.hit:
+                        self.complete = False
+                        return
+                for name, count in solver.failed.items():
+                    self.failed[name] = self.failed.get(name, 0) + count
+
+    def _decided(self, states: States, candidates: list[Candidate]) -> bool:
+        """Whether one of these executions settles the verdict."""
+        condition = self.program.condition
+        if condition.kind == "none":
+            return not self.findings_wanted
+        wanted = condition.kind != "forall"
+        if self.undefined:
+            return True
+        if self.findings_wanted or self.tape_flags():
+            return False
+        return any(wanted in truth_of(condition, states.of(c)) for c in candidates)
+
+    def tape_flags(self) -> bool:
+        """Whether the model has flags, which may make a later execution undefined."""
+        return False
+
+    def _restrict(self, s: Structure, choices: list[Choice], clause: list[Compare]) -> bool:
+        """Keeps only the options that the comparisons of a clause allow; whether any execution is left."""
+        from mcheck.explore.choices import constant_values
+        from mcheck.explore.final import COMPARE
+
+        readers = {c.node: c for c in choices if c.kind == "rf"}
+        finals = {c.address: c for c in choices if c.kind == "final"}
+        for comparison in clause:
+            left, right, op = comparison.left, comparison.right, comparison.op
+            if not isinstance(right, ConstTerm):
+                continue
+            choice: Choice | None = None
+            convert: Callable[[int], int] = lambda v: v  # noqa: E731
+            if isinstance(left, MemTerm):
+                chunks = s.chunks(left.address, left.size)
+                if len(chunks) != 1:
+                    continue
+                choice = finals[chunks[0][0]]
+                convert = lambda v, t=left.type: typed(t, v)  # type: ignore[assignment,misc] # noqa: E731
+            elif isinstance(left, RegTerm):
+                register = s.paths[left.thread].registers.get(left.reg, 0)
+                if isinstance(register, int):
+                    if not COMPARE[op](register, right.value):
+                        return False
+                    continue
+                from mcheck.explore.choices import single_event
+
+                uid = single_event(register)
+                nodes = s.nodes_of.get(uid, []) if uid is not None else []
+                if len(nodes) != 1 or nodes[0] not in readers:
+                    continue
+                choice = readers[nodes[0]]
+                convert = lambda v, r=register: _through(r, v)  # type: ignore[misc] # noqa: E731
+            if choice is None:
+                continue
+            values = constant_values(s, choice)
+            assert values is not None
+            choice.options = [
+                o
+                for o, v in zip(choice.options, values, strict=True)
+                if v is None or COMPARE[op](convert(v), right.value)
+            ]
+            if not choice.options:
+                return False
+        return True
+
+    # --- findings -----------------------------------------------------------------------------------------------
+
+    def _report(self, solver: Solver, flag: FlagReport) -> None:
+        for finding in flag_findings(solver, flag, self.profile):
+            key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
+            self.findings.setdefault(key, finding)
+            if finding.severity == "error" and flag.name not in NOT_UNDEFINED:
+                self.undefined = True
+
+    def _missteps(self, every: list[list[Path]]) -> None:
+        """Undefined behaviour on a path counts if some consistent execution gets there."""
+        for thread, paths in enumerate(every):
+            for path in paths:
+                if path.end != "undefined" or path.misstep is None:
+                    continue
+                key = (path.misstep.code, path.misstep.op.span)
+                if key in self.findings:
+                    continue
+                if self._reachable(every, thread, path):
+                    self.findings[key] = misstep_finding(self.program, path, self.profile)
+                    self.undefined = self.undefined or self.findings[key].severity == "error"
+
+    def _reachable(self, every: list[list[Path]], thread: int, path: Path) -> bool:
+        """Whether a path that does not end occurs in a consistent execution, the other threads being anywhere."""
+        others = [[path] if k == thread else _prefixes(paths) for k, paths in enumerate(every)]
+        for combination in product(*others):
+            self.deadline()
+            try:
+                for s, choices in self.structures(combination):
+                    choices = [c for c in choices if c.kind != "final"]
+                    for _ in Solver(self.tape, s, choices, self.deadline, partial=True).solve():
+                        return True
+            except Unsupported:
+                return True
+        return False
+
+    def _liveness(self, every: list[list[Path]]) -> None:
+        """Executions in which some threads wait for ever and the others end or wait for ever too."""
+        candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
+        for combination in product(*candidates):
+            if not any(p.end == "stuck" for p in combination):
+                continue
+            self.deadline()
+            finding = self._stuck(combination)
+            if finding is not None:
+                key = (finding.code, tuple(a.span for a in finding.accesses))
+                self.findings.setdefault(key, finding)
+                if self.prop == "liveness":
+                    return
+        if any(p.end == "cut" for paths in every for p in paths):
+            self._bound(every)
+
+    def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
+        condition = self.program.condition
+        s = build(self.program, combination, memory_ranges(condition))
+        if self.semantics.static_barriers:
+            blocked = [n for n in s.nodes if n.has("BLOCKED")]
+            if not all(barriers.is_blocked(s, n) for n in blocked):
+                return None
+            met = barriers.static_choices(s)
+            if met is None:
+                return None
+        else:
+            met = barriers.dynamic_choices(s)
+            if met is None:
+                return None
+        stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
+        assigned = phases.choices(s, stuck)
+        if assigned is None:
+            return None
+        solver = Solver(self.tape, s, read_choices(s, stuck) + met + assigned, self.deadline)
+        for candidates, _ in solver.solve():
+            for c in candidates:
+                if not self._misused(solver, c):
+                    return deadlock_finding(solver, c, combination, self.profile)
+        return None
+
+    def _misused(self, solver: Solver, candidate: Candidate) -> bool:
+        """Whether an mbarrier is misused in this execution; reports it."""
+        found = False
+        for choice, taken in zip(solver.choices, candidate, strict=True):
+            misuse = choice.options[taken].misstep
+            if misuse is not None:
+                found = True
+                finding = misuse_finding(solver, misuse, self.profile)
+                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self.undefined = self.undefined or finding.severity == "error"
+        return found
+
+    def _bound(self, every: list[list[Path]]) -> None:
+        """Whether the unrolling bound may hide an execution."""
+        if self.bounded:
+            return
+        for thread, paths in enumerate(every):
+            for path in paths:
+                if path.end == "cut" and self._reachable(every, thread, path):
+                    self.bounded = True
+                    return
+
+
+NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
+"""Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
+
+
+def _prefixes(paths: list[Path]) -> list[Path]:
+    return [p for p in paths if p.end in ("end", "stuck", "undefined", "cut")] or paths
+
+
+def _through(register: Term, value: int) -> int:
+    from mcheck.graph.terms import evaluate
+
+    return evaluate(register, lambda _: value)
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    prop: str = "spec",
+    verdict_only: bool = False,
+    unroll: int = 2,
+    timeout: float | None = None,
+    profile: str = "ptx",
+    findings: bool | None = None,
+    witnesses: bool = False,
+) -> Answer:
+    """What the model allows of the program; never raises for a time-out or an unmodelled construct (verdict ``unknown``).
+
+    ``prop`` is ``spec`` (the final condition) or ``liveness``; ``findings`` asks for deadlocks too (default: if the file expects
+    findings); ``witnesses`` gives each outcome an execution in words.
+    """
+    limit = None if timeout is None else time.monotonic() + timeout
+
+    def deadline() -> None:
+        if limit is not None and time.monotonic() > limit:
+            raise TimeOut
+
+    wanted = bool(program.expectation.kinds) if findings is None else findings
+    run = _Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted)
+    reason: str | None = None
+    try:
+        run.explore()
+    except TimeOut:
+        reason = f"no answer within {timeout:g} s"
+    except Unsupported as e:
+        reason = e.message
+    except RecursionError:
+        reason = "the program is too deeply nested for this engine"
+    return _conclude(run, reason, witnesses=witnesses)
+
+
+def _conclude(run: _Run, reason: str | None, *, witnesses: bool) -> Answer:
+    program = run.program
+    condition = program.condition
+    found = tuple(sorted(run.findings.values(), key=lambda f: (f.code, f.message)))
+    outcomes = tuple(
+        Outcome(state=state, executions=entry[0], witness=describe(entry[1], entry[2]) if witnesses else ())  # type: ignore[arg-type]
+        for state, entry in sorted(run.outcomes.items(), key=lambda kv: [(str(type(v)), v) for _, v in kv[0]])
+    )
+    verdict, why = _verdict(run, reason)
+    forbidden = tuple(sorted(run.failed)) if condition.kind in ("exists", "~exists") else ()
+    return Answer(
+        verdict=verdict,
+        outcomes=outcomes,
+        complete=run.complete and reason is None and not run.bounded,
+        undefined=run.undefined,
+        findings=found,
+        executions=run.executions,
+        reason=why,
+        forbidden_by=forbidden,
+    )
+
+
+def _verdict(run: _Run, reason: str | None) -> tuple[str, str | None]:
+    condition = run.program.condition
+    if run.prop == "liveness":
+        if any(f.kind == "deadlock" for f in run.findings.values()):
+            return "fail", "some execution never ends"
+        if reason is not None:
+            return "unknown", reason
+        return ("unknown", "a loop with effects was cut at the unrolling bound") if run.bounded else ("pass", None)
+    if run.undefined:
+        codes = sorted({f.code for f in run.findings.values() if f.severity == "error"})
+        text = f"some execution is undefined ({', '.join(codes)}), so anything may happen"
+        return (
+            ("pass", text if condition.kind != "none" else None)
+            if condition.kind in ("exists", "none")
+            else ("fail", text)
+        )
+    if condition.kind == "none":
+        return ("unknown", reason) if reason is not None else ("pass", None)
+    truths = [truth_of(condition, s) for s in run.outcomes]
+    if condition.kind == "forall":
+        if any(False in t for t in truths):
+            return "fail", None
+    elif any(True in t for t in truths):
+        return ("pass" if condition.kind == "exists" else "fail"), None
+    if reason is not None:
+        return "unknown", reason
+    if run.bounded:
+        return "unknown", "a loop with effects was cut at the unrolling bound"
+    return ("fail" if condition.kind == "exists" else "pass"), None
+
+
+__all__ = ["answer", "holds", "tape_of"]

@@ -1,0 +1,91 @@
+"""Which registers matter at a point of a thread's code: the usual backward data flow."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from mcheck.program.expr import Binary, Const, Name, Reg, Special, Unary
+from mcheck.program.ops import Await, Branch, Exit, Guard, Op
+from mcheck.program.program import Thread
+
+DEFINING = frozenset({"dst", "dsts"})
+
+
+def _registers(value: object, found: set[str]) -> None:
+    match value:
+        case Reg(name):
+            found.add(name)
+        case Unary(_, a):
+            _registers(a, found)
+        case Binary(_, a, b):
+            _registers(a, found)
+            _registers(b, found)
+        case Const() | Name() | Special() | None | str() | int():
+            pass
+        case Guard(reg, _):
+            found.add(reg.name)
+        case tuple():
+            for item in value:
+                _registers(item, found)
+        case Op():
+            found |= effects(value)[1]
+
+
+def effects(op: Op) -> tuple[set[str], set[str]]:
+    """(registers defined, registers used) by an operation; a guarded definition does not end a life."""
+    defined: set[str] = set()
+    used: set[str] = set()
+    for f in fields(op):
+        if f.name in ("span", "text", "section"):
+            continue
+        value = getattr(op, f.name)
+        is_definition = f.name in DEFINING or (f.name == "state" and isinstance(value, Reg) and hasattr(op, "drop"))
+        if is_definition:
+            _registers(value, defined)
+        else:
+            _registers(value, used)
+    if isinstance(op, Await):
+        defined |= effects(op.inner)[0]
+    if op.guard is not None:
+        defined.clear()
+    return defined, used
+
+
+def live_at(thread: Thread, points: set[int], at_end: set[str]) -> dict[int, tuple[str, ...]]:
+    """The registers live on entry to each of ``points`` (indices into the code), given those wanted at the end."""
+    if not points:
+        return {}
+    code = thread.code
+    summary = [effects(op) for op in code]
+    live: list[set[str]] = [set() for _ in range(len(code) + 1)]
+    live[len(code)] = set(at_end)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(code) - 1, -1, -1):
+            op = code[i]
+            out: set[str] = set()
+            if isinstance(op, Exit):
+                out |= at_end
+                if op.guard is not None:
+                    out |= live[i + 1]
+            elif isinstance(op, Branch):
+                out |= live[thread.labels[op.target]]
+                if op.condition is not None or op.guard is not None:
+                    out |= live[i + 1]
+            else:
+                out = live[i + 1]
+            new = (out - summary[i][0]) | summary[i][1]
+            if new != live[i]:
+                live[i] = new
+                changed = True
+    return {p: tuple(sorted(live[p])) for p in points}
+
+
+def loop_heads(thread: Thread) -> set[int]:
+    """The targets of backward branches."""
+    return {
+        thread.labels[op.target]
+        for i, op in enumerate(thread.code)
+        if isinstance(op, Branch) and thread.labels[op.target] <= i
+    }

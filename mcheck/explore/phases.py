@@ -1,0 +1,337 @@
+"""Which phase every operation on an mbarrier falls into: the assignments that the state machine admits.
+
+The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait the same answer are
+one assignment, found once: two adjacent operations are swapped only if that changes the state or an answer (sleep sets).
+An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete), ``phase-order``
+(operations of earlier phases -> later ones), ``phase-fr`` (a wait -> what completes the phase it found incomplete) and
+``complete`` (memory operations of an asynchronous operation -> waits that observe its completion).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Unsupported
+from mcheck.executor import mbarrier as machine
+from mcheck.executor.misuse import Misuse
+from mcheck.explore.choices import Choice, Option, single_event
+from mcheck.graph.event import Event, MbarrierStep
+from mcheck.graph.structure import Structure
+from mcheck.graph.terms import Uid, evaluate
+
+MAX_OPTIONS = 20_000
+MAX_STEPS = 400_000
+TRACK_COMPLETERS = 12
+"""Up to so many operations, which of them completes a phase is part of the assignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation: its event and node, its sequence (a thread's program order, or its own), what must come before."""
+
+    event: Event
+    node: int
+    what: MbarrierStep
+    sequence: int
+    after: tuple[int, int] | None  # (sequence, how many of its steps must have been taken)
+    allowed: frozenset[int] | None  # results that the path admits
+    last: bool  # a wait that never succeeds: taken when all else is done
+
+
+@dataclass(slots=True)
+class _Record:
+    """What became of a step: the phase it counted in, its result, the phase it completed (or -1)."""
+
+    phase: int
+    result: int | None
+    completed: bool
+
+
+@dataclass(slots=True)
+class _Search:
+    steps: list[list[_Step]]
+    track: bool
+    found: dict[object, tuple[dict[Uid, _Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
+    budget: int = MAX_STEPS
+
+
+Machine = machine.State | None
+_Position = tuple[int, ...]
+
+
+def choices(s: Structure, stuck: frozenset[Uid] = frozenset()) -> list[Choice] | None:
+    """One choice per mbarrier object, ``None`` if some object admits no assignment."""
+    by_address: dict[int, list[tuple[Event, int]]] = {}
+    for node in s.nodes:
+        if node.source is not None and node.source.mbarrier is not None:
+            by_address.setdefault(node.source.mbarrier.address, []).append((node.source, node.index))
+    if not by_address:
+        return []
+    allowed = _allowed_results(s)
+    out = []
+    for members in by_address.values():
+        search = _Search(_sequences(s, members, allowed, stuck), len(members) <= TRACK_COMPLETERS)
+        _explore(search, tuple(0 for _ in search.steps), None, {}, {}, frozenset())
+        if not search.found:
+            return None
+        options = [_option(s, members, records, misuse) for records, misuse in search.found.values()]
+        out.append(Choice("phase", options, rank=1))
+    return out
+
+
+def _allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
+    """For each wait, the answers that the branches of its path admit."""
+    out: dict[Uid, frozenset[int]] = {}
+    for path in s.paths:
+        for term, truth in path.constraints:
+            uid = single_event(term)
+            event = s.events.get(uid) if uid is not None else None
+            if uid is None or event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
+                continue
+            fits = frozenset(v for v in (0, 1) if bool(evaluate(term, lambda _, v=v: v)) is truth)  # type: ignore[misc]
+            out[uid] = out.get(uid, frozenset((0, 1))) & fits
+    return out
+
+
+def _sequences(
+    s: Structure, members: list[tuple[Event, int]], allowed: dict[Uid, frozenset[int]], stuck: frozenset[Uid]
+) -> list[list[_Step]]:
+    """The steps of each thread in program order, and every asynchronous signal by itself."""
+    sequences: list[list[_Step]] = []
+    of_thread: dict[int, int] = {}
+    for event, node in members:
+        if event.order is None:
+            continue
+        k = of_thread.setdefault(event.uid[0], len(sequences))
+        if k == len(sequences):
+            sequences.append([])
+        assert event.mbarrier is not None
+        sequences[k].append(_Step(event, node, event.mbarrier, k, None, allowed.get(event.uid), event.uid in stuck))
+    for event, node in members:
+        if event.order is not None:
+            continue
+        assert event.mbarrier is not None and event.issue is not None
+        issue = s.events[event.issue].order or 0
+        own = of_thread.get(event.uid[0])
+        after = None
+        if own is not None:
+            after = (own, sum(1 for step in sequences[own] if (step.event.order or 0) < issue))
+        sequences.append([_Step(event, node, event.mbarrier, len(sequences), after, None, False)])
+    return sequences
+
+
+def _explore(
+    search: _Search,
+    at: _Position,
+    state: Machine,
+    known: dict[int, int],
+    records: dict[Uid, _Record],
+    asleep: frozenset[int],
+) -> None:
+    """All assignments from here. ``known``: the last phase that each thread has seen complete."""
+    search.budget -= 1
+    if search.budget < 0:
+        raise Unsupported("too many orders of the operations on one mbarrier")
+    enabled = _enabled(search, at)
+    if not enabled:
+        if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
+            misuse = None
+            if state is not None and machine.over_delivered(state):
+                late = max((q[-1].event for q in search.steps if q), key=lambda e: e.uid)
+                misuse = ("UB216", "more bytes completed than the phase expected", late.uid)
+            _note(search, records, misuse)
+        return
+    outcomes: dict[int, tuple[Machine, _Record, int | None] | Misuse | None] = {
+        k: _take(search.steps[k][at[k]], state, known, records) for k in enabled
+    }
+    done: set[int] = set()
+    for k in enabled:
+        if k in asleep:
+            done.add(k)
+            continue
+        outcome = outcomes[k]
+        step = search.steps[k][at[k]]
+        if outcome is None:
+            continue  # a blocking wait that is not satisfied yet
+        if isinstance(outcome, Misuse):
+            _note(search, records, (outcome.code, str(outcome), step.event.uid))
+            done.add(k)
+            continue
+        after, record, seen = outcome
+        sleeping = frozenset(j for j in done if j != k and _independent(search, at, state, known, records, j, k))
+        now = tuple(p + 1 if j == k else p for j, p in enumerate(at))
+        knows = known if seen is None else {**known, step.event.uid[0]: seen}
+        _explore(search, now, after, knows, {**records, step.event.uid: record}, sleeping)
+        done.add(k)
+
+
+def _enabled(search: _Search, at: _Position) -> list[int]:
+    out, late = [], []
+    for k, sequence in enumerate(search.steps):
+        if at[k] < len(sequence):
+            step = sequence[at[k]]
+            if step.after is None or at[step.after[0]] >= step.after[1]:
+                (late if step.last else out).append(k)
+    return out or late
+
+
+def _take(
+    step: _Step, state: Machine, known: dict[int, int], records: dict[Uid, _Record]
+) -> tuple[Machine, _Record, int | None] | Misuse | None:
+    """(state after, record, phase now known to the thread); a misuse; or ``None`` if the step cannot be taken now."""
+    what = step.what
+    try:
+        if what.kind == "init":
+            if state is not None:
+                raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", "9.7.13.15.9")
+            return machine.init(what.count)[0], _Record(-1, None, False), None
+        if state is None:
+            raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
+        if what.kind == "inval":
+            return None, _Record(state.phase, None, False), None
+        if what.kind == "wait":
+            return _wait(step, state, known, records)
+        after, completed = _apply(what, state)
+        result = None
+        if step.event.order is not None and what.kind in ("arrive", "drop"):
+            result = machine.state_token(state, what.address, no_complete=what.no_complete)
+        return after, _Record(state.phase, result, completed), None
+    except Misuse as misuse:
+        return misuse
+
+
+def _apply(what: MbarrierStep, state: machine.State) -> machine.Step:
+    match what.kind:
+        case "expect":
+            return machine.expect_tx(state, what.tx or 0)
+        case "complete":
+            return machine.complete_tx(state, what.tx or 0)
+        case "increment":
+            return machine.async_arrive_begin(state)
+        case "async-arrive":
+            return machine.async_arrive_end(state)
+        case "drop":
+            return machine.arrive_drop(state, what.count, tx=what.tx or 0, no_complete=what.no_complete)
+    if what.tx is not None:
+        return machine.arrive_expect_tx(state, what.tx, what.count, no_complete=what.no_complete)
+    return machine.arrive(state, what.count, no_complete=what.no_complete)
+
+
+def _wait(
+    step: _Step, state: machine.State, known: dict[int, int], records: dict[Uid, _Record]
+) -> tuple[Machine, _Record, int | None] | None:
+    """A wait answers for the phase its thread means: the next one of its parity after the last that it saw complete."""
+    what = step.what
+    last = known.get(step.event.uid[0], -1)
+    if what.parity is not None:
+        done = machine.wait_parity(state, what.parity)
+        meant = last if state.phase - 1 == last and done else machine.next_phase(last, what.parity)
+        if not step.last and meant < state.phase - 1:
+            machine.check_awaited(state, meant)
+    else:
+        assert what.state is not None
+        uid = single_event(what.state)
+        record = records.get(uid) if uid is not None else None
+        if record is None or record.result is None:
+            raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "9.7.13.15.16")
+        done = machine.wait_state(state, record.result, what.address)
+    result = int(done)
+    if step.allowed is not None and result not in step.allowed:
+        return None
+    return state, _Record(state.phase, result, False), state.phase - 1 if done else None
+
+
+def _independent(
+    search: _Search,
+    at: _Position,
+    state: Machine,
+    known: dict[int, int],
+    records: dict[Uid, _Record],
+    j: int,
+    k: int,
+) -> bool:
+    """Whether the next steps of sequences j and k commute here, so that only one order need be explored."""
+    a, b = search.steps[j][at[j]], search.steps[k][at[k]]
+    if (a.after and a.after[0] == k) or (b.after and b.after[0] == j):
+        return False
+    first = _pair(a, b, state, known, records)
+    second = _pair(b, a, state, known, records)
+    if first is None or second is None:
+        return False
+    (end1, ra1, rb1), (end2, rb2, ra2) = first, second
+    same = end1 == end2 and (ra1.phase, ra1.result, rb1.phase, rb1.result) == (
+        ra2.phase,
+        ra2.result,
+        rb2.phase,
+        rb2.result,
+    )
+    if same and search.track:
+        same = (ra1.completed, rb1.completed) == (ra2.completed, rb2.completed)
+    return same
+
+
+def _pair(
+    a: _Step, b: _Step, state: Machine, known: dict[int, int], records: dict[Uid, _Record]
+) -> tuple[Machine, _Record, _Record] | None:
+    one = _take(a, state, known, records)
+    if one is None or isinstance(one, Misuse):
+        return None
+    middle, ra, seen = one
+    knows = known if seen is None else {**known, a.event.uid[0]: seen}
+    two = _take(b, middle, knows, {**records, a.event.uid: ra})
+    if two is None or isinstance(two, Misuse):
+        return None
+    return two[0], ra, two[1]
+
+
+def _note(search: _Search, records: dict[Uid, _Record], misuse: tuple[str, str, Uid] | None) -> None:
+    key = (
+        tuple(sorted((u, r.phase, r.result, r.completed and search.track) for u, r in records.items())),
+        misuse and (misuse[0], misuse[2]),
+    )
+    search.found.setdefault(key, (dict(records), misuse))
+    if len(search.found) > MAX_OPTIONS:
+        raise Unsupported("too many phase assignments of one mbarrier")
+
+
+def _option(
+    s: Structure,
+    members: list[tuple[Event, int]],
+    records: dict[Uid, _Record],
+    misuse: tuple[str, str, Uid] | None,
+) -> Option:
+    """The base relations of an assignment."""
+    taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
+    pending = [n for e, n in members if e.uid not in records]
+    waits = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind == "wait"]
+    acts = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind != "wait"]
+    signals = [(e, n, r) for e, n, r in acts if e.mbarrier and e.mbarrier.kind in SIGNALS]
+    phase, order, fr, complete = [], [], [], []
+    for _, n, r in acts:
+        order += [(n, m) for _, m, q in acts if m != n and r.phase < q.phase]
+        order += [(n, m) for _, m, q in waits if r.phase < q.phase]
+        order += [(n, m) for m in pending]
+    tracked: dict[Uid, list[int]] = {}
+    for path in s.paths:
+        for memory, signal in path.tracked:
+            if signal in records:
+                tracked.setdefault(signal, []).extend(s.nodes_of[memory])
+    for _, w, q in waits:
+        fr += [(w, n) for _, n, r in acts if r.phase > q.phase or (r.phase == q.phase and _completes(r, signals))]
+        if q.result:
+            phase += [(n, w) for _, n, r in signals if r.phase < q.phase]
+            complete += [(m, w) for e, _, r in signals if r.phase < q.phase for m in tracked.get(e.uid, ())]
+        order += [(w, m) for m in pending]
+    edges = (("phase", phase), ("phase-order", order), ("phase-fr", fr), ("complete", complete))
+    results = tuple((e.uid, r.result) for e, _, r in taken if r.result is not None)
+    return Option(tuple((name, tuple(pairs)) for name, pairs in edges if pairs), results=results, misstep=misuse)
+
+
+SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})
+
+
+def _completes(r: _Record, signals: list[tuple[Event, int, _Record]]) -> bool:
+    """Whether this operation is known to complete its phase: it was seen to, or it is the only one that can have."""
+    return r.completed and (
+        len(signals) <= TRACK_COMPLETERS or sum(1 for _, _, q in signals if q.phase == r.phase) == 1
+    )

@@ -1,0 +1,168 @@
+"""What the engine found, in words: witnesses of outcomes, races that a model flags, deadlocks, undefined behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.explore.choices import Candidate, Circular, NotYet
+from mcheck.explore.solver import Solver
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access, Finding
+from mcheck.graph.event import Event, Path
+from mcheck.graph.structure import Node, Structure
+from mcheck.graph.terms import Uid, Unknown
+from mcheck.program.program import Program
+
+PROXIES = {"ASYNC": "async", "TMAP": "tensormap", "TEX": "texture", "SUR": "surface", "CON": "constant"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagReport:
+    """A pair of events that the check ``name`` flags in a candidate."""
+
+    name: str
+    pair: tuple[int, int]
+    candidate: Candidate
+
+
+def describe(solver: Solver, candidate: Candidate) -> tuple[str, ...]:
+    """An execution in words, a line per event that reads, writes or waits."""
+    s = solver.s
+    valuation = solver.valuation(candidate)
+    lines = []
+    for node in s.nodes:
+        if node.source is None:
+            continue
+        who = s.thread(node).name
+        text = " ".join(node.source.op.text.split()) or type(node.source.op).__name__
+        where = object_at(s, node)
+        try:
+            if node.has("R") and node.size:
+                w = valuation.source(node.index)
+                value = valuation.write(w)
+                lines.append(f"{who}: {text}  reads {where} = {_show(value)} from {_writer(s, w)}")
+            elif node.has("W") and node.size:
+                lines.append(f"{who}: {text}  writes {where} = {_show(valuation.write(node.index))}")
+            elif node.has("MBAR") and node.has("WAIT"):
+                lines.append(f"{who}: {text}  -> {bool(valuation.of(node.source.uid))}")
+            elif not node.has("BWAIT"):
+                lines.append(f"{who}: {text}")
+        except (Unknown, NotYet, Circular):
+            lines.append(f"{who}: {text}  {where} = unknown")
+    return tuple(lines)
+
+
+def _show(value: int) -> str:
+    return str(value) if value < 1 << 32 else hex(value)
+
+
+def _writer(s: Structure, w: int) -> str:
+    node = s.nodes[w]
+    if node.source is None:
+        return "the initial value"
+    return f"{s.thread(node).name}: {' '.join(node.source.op.text.split())}"
+
+
+def object_at(s: Structure, node: Node) -> str:
+    """The object of a memory event with the byte range inside it, where it is not all of it."""
+    for instance in s.program.memory.instances:
+        start = node.address - instance.physical
+        if instance.base == instance.physical and 0 <= start < instance.object.size:
+            if start == 0 and node.size == instance.object.size:
+                return instance.label
+            return f"{instance.label}[bytes {start}..{start + node.size}]"
+    return hex(node.address)
+
+
+def access_of(s: Structure, node: Node) -> Access:
+    """A memory event as a finding shows it."""
+    event = node.source
+    assert event is not None
+    label, start = "", 0
+    for instance in s.program.memory.instances:
+        if instance.base == instance.physical and 0 <= event.address - instance.base < instance.object.size:
+            label, start = instance.label, event.address - instance.base
+    proxy = next((v for k, v in PROXIES.items() if k in event.tags), "generic")
+    return Access(
+        thread=s.program.threads[node.thread].name,
+        instruction=" ".join(event.op.text.split()),
+        span=event.op.span,
+        object=label,
+        bytes=(start, start + event.size),
+        proxy=proxy,
+        access="write" if "W" in event.tags else "read",
+    )
+
+
+def _finding(code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: tuple[str, ...]) -> Finding:
+    entry = catalogue.get(code)
+    return Finding(
+        code=code,
+        kind=entry.kind,
+        severity=entry.severity(profile),
+        message=message,
+        accesses=accesses,
+        missing=entry.remedy,
+        section=entry.section,
+        trace=trace,
+    )
+
+
+def flag_findings(solver: Solver, flag: FlagReport, profile: str) -> list[Finding]:
+    """The finding of a flagged pair; flags that are no code of the catalogue are the model's own business."""
+    from mcheck.errors import InputError
+
+    try:
+        entry = catalogue.get(flag.name)
+    except InputError:
+        return []
+    nodes = [solver.s.nodes[k] for k in sorted(flag.pair)]
+    accesses = tuple(access_of(solver.s, n) for n in nodes if n.source is not None)
+    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread} ({a.instruction})" for a in accesses)
+    where = object_at(solver.s, nodes[-1])
+    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
+    return [_finding(entry.code, profile, message, accesses, describe(solver, flag.candidate))]
+
+
+def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
+    """Undefined behaviour that one thread's path meets."""
+    assert path.misstep is not None
+    op = path.misstep.op
+    who = program.threads[path.thread].name
+    access = Access(thread=who, instruction=" ".join(op.text.split()), span=op.span)
+    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), ())
+
+
+def misuse_finding(solver: Solver, misuse: tuple[str, str, Uid], profile: str) -> Finding:
+    """A misuse of an mbarrier that some order of its operations leads to."""
+    code, message, uid = misuse
+    event = solver.s.events[uid]
+    who = solver.s.program.threads[uid[0]].name
+    access = Access(thread=who, instruction=" ".join(event.op.text.split()), span=event.op.span)
+    return _finding(code, profile, f"{who}: {message}", (access,), ())
+
+
+def _deadlock_code(last: Event) -> str:
+    if last.mbarrier is not None:
+        return "DEAD003"
+    if last.barrier is not None:
+        return "DEAD005" if last.barrier.key[0] == "cluster" else "DEAD002"
+    return "DEAD004" if type(last.op).__name__ == "Load" and last.op.text.lstrip().startswith("await") else "DEAD001"
+
+
+def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
+    """Who waits for ever, and where."""
+    s = solver.s
+    waiting = []
+    code = "DEAD001"
+    for path in paths:
+        if path.end != "stuck":
+            continue
+        last = s.events[path.stuck[-1]] if path.stuck else path.events[-1]
+        code = _deadlock_code(last)
+        op = last.op
+        waiting.append(
+            Access(thread=s.program.threads[path.thread].name, instruction=" ".join(op.text.split()), span=op.span)
+        )
+    message = "wait for ever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
+    return _finding(code, profile, message, tuple(waiting), describe(solver, candidate))

@@ -1,0 +1,31 @@
+"""What a model's own line ``(* mcheck: semantics = … *)`` changes about how programs become events.
+
+``ptx-6.0`` and ``ptx-7.5``: barriers of the table dialect are static instances that block as the peers' tools have it, and a failing
+compare-and-swap stores the old value. Everything else follows PTX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.cat.ast import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """``reduction_scope``: of the elements of cp.reduce.async.bulk (gpu up to PTX 9.2, sys from 9.3)."""
+
+    static_barriers: bool = False
+    cas_stores: bool = False
+    reduction_scope: str = "gpu"
+
+
+def of(model: Model, *, dialect: bool) -> Semantics:
+    """The semantics that a model asks for."""
+    options = dict(model.options)
+    classic = options.get("semantics", "") in ("ptx-6.0", "ptx-7.5")
+    return Semantics(
+        static_barriers=classic and dialect,
+        cas_stores=classic,
+        reduction_scope=options.get("reduction-scope", "gpu"),
+    )

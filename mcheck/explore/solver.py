@@ -1,0 +1,631 @@
+"""All consistent executions of one event structure under one model.
+
+1. Choices with one option become static edges; static bounds of the tape settle what they can.
+2. The remaining choices are made a few at a time, all combinations side by side as the bits of a batch; a monotone axiom
+   that is violated removes its candidates at once.
+3. co is the least relation that the model demands and sync_fence an order of its pairs: what an axiom forbids is inferred by
+   the backward evaluation, what is left is decided by search, for all candidates at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from mcheck.errors import Unsupported
+from mcheck.explore import bits
+from mcheck.explore.batch import Evaluation, Masks, Plan, add
+from mcheck.explore.bits import Rows
+from mcheck.explore.bounds import Bounds, bound
+from mcheck.explore.choices import (
+    Candidate,
+    Choice,
+    Circular,
+    NotYet,
+    Valuation,
+    constant_values,
+    single_event,
+)
+from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
+from mcheck.graph import relations
+from mcheck.graph.structure import Structure
+from mcheck.graph.terms import Term, Uid, Unknown, evaluate
+
+BATCH = 4096
+"""How many candidates are evaluated side by side."""
+
+CHOSEN = ("rf", "phase", "phase-order", "phase-fr", "complete", "barrier", "syncbar")
+
+
+@dataclass(slots=True)
+class Flagged:
+    """A pair that a ``flag`` check reports, and a candidate that shows it."""
+
+    name: str
+    pair: tuple[int, int]
+    candidate: Candidate
+
+
+@dataclass(slots=True)
+class Solution:
+    """The consistent candidates of a structure, and what the flags of the model report about them."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    flagged: dict[tuple[str, int, int], Flagged] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+
+class Solver:
+    """One event structure, its choices, and a tape."""
+
+    def __init__(
+        self,
+        tape: Tape,
+        structure: Structure,
+        choices: list[Choice],
+        deadline: Callable[[], None],
+        *,
+        partial: bool = False,
+    ) -> None:
+        self.tape = tape
+        self.s = structure
+        self.n = structure.size
+        self.deadline = deadline
+        self.partial = partial
+        self.choices = sorted(choices, key=lambda c: (c.rank, len(c.options) > 1))
+        self.constraints: list[tuple[Term, bool]] = [c for p in structure.paths for c in p.constraints]
+        self.static_rows: dict[str, Rows] = {}
+        self.failed: dict[str, int] = {}
+        self.possible = True
+        self.misusable = any(o.misstep for c in choices for o in c.options)
+        self._index()
+        self._filter_domains()
+        self.possible = self.possible and all(c.options for c in self.choices)
+        if self.possible:
+            self._bounds()
+
+    # --- preparation ----------------------------------------------------------------------------------
+
+    def _index(self) -> None:
+        self.reader = {c.node: k for k, c in enumerate(self.choices) if c.kind == "rf"}
+        self.results: dict[Uid, list[int]] = {}
+        for k, c in enumerate(self.choices):
+            for uid in {u for o in c.options for u, _ in o.results}:
+                self.results.setdefault(uid, []).append(k)
+
+    def valuation(self, candidate: Candidate) -> Valuation:
+        """The values of a candidate."""
+        return Valuation(self.s, self.choices, candidate, self.reader, self.results)
+
+    def _filter_domains(self) -> None:
+        """Drops the options that a constraint on one event rules out by itself."""
+        rest = []
+        for term, truth in self.constraints:
+            uid = single_event(term)
+            nodes = self.s.nodes_of.get(uid, []) if uid is not None else []
+            if uid is None or len(nodes) != 1 or not self._filter_one(term, truth, uid, nodes[0]):
+                rest.append((term, truth))
+        self.constraints = rest
+
+    def _filter_one(self, term: Term, truth: bool, uid: Uid, node: int) -> bool:
+        """Whether the constraint is fully used up by dropping options."""
+        k = self.reader.get(node)
+        if k is None:
+            return self._filter_result(term, truth, uid)
+        choice = self.choices[k]
+        values = constant_values(self.s, choice)
+        assert values is not None
+        complete = all(v is not None for v in values)
+        kept = []
+        for option, value in zip(choice.options, values, strict=True):
+            if value is None or bool(_term_value(term, uid, value)) is truth:
+                kept.append(option)
+        choice.options = kept
+        return complete
+
+    def _filter_result(self, term: Term, truth: bool, uid: Uid) -> bool:
+        owners = self.results.get(uid, [])
+        if len(owners) != 1:
+            return False
+        choice = self.choices[owners[0]]
+        kept = []
+        for option in choice.options:
+            value = dict(option.results).get(uid)
+            if value is None or bool(_term_value(term, uid, value)) is truth:
+                kept.append(option)
+        complete = all(uid in dict(o.results) for o in choice.options)
+        choice.options = kept
+        return complete
+
+    def base(self, name: str) -> tuple[Rows, Rows]:
+        """The static bounds of a base set or relation."""
+        if name not in UNKNOWNS:
+            found = self.static_rows.get(name)
+            if found is None:
+                found = self.static_rows[name] = relations.rows(self.s, name)
+            return found, found
+        low, high = bits.empty(self.n), bits.empty(self.n)
+        if name == "co":
+            return self.co_low, self.co_high
+        if name == "sync_fence":
+            return bits.empty(self.n), self.sf_high
+        for choice in self.choices:
+            for option in choice.options:
+                for relation, pairs in option.edges:
+                    if relation == name:
+                        for i, j in pairs:
+                            high[i] |= 1 << j
+            if len(choice.options) == 1:
+                for relation, pairs in choice.options[0].edges:
+                    if relation == name:
+                        for i, j in pairs:
+                            low[i] |= 1 << j
+        for relation, i, j in self.extra_edges:
+            if relation == name:
+                low[i] |= 1 << j
+                high[i] |= 1 << j
+        return low, high
+
+    extra_edges: tuple[tuple[str, int, int], ...] = ()
+
+    def _bounds(self) -> None:
+        s, n = self.s, self.n
+        self.extra_edges = tuple(
+            ("complete", i, j)
+            for path in s.paths
+            for m, w in path.completes
+            for i in s.nodes_of[m]
+            for j in s.nodes_of[w]
+        )
+        self.co_low, self.co_high = bits.empty(n), bits.empty(n)
+        for writes in s.writes.values():
+            first, *others = writes
+            for w in others:
+                self.co_low[first] |= 1 << w
+                self.co_high[first] |= 1 << w
+                for x in others:
+                    if x != w:
+                        self.co_high[w] |= 1 << x
+        self.sf_high = bits.empty(n)
+        if "sync_fence" in self.tape.bases:
+            sr = self.base("sr")[0]
+            fences = [x.index for x in s.nodes if x.has("SC") and x.has("F")]
+            for i in fences:
+                for j in fences:
+                    if i != j and sr[i] >> j & 1:
+                        self.sf_high[i] |= 1 << j
+        while True:
+            bounds = bound(self.tape, n, self.base)
+            forced = self._forced_co(bounds)
+            if not forced or not self.possible:
+                break
+        self.bounds = bounds
+        self.checks: list[Axiom] = []
+        self.late: list[Axiom] = []
+        self.flags: list[Axiom] = []
+        for a in self.tape.axioms:
+            if a.role == "flag":
+                if self._may_fail(a, bounds):
+                    self.flags.append(a)
+            elif a.role in (BOUND, TOTAL):
+                if any(bounds.high[a.node]):
+                    self.checks.append(a)
+            elif self._may_fail(a, bounds):
+                (self.checks if a.monotone else self.late).append(a)
+                if a.monotone and self._fails(a, bounds.low[a.node]):
+                    self.possible = False
+                    self.failed[a.name] = self.failed.get(a.name, 0) + 1
+        roots = [a.node for a in self.checks + self.late + self.flags]
+        self.plan = Plan(self.tape, bounds, roots)
+        self.sf_matters = any("sync_fence" in self._dependencies(a.node) for a in self.flags)
+
+    def _dependencies(self, node: int) -> set[str]:
+        found: set[str] = set()
+        todo, seen = [node], set[int]()
+        while todo:
+            k = todo.pop()
+            if k in seen:
+                continue
+            seen.add(k)
+            i = self.tape.code[k]
+            if i.op == "base":
+                found.add(i.name)
+            if i.op == "rec":
+                todo += [b for _, b, kind in self.tape.groups[self.tape.group_of[k]] if kind == 0]
+            todo += [x for x in (i.a, i.b) if x >= 0]
+        return found
+
+    def _forced_co(self, bounds: Bounds) -> bool:
+        """Puts what every execution must have into co's lower bound; whether that changed it."""
+        changed = False
+        for a in self.tape.axioms:
+            if a.role != BOUND:
+                continue
+            for i, row in enumerate(bounds.low[a.node]):
+                if row & ~self.co_high[i]:
+                    self.possible = False
+                    self.failed[a.name] = self.failed.get(a.name, 0) + 1
+                    return False
+                if row & ~self.co_low[i]:
+                    self.co_low[i] |= row
+                    changed = True
+        if changed:
+            self.co_low = bits.closure(self.co_low)
+            for i in range(self.n):
+                for j in bits.bits(self.co_low[i]):
+                    self.co_high[j] &= ~(1 << i)
+                if self.co_low[i] >> i & 1 or self.co_low[i] & ~self.co_high[i]:
+                    self.possible = False
+                    self.failed["co"] = self.failed.get("co", 0) + 1
+                    return False
+        return changed
+
+    def _fails(self, a: Axiom, rows: Rows) -> bool:
+        holds = not any(rows) if a.test == "empty" else not any(r >> i & 1 for i, r in enumerate(rows))
+        return holds if a.negated else not holds
+
+    def _may_fail(self, a: Axiom, bounds: Bounds) -> bool:
+        if a.role == "flag":
+            return any(bounds.high[a.node])
+        if a.negated:
+            return not self._fails(Axiom(a.name, a.test, False, a.node, a.role, a.monotone), bounds.low[a.node])
+        return self._fails(a, bounds.high[a.node])
+
+    # --- making the choices ---------------------------------------------------------------------------
+
+    def solve(self) -> Iterator[tuple[list[Candidate], Solution]]:
+        """Batches of consistent candidates, with the findings of the flags on them."""
+        if not self.possible:
+            return
+        open_choices = [k for k, c in enumerate(self.choices) if len(c.options) > 1]
+        start: Candidate = tuple(0 if len(c.options) == 1 else -1 for c in self.choices)
+        yield from self._extend([start], open_choices, list(self.constraints))
+
+    def _extend(
+        self, candidates: list[Candidate], todo: list[int], constraints: list[tuple[Term, bool]]
+    ) -> Iterator[tuple[list[Candidate], Solution]]:
+        while True:
+            self.deadline()
+            candidates, constraints = self._constrain(candidates, constraints)
+            if not candidates:
+                return
+            if not todo:
+                if constraints and not all(self._misstep(c) for c in candidates):
+                    raise Unsupported("a value depends on itself or on unknown contents in a way that is not followed")
+                for k in range(0, len(candidates), BATCH * 4):
+                    yield from self._finish(candidates[k : k + BATCH * 4])
+                return
+            now: list[int] = []
+            size = len(candidates)
+            while todo and (not now or size * len(self.choices[todo[0]].options) <= BATCH):
+                size *= len(self.choices[todo[0]].options)
+                now.append(todo[0])
+                todo = todo[1:]
+            if size > 4 * BATCH and len(candidates) > 1:
+                middle = len(candidates) // 2
+                for half in (candidates[:middle], candidates[middle:]):
+                    yield from self._extend(half, now + todo, list(constraints))
+                return
+            extended = []
+            ranges = [range(len(self.choices[k].options)) for k in now]
+            for c in candidates:
+                base = list(c)
+                for combination in product(*ranges):
+                    for k, o in zip(now, combination, strict=True):
+                        base[k] = o
+                    extended.append(tuple(base))
+            candidates = extended
+            if todo:
+                candidates, constraints = self._constrain(candidates, constraints)
+                candidates = self._prune(candidates)
+
+    def _constrain(
+        self, candidates: list[Candidate], constraints: list[tuple[Term, bool]]
+    ) -> tuple[list[Candidate], list[tuple[Term, bool]]]:
+        """Drops the candidates that violate a path's constraint; keeps the constraints that are not decided yet."""
+        pending = []
+        for term, truth in constraints:
+            kept, undecided = [], False
+            for c in candidates:
+                try:
+                    if bool(self.valuation(c).term(term)) is truth:
+                        kept.append(c)
+                except NotYet:
+                    kept.append(c)
+                    undecided = undecided or not self._misstep(c)
+                except Unknown:
+                    kept.append(c)  # a branch on unknown contents goes both ways
+                except Circular:
+                    if self._thin_air_forbidden():
+                        continue
+                    raise Unsupported("a value that justifies itself") from None
+            candidates = kept
+            if undecided:
+                pending.append((term, truth))
+        return candidates, pending
+
+    def _misstep(self, candidate: Candidate) -> bool:
+        return self.misusable and any(
+            taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
+        )
+
+    def _thin_air_forbidden(self) -> bool:
+        """Whether the model rules out values that justify themselves, so that a circular one may be dropped."""
+        return any("rf" in self._dependencies(a.node) and a.test == "irreflexive" for a in self.tape.axioms)
+
+    def _bases(self, candidates: list[Candidate]) -> dict[str, Masks]:
+        """The chosen relations of a batch as masks."""
+        out: dict[str, Masks] = {}
+        for choice, o, mask in self._masks(candidates):
+            for relation, pairs in choice.options[o].edges:
+                for i, j in pairs:
+                    add(out.setdefault(relation, {}), i, j, mask)
+        return out
+
+    def _masks(self, candidates: list[Candidate]) -> Iterator[tuple[Choice, int, int]]:
+        """(choice, option, mask of the candidates that take it), for the choices that are open."""
+        for k, choice in enumerate(self.choices):
+            if len(choice.options) == 1:
+                continue
+            column = [c[k] for c in candidates]
+            column.reverse()
+            for o in set(column):
+                if o >= 0:
+                    yield choice, o, int("".join(["1" if x == o else "0" for x in column]), 2)
+
+    def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Removes the candidates whose choices so far already violate a monotone axiom."""
+        if not any(a.role == "forbid" for a in self.checks) or len(candidates) == 0:
+            return candidates
+        alive = (1 << len(candidates)) - 1
+        alive, _, _, _ = self._propagate(alive, self._bases(candidates), {}, {}, {}, infer=False)
+        return [c for k, c in enumerate(candidates) if alive >> k & 1]
+
+    # --- co and the order of fences ---------------------------------------------------------------------
+
+    def _finish(self, candidates: list[Candidate]) -> Iterator[tuple[list[Candidate], Solution]]:
+        alive = (1 << len(candidates)) - 1
+        bases = self._bases(candidates)
+        not_co: Masks = {}
+        for choice, o, mask in self._masks(candidates):
+            for i, j in choice.options[o].not_co:
+                add(not_co, i, j, mask)
+        for choice in self.choices:
+            if len(choice.options) == 1:
+                for i, j in choice.options[0].not_co:
+                    add(not_co, i, j, alive)
+        solution = Solution()
+        solved = self._search(alive, bases, {}, {}, not_co, candidates, solution)
+        found = [c for k, c in enumerate(candidates) if solved >> k & 1]
+        if found:
+            yield found, solution
+
+    def _search(
+        self,
+        alive: int,
+        bases: dict[str, Masks],
+        co: Masks,
+        sf: Masks,
+        not_co: Masks,
+        candidates: list[Candidate],
+        solution: Solution,
+    ) -> int:
+        """The candidates for which some co and fence order is consistent; flags are recorded on the way."""
+        self.deadline()
+        alive, co, sf, pending = self._propagate(alive, bases, co, sf, not_co, infer=True)
+        if not alive:
+            return 0
+        choice = next(((rel, i, j, m & alive) for rel, i, j, m in pending if m & alive), None)
+        if choice is None:
+            return self._leaf(alive, bases, co, sf, candidates, solution)
+        rel, i, j, mask = choice
+        solved = 0
+        explore_all = self.sf_matters and rel == "sf"
+        settled = alive & ~mask
+        for k, (a, b) in enumerate(((i, j), (j, i))):
+            todo = mask if explore_all or k == 0 else mask & ~solved
+            if k == 0:
+                todo |= settled
+            if not todo:
+                continue
+            co2, sf2 = _copy(co), _copy(sf)
+            add(co2 if rel == "co" else sf2, a, b, todo & mask)
+            solved |= self._search(todo, bases, co2, sf2, not_co, candidates, solution)
+        return solved
+
+    def _leaf(
+        self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, candidates: list[Candidate], solution: Solution
+    ) -> int:
+        if not self.late and not self.flags:
+            return alive
+        evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
+        for a in self.late:
+            bad = evaluation.violated(a.test, a.node)
+            alive &= bad if a.negated else ~bad
+        for a in self.flags:
+            if not alive:
+                break
+            for i, row in enumerate(self.plan.low[a.node]):
+                for j in bits.bits(row):
+                    self._flag(a, i, j, alive, candidates, solution)
+            for i, cells in evaluation.get(a.node).items():
+                for j, m in cells.items():
+                    self._flag(a, i, j, m & alive, candidates, solution)
+        return alive
+
+    def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
+        if mask and (a.name, i, j) not in solution.flagged:
+            c = candidates[(mask & -mask).bit_length() - 1]
+            solution.flagged[a.name, i, j] = Flagged(a.name, (i, j), c)
+
+    def _propagate(
+        self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, not_co: Masks, *, infer: bool
+    ) -> tuple[int, Masks, Masks, list[tuple[str, int, int, int]]]:
+        """Applies the monotone axioms and the demands on co until nothing changes.
+
+        Returns the surviving candidates, co, the fence order, and what is still to be decided (relation, i, j, candidates).
+        """
+        forbidding = [a for a in self.checks if a.role == "forbid"]
+        demands = [a for a in self.checks if a.role in (BOUND, TOTAL)]
+        while True:
+            alive = self._close_co(alive, co, not_co)
+            if sf:
+                alive = self._close_sf(alive, sf)
+            if not alive:
+                return 0, co, sf, []
+            evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
+            for a in forbidding:
+                bad = evaluation.violated(a.test, a.node) & alive
+                if bad:
+                    self.failed[a.name] = self.failed.get(a.name, 0) + bad.bit_count()
+                    alive &= ~bad
+            if not alive:
+                return 0, co, sf, []
+            pending: list[tuple[str, int, int, int]] = []
+            changed = False
+            for a in demands:
+                for i, j, mask in self._demanded(evaluation, a, alive):
+                    have = self._co(co, i, j, alive)
+                    if a.role == BOUND:
+                        missing = mask & ~have
+                        if not missing:
+                            continue
+                        if not self.co_high[i] >> j & 1:
+                            self.failed[a.name] = self.failed.get(a.name, 0) + missing.bit_count()
+                            alive &= ~missing
+                        else:
+                            add(co, i, j, missing)
+                        changed = True
+                    elif i < j and (open_ := mask & ~have & ~self._co(co, j, i, alive)):
+                        pending.append(("co", i, j, open_))
+            if self.tape.total_co and infer:
+                for writes in self.s.writes.values():
+                    for x, i in enumerate(writes[1:]):
+                        for j in writes[x + 2 :]:
+                            if open_ := alive & ~self._co(co, i, j, alive) & ~self._co(co, j, i, alive):
+                                pending.append(("co", i, j, open_))
+            if infer:
+                for i in range(self.n):
+                    for j in bits.bits(self.sf_high[i] >> (i + 1)):
+                        j += i + 1
+                        have = sf.get(i, {}).get(j, 0) | sf.get(j, {}).get(i, 0)
+                        if open_ := alive & ~have:
+                            pending.append(("sf", i, j, open_))
+            if changed:
+                continue
+            if not infer or not pending:
+                return alive, co, sf, pending
+            changed, alive = self._infer(evaluation, forbidding, pending, alive, co, sf, not_co)
+            if not changed:
+                return alive, co, sf, pending
+
+    def _co(self, co: Masks, i: int, j: int, alive: int) -> int:
+        return alive if self.co_low[i] >> j & 1 else co.get(i, {}).get(j, 0)
+
+    def _demanded(self, evaluation: Evaluation, a: Axiom, alive: int) -> Iterator[tuple[int, int, int]]:
+        low = self.plan.low[a.node]
+        for i, row in enumerate(low):
+            for j in bits.bits(row):
+                if i != j and not self.co_low[i] >> j & 1:
+                    yield i, j, alive
+        for i, cells in evaluation.get(a.node).items():
+            for j, m in cells.items():
+                if i != j and m & alive:
+                    yield i, j, m & alive
+
+    def _close_co(self, alive: int, co: Masks, not_co: Masks) -> int:
+        """Transitive closure of co, location by location; kills the candidates in which it has a cycle or a forbidden edge."""
+        for writes in self.s.writes.values():
+            if len(writes) > 2:
+                others = writes[1:]
+                for k in others:
+                    for i in others:
+                        first = self._co(co, i, k, alive) if i != k else 0
+                        if first:
+                            for j in others:
+                                if j != k and (both := first & self._co(co, k, j, alive)):
+                                    if i == j:
+                                        alive &= ~both
+                                    elif both & ~self._co(co, i, j, alive):
+                                        add(co, i, j, both)
+        for i, row in not_co.items():
+            for j, m in row.items():
+                alive &= ~(m & self._co(co, i, j, alive))
+        return alive
+
+    def _close_sf(self, alive: int, sf: Masks) -> int:
+        """Kills the candidates whose fence order has a cycle, and orders the pairs that transitivity decides."""
+        reach = _copy(sf)
+        fences = [i for i in range(self.n) if self.sf_high[i]]
+        for k in fences:
+            for i in fences:
+                first = reach.get(i, {}).get(k, 0)
+                if first:
+                    for j, m in list(reach.get(k, {}).items()):
+                        if both := first & m:
+                            if i == j:
+                                alive &= ~both
+                            else:
+                                add(reach, i, j, both)
+        for i in fences:
+            for j, m in reach.get(i, {}).items():
+                if self.sf_high[i] >> j & 1:
+                    add(sf, i, j, m)
+        return alive
+
+    def _infer(
+        self,
+        evaluation: Evaluation,
+        forbidding: list[Axiom],
+        pending: list[tuple[str, int, int, int]],
+        alive: int,
+        co: Masks,
+        sf: Masks,
+        not_co: Masks,
+    ) -> tuple[bool, int]:
+        """Orients the pairs of which one direction would violate an axiom at once."""
+        seeds: dict[int, Masks] = {}
+        for a in forbidding:
+            seed = seeds.setdefault(a.node, {})
+            low, high = self.plan.low[a.node], self.plan.high[a.node]
+            for i in range(self.n):
+                free = high[i] & ~low[i]
+                if a.test == "irreflexive":
+                    free &= 1 << i
+                for j in bits.bits(free):
+                    add(seed, i, j, alive)
+        bad = evaluation.backward(seeds, frozenset({"co", "sync_fence"}))
+        changed = False
+        for rel, i, j, mask in pending:
+            table = bad.get("co" if rel == "co" else "sync_fence", {})
+            forward = table.get(i, {}).get(j, 0)
+            back = table.get(j, {}).get(i, 0)
+            if rel == "co":
+                forward |= not_co.get(i, {}).get(j, 0)
+                back |= not_co.get(j, {}).get(i, 0)
+                if not self.co_high[i] >> j & 1:
+                    forward |= mask
+                if not self.co_high[j] >> i & 1:
+                    back |= mask
+            mask &= alive
+            if dead := mask & forward & back:
+                alive &= ~dead
+                mask &= ~dead
+                changed = True
+            target = co if rel == "co" else sf
+            if m := mask & forward:
+                add(target, j, i, m)
+                changed = True
+            if m := mask & back:
+                add(target, i, j, m)
+                changed = True
+        return changed, alive
+
+
+def _copy(masks: Masks) -> Masks:
+    return {i: dict(row) for i, row in masks.items()}
+
+
+def _term_value(term: Term, uid: Uid, value: int) -> int:
+    return evaluate(term, lambda _: value)

@@ -1,0 +1,121 @@
+"""An event structure: one path of every thread, cut into chunks of bytes, with all that does not depend on a choice.
+
+Every object is cut into the largest runs of bytes that no access of these paths splits; an access becomes one event per chunk.
+Index 0 onwards are the initial writes (one per chunk), then the events of the threads in program order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+from mcheck.graph.event import Event, Path
+from mcheck.graph.terms import Term, Uid, join, slice_bytes
+from mcheck.program.program import Program, Thread
+
+INIT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An event of the graph: ``source`` on ``size`` bytes at ``address`` (its chunk), which are ``offset`` bytes into its footprint.
+
+    ``source`` is ``None`` for an initial write, whose value is ``initial``. ``thread`` is -1 for it.
+    """
+
+    index: int
+    source: Event | None
+    thread: int
+    address: int = 0
+    size: int = 0
+    offset: int = 0
+    initial: Term = 0
+
+    @property
+    def value(self) -> Term:
+        """What a write writes."""
+        if self.source is None:
+            return self.initial
+        return slice_bytes(self.source.value, self.offset, self.size, self.source.size)
+
+    def has(self, tag: str) -> bool:
+        """Whether the event is in the base set ``tag``."""
+        if self.source is None:
+            return tag in ("IW", "W", "M")
+        return tag in self.source.tags
+
+
+@dataclass(slots=True)
+class Structure:
+    """``nodes_of`` maps an event to its graph events, ``writes``/``reads`` a chunk's address to the graph events there."""
+
+    program: Program
+    paths: tuple[Path, ...]
+    nodes: list[Node] = field(default_factory=list)
+    nodes_of: dict[Uid, list[int]] = field(default_factory=dict)
+    events: dict[Uid, Event] = field(default_factory=dict)
+    writes: dict[int, list[int]] = field(default_factory=dict)
+    reads: dict[int, list[int]] = field(default_factory=dict)
+    chunk_size: dict[int, int] = field(default_factory=dict)
+    cuts: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many events there are."""
+        return len(self.nodes)
+
+    def thread(self, node: Node) -> Thread:
+        """The thread of a node that has one."""
+        return self.program.threads[node.thread]
+
+    def chunks(self, address: int, size: int) -> list[tuple[int, int]]:
+        """The chunks of a range, as (address, size)."""
+        first = bisect_right(self.cuts, address) - 1
+        last = bisect_left(self.cuts, address + size)
+        bounds = self.cuts[first : last + 1]
+        return [(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def initial_bytes(program: Program, address: int, size: int) -> Term:
+    """The initial contents of physical bytes: an integer, or an unknown constant."""
+    for instance in program.memory.instances:
+        data = instance.object
+        if instance.physical == instance.base and instance.base <= address < instance.base + data.size:
+            if data.init is None:
+                return ("?", ("memory", address, size))
+            offset = address - instance.base
+            return int.from_bytes(data.init[offset : offset + size], "little")
+    return ("?", ("memory", address, size))
+
+
+def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
+    """The structure of these paths; ``wanted`` are further ranges (address, size) whose final value is asked for."""
+    s = Structure(program, paths)
+    ranges = {(e.address, e.size) for p in paths for e in p.events if e.size} | set(wanted)
+    s.cuts = sorted({a for a, _ in ranges} | {a + n for a, n in ranges})
+    used = sorted({c for a, n in ranges for c in s.chunks(a, n)})
+    for address, size in used:
+        s.chunk_size[address] = size
+        node = Node(len(s.nodes), None, INIT, address, size, 0, initial_bytes(program, address, size))
+        s.nodes.append(node)
+        s.writes[address] = [node.index]
+        s.reads[address] = []
+    for path in paths:
+        for event in path.events:
+            s.events[event.uid] = event
+            if not event.size:
+                s.nodes_of[event.uid] = [len(s.nodes)]
+                s.nodes.append(Node(len(s.nodes), event, path.thread))
+                continue
+            indices = s.nodes_of[event.uid] = []
+            for address, size in s.chunks(event.address, event.size):
+                node = Node(len(s.nodes), event, path.thread, address, size, address - event.address)
+                s.nodes.append(node)
+                indices.append(node.index)
+                (s.writes if "W" in event.tags else s.reads)[address].append(node.index)
+    return s
+
+
+def joined(parts: list[tuple[Term, int]]) -> Term:
+    """The value of an access from those of its chunks."""
+    return join(tuple(parts))

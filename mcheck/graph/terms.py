@@ -1,0 +1,201 @@
+"""Values that a thread computes before it is known what its reads return.
+
+A term is an ``int`` (known) or a tuple whose first item names its shape:
+
+* ``("e", uid)``: what event ``uid`` returned: the raw bits of a read, the predicate of an mbarrier wait, the state of an arrive;
+* ``("?", key)``: an unknown constant (initial contents of shared memory, an uninitialised register);
+* ``("alu", op, type, src_type, args, k)``: result ``k`` of an ALU operation;
+* ``("x", op, a, b)`` and ``("u", op, a)``: an operand expression, on unbounded integers;
+* ``("typed", type, a)``: raw bits read as a PTX type; ``("raw", size, a)``: a value cut to ``size`` bytes;
+* ``("cat", ((a, size), …))``: bytes joined, the first lowest; ``("slice", a, offset, size)``: some bytes of ``a``;
+* ``("rmw", op, type, old, operands)``: what an atomic or a reduction writes, as raw bits;
+* ``("ite", c, a, b)``.
+
+Terms are folded as soon as their arguments are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from mcheck.program.alu import compute
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
+
+Uid = tuple[int, int]
+"""(thread index, position in the thread's path); thread -1 is the initial memory."""
+
+Term = int | tuple  # type: ignore[type-arg]
+
+
+class Unknown(Exception):
+    """The value depends on an unknown constant."""
+
+
+@lru_cache(maxsize=256)
+def type_size(type_name: str) -> int:
+    """Bytes of a PTX type: ``u32`` -> 4; a predicate counts as 1."""
+    if type_name == "pred":
+        return 1
+    digits = "".join(c for c in type_name if c.isdigit())
+    match type_name:
+        case "bf16" | "f16":
+            return 2
+        case "f16x2" | "bf16x2":
+            return 4
+        case "tf32":
+            return 4
+    return max(int(digits) // 8, 1)
+
+
+def typed(type_name: str, raw: Term) -> Term:
+    """Raw bits as a value of the type: signed types are negative above their maximum."""
+    if isinstance(raw, int):
+        if type_name[0] == "s":
+            bits = type_size(type_name) * 8
+            raw &= (1 << bits) - 1
+            return raw - (1 << bits) if raw >> (bits - 1) else raw
+        return raw
+    return ("typed", type_name, raw) if type_name[0] == "s" else raw
+
+
+def raw(size: int, value: Term) -> Term:
+    """A value cut to ``size`` bytes, as an unsigned integer."""
+    if isinstance(value, int):
+        return value & ((1 << (8 * size)) - 1)
+    return ("raw", size, value)
+
+
+def slice_bytes(value: Term, offset: int, size: int, whole: int) -> Term:
+    """Bytes ``offset`` to ``offset + size`` of a value of ``whole`` bytes."""
+    if isinstance(value, int):
+        return (value >> (8 * offset)) & ((1 << (8 * size)) - 1)
+    if offset == 0 and size == whole:
+        return value
+    return ("slice", value, offset, size)
+
+
+def join(parts: tuple[tuple[Term, int], ...]) -> Term:
+    """The parts joined, the first one lowest."""
+    if len(parts) == 1:
+        return parts[0][0]
+    if all(isinstance(a, int) for a, _ in parts):
+        result = shift = 0
+        for a, size in parts:
+            result |= a << shift  # type: ignore[operator]
+            shift += 8 * size
+        return result
+    return ("cat", parts)
+
+
+def alu(op: str, type_name: str, src_type: str | None, args: tuple[Term, ...], results: int) -> tuple[Term, ...]:
+    """The results of an ALU operation."""
+    if all(isinstance(a, int) for a in args):
+        return compute(op, type_name, src_type, args)  # type: ignore[arg-type]
+    return tuple(("alu", op, type_name, src_type, args, k) for k in range(results))
+
+
+def expression(expr: Expr, registers: dict[str, Term]) -> Term:
+    """The term of an operand expression in a thread's registers."""
+    match expr:
+        case Const(value):
+            return value
+        case Reg(name):
+            return registers[name]
+        case Unary(op, a):
+            x = expression(a, registers)
+            return apply_unary(op, x) if isinstance(x, int) else ("u", op, x)
+        case Binary(op, a, b):
+            x, y = expression(a, registers), expression(b, registers)
+            if isinstance(x, int) and isinstance(y, int):
+                return apply_binary(op, x, y)
+            return ("x", op, x, y)
+    raise TypeError(f"unresolved operand {expr!r}")
+
+
+def rmw(op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Term:
+    """What an atomic of ``op`` writes, as raw bits of its type."""
+    size = type_size(type_name)
+    if op == "exch":
+        return raw(size, operands[0])
+    if isinstance(old, int) and all(isinstance(a, int) for a in operands):
+        return _rmw(op, type_name, old, operands)  # type: ignore[arg-type]
+    return ("rmw", op, type_name, old, operands)
+
+
+def _rmw(op: str, type_name: str, old: int, operands: tuple[int, ...]) -> int:
+    from mcheck.executor.reductions import reduce
+
+    size = type_size(type_name)
+    mask = (1 << (8 * size)) - 1
+    if op == "cas":
+        return operands[1] & mask if old == operands[0] & mask else old
+    if op in ("add", "sub", "mul", "and", "or", "xor", "div") and type_name[0] in "usb":
+        a, b = typed(type_name, old), typed(type_name, operands[0] & mask)
+        assert isinstance(a, int) and isinstance(b, int)
+        symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "div": "/"}[op]
+        return apply_binary(symbol, a, b) & mask if symbol != "/" or b else mask
+    return reduce(op, type_name, old, operands[0] & mask)
+
+
+def reads_of(term: Term) -> frozenset[Uid]:
+    """The events whose results the term depends on."""
+    found: set[Uid] = set()
+    _collect(term, found)
+    return frozenset(found)
+
+
+def _collect(term: Term, found: set[Uid]) -> None:
+    if isinstance(term, int):
+        return
+    if term[0] == "e":
+        found.add(term[1])
+        return
+    if term[0] == "?":
+        return
+    for part in term[1:]:
+        if isinstance(part, tuple):
+            if part and isinstance(part[0], str):
+                _collect(part, found)
+            else:
+                for item in part:
+                    if isinstance(item, tuple):
+                        if item and isinstance(item[0], str):
+                            _collect(item, found)
+                        elif item:
+                            _collect(item[0], found)
+
+
+def evaluate(term: Term, value_of: Callable[[Uid], int]) -> int:
+    """The value of a term once every event has one; raises ``Unknown`` if it depends on an unknown constant."""
+    if isinstance(term, int):
+        return term
+    kind = term[0]
+    if kind == "e":
+        return value_of(term[1])
+    if kind == "?":
+        raise Unknown
+    if kind == "typed":
+        result = typed(term[1], evaluate(term[2], value_of))
+    elif kind == "raw":
+        result = raw(term[1], evaluate(term[2], value_of))
+    elif kind == "x":
+        result = apply_binary(term[1], evaluate(term[2], value_of), evaluate(term[3], value_of))
+    elif kind == "u":
+        result = apply_unary(term[1], evaluate(term[2], value_of))
+    elif kind == "alu":
+        _, op, type_name, src_type, args, k = term
+        result = compute(op, type_name, src_type, tuple(evaluate(a, value_of) for a in args))[k]
+    elif kind == "rmw":
+        _, op, type_name, old, operands = term
+        result = _rmw(op, type_name, evaluate(old, value_of), tuple(evaluate(a, value_of) for a in operands))
+    elif kind == "cat":
+        result = join(tuple((evaluate(a, value_of), size) for a, size in term[1]))
+    elif kind == "slice":
+        result = slice_bytes(evaluate(term[1], value_of), term[2], term[3], -1)
+    elif kind == "ite":
+        result = evaluate(term[2] if evaluate(term[1], value_of) else term[3], value_of)
+    else:
+        raise TypeError(kind)
+    assert isinstance(result, int)
+    return result
