@@ -11,7 +11,7 @@ class Misuse(Exception):
     """
 
     def __init__(self, code: str, message: str, section: str) -> None:
-        super().__init__(f"{code}: {message}")
+        super().__init__(message)
         self.code = code
         self.message = message
         self.section = section

@@ -9,8 +9,8 @@ Values are not converted here: tf32 maps round, and .ftz maps flush, what they l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from mcheck.errors import Unsupported
 from mcheck.executor import tensor_map
@@ -24,8 +24,7 @@ MAX_SHARED = 256 * 1024
 _OFFSET_BITS = {3: 16, 4: 8, 5: 5}
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRun:
+class TensorRun(NamedTuple):
     """``length`` bytes at ``offset`` from the shared address; ``address`` is theirs in global memory (``None``: fill).
 
     An offset is negative where a swizzle moves bytes below an address that is not aligned to its pattern.
@@ -36,40 +35,42 @@ class TensorRun:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """``box_bytes`` is what complete-tx counts: the full box, filled bytes included."""
-
-    runs: tuple[TensorRun, ...]
-    box_bytes: int
-
-
 def footprint(
-    spec: TensorMapSpec, kind: str, mode: str, shared: int, coords: Sequence[int], im2col_info: Sequence[int] = ()
-) -> Footprint:
+    spec: TensorMapSpec,
+    mode: str,
+    coords: Sequence[int],
+    shared: int,
+    *,
+    kind: str = "load",
+    info: Sequence[int] = (),
+    reduce: str | None = None,
+) -> tuple[TensorRun, ...]:
     """The bytes of one tensor copy from (``kind`` load) or to (store) the tensor of ``spec``.
 
-    ``shared`` is the absolute shared-memory address, on which swizzles depend; ``coords`` are those of the instruction,
-    dimension 0 first. Elements outside the tensor are filled by a load and skipped by a store or a reduction.
+    ``shared`` is the absolute shared-memory address, on which swizzles depend; ``coords`` and the im2col offsets
+    ``info`` are those of the instruction, dimension 0 first. Elements outside the tensor are filled by a load and
+    skipped by a store or a reduction. Raises ``Misuse`` and ``Unsupported`` as ``check`` does.
     """
-    check(spec, kind, len(coords) if mode not in _ROWS else 2, mode, shared, coords, im2col_info)
+    check(spec, kind, len(coords) if mode not in _ROWS else 2, mode, shared, coords, info, reduce)
     inner = tensor_map.inner_bytes(spec)
     pitch = max(inner, tensor_map.swizzle_span(spec))
     runs: list[TensorRun] = []
-    for index, row in enumerate(_rows(spec, mode, coords, im2col_info)):
+    for index, row in enumerate(_rows(spec, mode, coords, info)):
         for start, address, length in _clipped(spec, row, inner):
             if address is not None or kind == "load":
                 for piece in _swizzled(spec, shared, index * pitch + start, address, length):
                     _append(runs, piece)
-    return Footprint(tuple(runs), box_bytes(spec, mode))
+    return tuple(runs)
 
 
-def box_bytes(spec: TensorMapSpec, mode: str) -> int:
+def box_bytes(spec: TensorMapSpec, mode: str, info: Sequence[int] = ()) -> int:  # noqa: ARG001
     """The bytes of the whole box: the count of complete-tx, also where (part of) the box is outside the tensor.
 
     The section speaks of the data copied; the full box is what an sm_90 chip counts. The gaps between rows that are
-    narrower than the swizzle span do not count.
+    narrower than the swizzle span do not count. ``info`` would matter for im2col::w alone, which is not modelled.
     """
+    _check_mode(mode)
+    tensor_map.check(spec)
     if mode in _ROWS:
         rows = 4
     elif tensor_map.is_im2col(spec):
@@ -105,8 +106,7 @@ def check(
     ``dim`` is that of the instruction, 2 for gather4 and scatter4. By 5.5.3.1 the shared address is aligned to 16
     bytes; the programming guide asks for 128, which is held here against swizzled maps only.
     """
-    if mode.startswith("im2col::w"):
-        raise Unsupported(f"tensor copies in mode {mode} are not modelled", section=f"{tensor_map.TENSORS}.5")
+    _check_mode(mode)
     if mode not in _MODES[kind]:
         raise Misuse("UB404", f"a {kind} has no mode {mode}", SECTION)
     tensor_map.check(spec)
@@ -128,6 +128,11 @@ def check(
         )
     if mode.startswith("im2col"):
         _check_im2col(spec, mode, coords, im2col_info)
+
+
+def _check_mode(mode: str) -> None:
+    if mode.startswith("im2col::w"):
+        raise Unsupported(f"tensor copies in mode {mode} are not modelled", section=f"{tensor_map.TENSORS}.5")
 
 
 def _check_fit(spec: TensorMapSpec, dim: int, mode: str, coords: Sequence[int], reduce: str | None) -> None:

@@ -8,7 +8,7 @@ element types below a byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace as with_fields
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -184,7 +184,7 @@ def bounding_box(spec: TensorMapSpec) -> tuple[tuple[int, int], ...]:
 # --- tensormap.replace --------------------------------------------------------------------------------
 
 
-def replace(spec: TensorMapSpec, field_name: str, value: int, ordinal: int | None = None) -> TensorMapSpec:
+def replace_field(spec: TensorMapSpec, field_name: str, value: int, ordinal: int | None = None) -> TensorMapSpec:
     """``tensormap.replace.tile.field``: the map with one field changed, by the codes of the section (9.2, 9.7.9.26).
 
     The rank field holds the rank less one. A map has room for five dimensions, so an ordinal may lie beyond the current
@@ -234,16 +234,16 @@ def _replace_rank(spec: TensorMapSpec, value: int) -> TensorMapSpec:
         for name, (_, padding) in _LISTS.items()
         if name != "box_dim" or not is_im2col(spec)
     }
-    return with_fields(spec, rank=value + 1, **padded)
+    return replace(spec, rank=value + 1, **padded)
 
 
 _SCALARS: Final[MappingProxyType[str, Callable[[TensorMapSpec, int], TensorMapSpec]]] = MappingProxyType(
     {
         "rank": _replace_rank,
-        "global_address": lambda spec, value: with_fields(spec, global_address=value),
+        "global_address": lambda spec, value: replace(spec, global_address=value),
     }
 )
 
 
 def _with(spec: TensorMapSpec, field_name: str, value: object) -> TensorMapSpec:
-    return with_fields(spec, **{field_name: value})  # type: ignore[arg-type]
+    return replace(spec, **{field_name: value})  # type: ignore[arg-type]

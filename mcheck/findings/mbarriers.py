@@ -34,14 +34,15 @@ expect clean
     ),
     Entry(
         code="UB202",
-        name="mbarrier-accessed-as-data",
+        name="live-mbarrier-touched",
         kind="undefined",
-        message="{instruction} accesses {object}, which holds a live mbarrier, as ordinary memory",
+        message="{instruction} accesses {object}, which holds a live mbarrier, as memory or initialises it again",
         explanation="""\
-The contents of an mbarrier are opaque. While it is valid only mbarrier operations may touch it; a load, a
-store, an atomic or a copy on its bytes is undefined, even if it only reads.""",
-        section="PTX ISA 9.0 section 9.7.13.15.3",
-        remedy="Keep the object apart from data, or invalidate it before the memory is used otherwise.",
+The contents of an mbarrier are opaque. While it is valid only mbarrier operations may touch it; a load, a store
+or an atomic on its bytes is undefined, even if it only reads. So is a second mbarrier.init: it does not restart
+the object.""",
+        section="PTX ISA 9.0 sections 9.7.13.15 and 9.7.13.15.9",
+        remedy="Keep the object apart from data, and invalidate it before its memory is used or initialised again.",
         bad="""\
 PTX store-over-a-live-mbarrier
 { .shared .align 8 .b64 bar; }
@@ -64,30 +65,32 @@ expect clean
     ),
     Entry(
         code="UB203",
-        name="mbarrier-initialised-twice",
+        name="live-mbarrier-repurposed",
         kind="undefined",
-        message="{instruction} initialises {object}, which still holds a live mbarrier",
+        message="{instruction} uses {object}, which holds a live mbarrier, as a buffer",
         explanation="""\
-The place of an mbarrier may serve for something else, another mbarrier included, only after mbarrier.inval. An
-init on a live object is undefined; it does not restart the object.""",
-        section="PTX ISA 9.0 sections 9.7.13.15.3 and 9.7.13.15.9",
-        remedy="Invalidate the object first, when no operation on it is outstanding, or use its next phase instead.",
+The place of an mbarrier may serve for something else, another mbarrier included, only after mbarrier.inval. A
+copy whose source or destination covers a live object reuses its memory too early.""",
+        section="PTX ISA 9.0 section 9.7.13.15.3",
+        remedy="Invalidate the object when nothing on it is outstanding, and order that before the reuse.",
         bad="""\
-PTX init-twice
-{ .shared .align 8 .b64 bar; }
+PTX copy-over-a-live-mbarrier
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 pool[16]; }
 P@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 1;
-  mbarrier.init.shared::cta.b64 [bar], 2;
+  mbarrier.init.shared::cta.b64 [pool], 1;
+  cp.async.cg.shared.global [pool], [src], 16;
+  cp.async.wait_all;
 }
 expect undefined
 """,
         good="""\
-PTX init-inval-init
-{ .shared .align 8 .b64 bar; }
+PTX copy-after-inval
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 pool[16]; }
 P@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 1;
-  mbarrier.inval.shared::cta.b64 [bar];
-  mbarrier.init.shared::cta.b64 [bar], 2;
+  mbarrier.init.shared::cta.b64 [pool], 1;
+  mbarrier.inval.shared::cta.b64 [pool];
+  cp.async.cg.shared.global [pool], [src], 16;
+  cp.async.wait_all;
 }
 expect clean
 """,

@@ -139,9 +139,9 @@ def reference(
     return out, len(rows) * width * size
 
 
-def unrolled(found: tensor.Footprint, shared: int) -> dict[int, int | None]:
+def unrolled(found: tuple[tensor.TensorRun, ...], shared: int) -> dict[int, int | None]:
     out: dict[int, int | None] = {}
-    for run in found.runs:
+    for run in found:
         for i in range(run.length):
             at = shared + run.offset + i
             assert at not in out
@@ -152,10 +152,10 @@ def unrolled(found: tensor.Footprint, shared: int) -> dict[int, int | None]:
 def agree(
     spec: TensorMapSpec, kind: str, mode: str, shared: int, coords: tuple[int, ...], offsets: tuple[int, ...] = ()
 ) -> None:
-    found = tensor.footprint(spec, kind, mode, shared, coords, offsets)
+    found = tensor.footprint(spec, mode, coords, shared, kind=kind, info=offsets)
     expected, count = reference(spec, kind, mode, shared, coords, offsets)
     assert unrolled(found, shared) == expected
-    assert found.box_bytes == tensor.box_bytes(spec, mode) == count
+    assert tensor.box_bytes(spec, mode, offsets) == count
 
 
 # --- random maps --------------------------------------------------------------------------------------
@@ -243,25 +243,25 @@ PLAIN = tiled("f16", (64, 32), (64, 8), swizzle_mode="128B")
 
 def test_whole_rows_are_one_run() -> None:
     spec = tiled("u8", (64, 8), (64, 4))
-    assert tensor.footprint(spec, "load", "tile", SHARED, (0, 2)).runs == (tensor.TensorRun(0, BASE + 128, 256),)
+    assert tensor.footprint(spec, "tile", (0, 2), SHARED, kind="load") == (tensor.TensorRun(0, BASE + 128, 256),)
 
 
 def test_edges_fill_on_load_and_skip_on_store() -> None:
     spec = tiled("u8", (16, 2), (32, 3))
-    loaded = tensor.footprint(spec, "load", "tile", SHARED, (0, 0))
-    assert [(r.offset, r.address, r.length) for r in loaded.runs] == [
+    loaded = tensor.footprint(spec, "tile", (0, 0), SHARED, kind="load")
+    assert [(r.offset, r.address, r.length) for r in loaded] == [
         (0, BASE, 16), (16, None, 16), (32, BASE + 16, 16), (48, None, 48),
     ]  # fmt: skip
-    stored = tensor.footprint(spec, "store", "tile", SHARED, (0, 0))
-    assert [(r.offset, r.address, r.length) for r in stored.runs] == [(0, BASE, 16), (32, BASE + 16, 16)]
-    assert loaded.box_bytes == 96
+    stored = tensor.footprint(spec, "tile", (0, 0), SHARED, kind="store")
+    assert [(r.offset, r.address, r.length) for r in stored] == [(0, BASE, 16), (32, BASE + 16, 16)]
+    assert tensor.box_bytes(spec, "tile") == 96
 
 
 def test_a_narrow_row_keeps_the_pitch_of_its_span() -> None:
     spec = tiled("u8", (32, 4), (32, 2), swizzle_mode="64B")
-    found = tensor.footprint(spec, "load", "tile", SHARED, (0, 0))
-    assert {run.offset for run in found.runs} == {0, 64}
-    assert found.box_bytes == 64
+    found = tensor.footprint(spec, "tile", (0, 0), SHARED, kind="load")
+    assert {run.offset for run in found} == {0, 64}
+    assert tensor.box_bytes(spec, "tile") == 64
 
 
 def test_fill_patterns() -> None:
@@ -276,7 +276,7 @@ ROWS = tiled("f32", (64, 32), (16, 1))
 
 
 def copy(spec: TensorMapSpec, kind: str, mode: str, *coords: int, at: int = SHARED, off: tuple[int, ...] = ()) -> None:
-    tensor.footprint(spec, kind, mode, at, coords, off)
+    tensor.footprint(spec, mode, coords, at, kind=kind, info=off)
 
 
 CHECKS: list[tuple[str, str | None, Callable[[], object]]] = [
@@ -375,12 +375,12 @@ def test_im2col_limits(fields: dict[str, object], words: str) -> None:
 )
 def test_unsupported_maps(spec: TensorMapSpec) -> None:
     with pytest.raises(Unsupported):
-        tensor.footprint(spec, "load", "tile", SHARED, (0, 0))
+        tensor.footprint(spec, "tile", (0, 0), SHARED, kind="load")
 
 
 def test_unsupported_modes() -> None:
     with pytest.raises(Unsupported):
-        tensor.footprint(IMAGE, "load", "im2col::w", SHARED, (0, 0, 0, 0), (0, 0))
+        tensor.footprint(IMAGE, "im2col::w", (0, 0, 0, 0), SHARED, kind="load", info=(0, 0))
 
 
 # --- tensormap.replace --------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def test_unsupported_modes() -> None:
     ],
 )  # fmt: skip
 def test_replace(field: str, value: int, ordinal: int | None, expected: dict[str, object]) -> None:
-    changed = tensor_map.replace(PLAIN, field, value, ordinal)
+    changed = tensor_map.replace_field(PLAIN, field, value, ordinal)
     assert changed == with_fields(PLAIN, **expected)  # type: ignore[arg-type]
     if field != "elemtype" or value < 13:
         tensor_map.violations(with_fields(changed, interleave_layout="none"))
@@ -425,11 +425,11 @@ def test_replace(field: str, value: int, ordinal: int | None, expected: dict[str
 )
 def test_replace_without_meaning(field: str, value: int, ordinal: int | None) -> None:
     with pytest.raises(Misuse) as caught:
-        tensor_map.replace(PLAIN, field, value, ordinal)
+        tensor_map.replace_field(PLAIN, field, value, ordinal)
     assert caught.value.code == "UB109"
 
 
 def test_rank_goes_back_and_forth() -> None:
-    narrow = tensor_map.replace(PLAIN, "rank", 0)
-    assert tensor.footprint(narrow, "load", "tile", SHARED, (0,)).box_bytes == 128
-    assert tensor_map.replace(narrow, "rank", 1) == PLAIN
+    narrow = tensor_map.replace_field(PLAIN, "rank", 0)
+    assert tensor.box_bytes(narrow, "tile") == 128
+    assert tensor_map.replace_field(narrow, "rank", 1) == PLAIN
