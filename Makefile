@@ -1,7 +1,7 @@
 # `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run test check clean
+.PHONY: help run test check bench clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -12,6 +12,7 @@ help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
 	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
 	@echo "make check  formatting, lint and types"
+	@echo "make bench  the scalable families beside herd7's figures (needs their file; see benchmarks/families.py)"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready
@@ -24,6 +25,9 @@ check: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+bench: .venv/.ready
+	$(BIN)/python benchmarks/families.py $(ARGS)
 
 .venv/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("mcheck needs Python 3.11 or later; try make PYTHON=python3.12" * (sys.version_info < (3, 11)))'
