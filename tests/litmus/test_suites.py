@@ -1,0 +1,103 @@
+"""The suites under litmus/ run through the engine: every test answers what its own file expects.
+
+``counts.json`` holds the number of tests in each suite, so that none is lost or left out of the count silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.cat.ast import Model
+from mcheck.explore.engine import answer
+from mcheck.explore.result import Answer
+from mcheck.program.program import Expectation, Program
+from mcheck.syntax import load
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+COUNTS = Path(__file__).with_name("counts.json")
+FILES = sorted(LITMUS.rglob("*.litmus"))
+DEFAULT_MODEL = "ptx-9.0"
+SECTION = re.compile(r"\b(PTX ISA\b.*)?\b[5-9]\.\d+(\.\d+)*\b")
+ids = [str(f.relative_to(LITMUS)).removesuffix(".litmus") for f in FILES]
+
+
+@cache
+def model_of(name: str) -> Model:
+    """The model ``name``, loaded once."""
+    return load_model(name)
+
+
+def mismatches(expectation: Expectation, got: Answer) -> list[str]:
+    """What of the expectation the answer does not meet, in words."""
+    wrong = []
+    if expectation.verdict is not None and got.verdict != expectation.verdict:
+        wrong.append(f"verdict {got.verdict}, expected {expectation.verdict}")
+    if got.verdict == "unknown":
+        wrong.append("no verdict")
+    kinds = {f.kind for f in got.findings if f.severity in ("error", "review")}
+    errors = sorted({f"{f.code}: {f.message}" for f in got.findings if f.severity == "error"})
+    for kind in expectation.kinds:
+        if kind == "clean":
+            wrong += [f"not clean: {e}" for e in errors]
+        elif kind not in kinds:
+            wrong.append(f"no finding of kind {kind}, only {sorted(kinds)}")
+    return wrong
+
+
+def run(program: Program) -> Answer:
+    """The engine's answer under the model that the file selects."""
+    return answer(program, model_of(program.model or DEFAULT_MODEL), timeout=60)
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_answers_as_expected(path: Path) -> None:
+    """Verdict and findings are those of the file's ``expect`` lines."""
+    program = load(str(path))
+    got = run(program)
+    assert mismatches(program.expectation, got) == [], got.reason or ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_is_well_kept(path: Path) -> None:
+    """Name, header and expectation are there; nothing in it earns a warning."""
+    program = load(str(path))
+    assert program.name == path.name.removesuffix(".litmus")
+    assert program.expectation.verdict is not None or program.expectation.kinds, (
+        "a test without expectation proves nothing"
+    )
+    assert (program.condition.kind == "none") == (program.expectation.verdict is None), (
+        "a condition has an expected verdict"
+    )
+    assert any(SECTION.search(line) for line in program.doc), "the header names no section of the PTX ISA"
+    assert len(" ".join(program.doc)) >= 30, "the header says too little of what is shown"
+    assert program.warnings == ()
+
+
+def test_names_are_unique() -> None:
+    """A name means one test, across all suites."""
+    repeated = [name for name, n in Counter(f.name for f in FILES).items() if n > 1]
+    assert repeated == []
+
+
+def test_no_test_is_lost() -> None:
+    """The number of tests per suite is the committed one; every file below litmus/ is a test or a README."""
+    found = dict(sorted(Counter(f.relative_to(LITMUS).parts[0] for f in FILES).items()))
+    assert found == json.loads(COUNTS.read_text(encoding="utf-8")), "update counts.json if this is meant"
+    strays = [f for f in LITMUS.rglob("*") if f.is_file() and f.suffix != ".litmus" and f.name != "README.md"]
+    assert strays == []
+
+
+def test_classics_are_many() -> None:
+    """Promises and their limits: both verdicts, and every kind of expected finding, occur in the classics."""
+    suites = ("classic", "coherence", "scopes", "fences", "atomics", "barriers", "proxies", "liveness")
+    programs = [load(str(f)) for f in FILES if f.relative_to(LITMUS).parts[0] in suites]
+    assert {p.expectation.verdict for p in programs} >= {"pass", "fail"}
+    assert {k for p in programs for k in p.expectation.kinds} == {"clean", "race", "undefined", "deadlock"}
+    assert {p.model for p in programs} >= {None, "sc", "ptx-6.0", "ptx-7.5", "ptx-9.3"}
