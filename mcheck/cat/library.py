@@ -16,6 +16,7 @@ from mcheck.cat.messages import error, suggest
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import File, IncludeStatement
+from mcheck.errors import Span
 
 _HERE = Path(__file__).resolve().parent
 
@@ -37,14 +38,14 @@ def load_model(name_or_path: str) -> Model:
     shipped = models_directory() / f"{name_or_path}.cat"
     is_path = name_or_path.endswith(".cat") or "/" in name_or_path or os.sep in name_or_path
     path = Path(name_or_path) if is_path else shipped
-    if not is_path and not shipped.is_file():
+    if not is_path and not _is_file(shipped):
         known = model_names()
         near = suggest(name_or_path, known)
         listed = f"the models are {', '.join(known)}; or give the path of a .cat file"
         raise error("CAT042", None, what=name_or_path, hint=f"{near} {listed}" if near else listed)
     try:
         stamp = path.stat().st_mtime_ns
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise error("CAT004", None, what=name_or_path, why=_reason(problem)) from None
     return _load(str(path), stamp)
 
@@ -80,22 +81,29 @@ def _include(statement: IncludeStatement, source: Source, chain: tuple[str, ...]
     span = source.span(statement.start, statement.end)
     for folder in (Path(source.path).parent, models_directory(), _HERE):
         path = folder / statement.file
-        if path.is_file():
+        if _is_file(path):
             real = os.path.realpath(path)
             if real in chain:
                 raise error("CAT041", span, what=statement.file)
-            return parse(Source(str(path), _read(str(path)))), real
+            return parse(Source(str(path), _read(str(path), span))), real
     raise error("CAT040", span, what=statement.file)
 
 
-def _read(path: str) -> str:
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _read(path: str, span: Span | None = None) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("CAT004", None, what=path, why=_reason(problem)) from None
+    except (OSError, ValueError) as problem:
+        raise error("CAT004", span, what=path, why=_reason(problem)) from None
 
 
-def _reason(problem: OSError | UnicodeDecodeError) -> str:
+def _reason(problem: OSError | ValueError) -> str:
     if isinstance(problem, UnicodeDecodeError):
         return "it is not UTF-8 text"
-    return (problem.strerror or str(problem)).lower()
+    return ((problem.strerror if isinstance(problem, OSError) else None) or str(problem)).lower()

@@ -114,4 +114,7 @@ def _unary(node: Op1, names: Names) -> tuple[str, int]:
         return f"{node.op}({_show(node.arg, 0, names)})", _ATOM
     if node.op == "~":
         return f"~{_show(node.arg, _PREFIX, names)}", _PREFIX
-    return f"{_show(node.arg, _POSTFIX, names)}{node.op}", _POSTFIX
+    arg = _show(node.arg, _POSTFIX, names)
+    if node.op == "+" and arg.endswith("+"):  # ++ is another operator
+        arg = f"({arg})"
+    return f"{arg}{node.op}", _POSTFIX

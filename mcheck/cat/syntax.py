@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from mcheck.cat.scanner import Source
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Name:
     text: str
     start: int
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Zero:
     """``0``."""
 
@@ -25,7 +25,7 @@ class Zero:
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Unary:
     """``op``: ``+ * ? ^-1 ~ []``."""
 
@@ -35,7 +35,7 @@ class Unary:
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Binary:
     """``op``: ``| & \\ ; *``."""
 
@@ -46,7 +46,7 @@ class Binary:
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Call:
     function: Name
     args: tuple[Expr, ...]
@@ -54,7 +54,7 @@ class Call:
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class LetIn:
     """``let bindings in body``."""
 
@@ -67,7 +67,7 @@ class LetIn:
 Expr = Name | Zero | Unary | Binary | Call | LetIn
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Binding:
     """``name = body``, or ``name(params) = body`` if ``params`` is not ``None``."""
 
@@ -76,13 +76,13 @@ class Binding:
     body: Expr
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class LetStatement:
     recursive: bool
     bindings: tuple[Binding, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class TestStatement:
     """``[flag] [~]test body [as name]``."""
 
@@ -95,7 +95,7 @@ class TestStatement:
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class ShowStatement:
     """``show e as name`` or ``show a, b``; ``unshow a, b``."""
 
@@ -103,21 +103,21 @@ class ShowStatement:
     items: tuple[tuple[Expr, str], ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class IncludeStatement:
     file: str
     start: int
     end: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class ProcedureStatement:
     name: Name
     params: tuple[Name, ...]
     body: tuple[Statement, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class CallStatement:
     name: Name
     args: tuple[Expr, ...]
@@ -129,7 +129,7 @@ class CallStatement:
 Statement = LetStatement | TestStatement | ShowStatement | IncludeStatement | ProcedureStatement | CallStatement
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class File:
     """``name`` is ``None`` where the first line gives none."""
 

@@ -236,3 +236,8 @@ def test_every_base_name_is_documented() -> None:
         assert row.name == name
         assert len(row.doc) > 5
         assert row.section
+
+
+def test_herds_total_coherence_may_be_included() -> None:
+    statements = model('include "cos.cat"\nacyclic po-loc | rf | co | fr as Coherent').statements
+    assert [check.name for check in statements if isinstance(check, Check)] == ["CoTotal", "Coherent"]

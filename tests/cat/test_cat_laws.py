@@ -8,9 +8,8 @@ from mcheck.cat.ast import Base, Check, Empty, Kind, Node, Op1, Op2
 from mcheck.cat.fold import binary, unary
 from mcheck.cat.pretty import show
 from mcheck.cat.reference import Reference
+from tests.cat.expressions import expressions
 
-SETS = ("W", "R", "F", "_")
-RELATIONS = ("po", "rf", "co", "id")
 SIZE = 4
 
 events = range(SIZE)
@@ -23,38 +22,6 @@ structures = st.builds(
 )
 
 
-def _base(kind: Kind, names: tuple[str, ...]) -> st.SearchStrategy[Node]:
-    leaves: st.SearchStrategy[Node] = st.sampled_from([Base(name, kind) for name in names])
-    return leaves | st.just(Empty(kind))
-
-
-def _nodes(kind: Kind, depth: int) -> st.SearchStrategy[Node]:
-    """Trees built with the plain constructors, so that nothing is folded."""
-    if depth == 0:
-        return _base(kind, SETS if kind is Kind.SET else RELATIONS)
-    same = st.deferred(lambda: _nodes(kind, depth - 1))
-    sets = st.deferred(lambda: _nodes(Kind.SET, depth - 1))
-    relations = st.deferred(lambda: _nodes(Kind.REL, depth - 1))
-    lattice = st.builds(lambda op, left, right: Op2(op, left, right, kind), st.sampled_from("|&\\"), same, same)
-    complement = same.map(lambda arg: Op1("~", arg, kind))
-    if kind is Kind.SET:
-        ends = st.builds(lambda op, arg: Op1(op, arg, kind), st.sampled_from(["domain", "range"]), relations)
-        return same | lattice | complement | ends
-    closures = st.builds(lambda op, arg: Op1(op, arg, kind), st.sampled_from(["+", "*", "?", "^-1"]), relations)
-    return (
-        same
-        | lattice
-        | complement
-        | closures
-        | sets.map(lambda arg: Op1("[]", arg, kind))
-        | st.builds(lambda left, right: Op2(";", left, right, kind), relations, relations)
-        | st.builds(lambda left, right: Op2("*", left, right, kind), sets, sets)
-    )
-
-
-expressions = _nodes(Kind.REL, 4) | _nodes(Kind.SET, 4)
-
-
 def folded(node: Node) -> Node:
     if isinstance(node, Op1):
         return unary(node.op, folded(node.arg))
@@ -63,14 +30,14 @@ def folded(node: Node) -> Node:
     return node
 
 
-@settings(deadline=None, max_examples=300)
-@given(expressions, structures)
+@settings(deadline=None, max_examples=150)
+@given(expressions(), structures)
 def test_folding_keeps_the_value(node: Node, structure: Reference) -> None:
     assert structure.value(folded(node)) == structure.value(node)
 
 
-@settings(deadline=None, max_examples=300)
-@given(expressions)
+@settings(deadline=None, max_examples=150)
+@given(expressions())
 def test_folding_leaves_no_empty_part(node: Node) -> None:
     def parts(inner: Node) -> list[Node]:
         if isinstance(inner, Op1):
@@ -82,8 +49,8 @@ def test_folding_leaves_no_empty_part(node: Node) -> None:
     assert not any(isinstance(part, Empty) for part in parts(folded(node)))
 
 
-@settings(deadline=None, max_examples=300)
-@given(expressions)
+@settings(deadline=None, max_examples=150)
+@given(expressions())
 def test_printing_and_parsing_gives_the_same_tree(node: Node) -> None:
     short = folded(node)
     (check,) = parse_model(f"empty {show(short)} as E", "law.cat").statements
@@ -91,8 +58,8 @@ def test_printing_and_parsing_gives_the_same_tree(node: Node) -> None:
     assert check.body == short or (isinstance(short, Empty) and isinstance(check.body, Empty))
 
 
-@settings(deadline=None, max_examples=300)
-@given(expressions, structures)
+@settings(deadline=None, max_examples=150)
+@given(expressions(), structures)
 def test_unfolded_text_means_the_same(node: Node, structure: Reference) -> None:
     """A union with a name gives a kind to texts such as ``0``, which have none."""
     name = Base("W", Kind.SET) if node.kind is Kind.SET else Base("po", Kind.REL)
@@ -133,14 +100,14 @@ LAWS = [
 ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(structures)
 def test_laws(structure: Reference) -> None:
     for left, right in LAWS:
         assert value(left, structure) == value(right, structure), f"{left}  =  {right}"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(structures)
 def test_tests_agree(structure: Reference) -> None:
     answers = structure.run(

@@ -1,0 +1,160 @@
+"""The engine's evaluator, which computes many executions at once, against the reference, which computes just one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
+from mcheck.cat.reference import Pairs, Reference
+from mcheck.explore.batch import Evaluation, Masks, Plan
+from mcheck.explore.bits import Rows
+from mcheck.explore.bounds import bound
+from mcheck.explore.tape import compile_model
+from tests.cat.expressions import expressions, nodes
+
+SIZE = 4
+UNKNOWN = ("rf", "co")
+
+events = range(SIZE)
+some_set = st.frozensets(st.sampled_from(events))
+some_relation = st.frozensets(st.tuples(st.sampled_from(events), st.sampled_from(events)))
+
+
+def closed(relation: Pairs) -> Pairs:
+    while True:
+        more = relation | {(a, d) for a, b in relation for c, d in relation if b == c}
+        if more == relation:
+            return relation
+        relation = frozenset(more)
+
+
+candidate = st.fixed_dictionaries({"rf": some_relation, "co": some_relation.map(closed)})
+"""What one execution chooses; the engine keeps co transitive."""
+
+batches = st.tuples(
+    st.fixed_dictionaries({"W": some_set, "R": some_set, "F": some_set}),
+    some_relation,
+    st.lists(candidate, min_size=1, max_size=4),
+    st.fixed_dictionaries({"rf": some_relation, "co": some_relation}),
+)
+"""Sets, po, the candidates, and pairs that the static upper bounds have beyond the candidates."""
+
+Batch = tuple[dict[str, frozenset[int]], Pairs, list[dict[str, Pairs]], dict[str, Pairs]]
+
+
+def rows(pairs: Iterable[tuple[int, int]]) -> Rows:
+    result = [0] * SIZE
+    for a, b in pairs:
+        result[a] |= 1 << b
+    return result
+
+
+def evaluation(model: Model, batch: Batch) -> Evaluation:
+    """The engine's view of the batch, as its solver sets it up."""
+    sets, po, candidates, extra = batch
+    known = {name: rows((event, event) for event in value) for name, value in sets.items()}
+    known |= {"po": rows(po), "_": rows((e, e) for e in events), "id": rows((e, e) for e in events)}
+    low = {name: frozenset.intersection(*(c[name] for c in candidates)) for name in UNKNOWN}
+    high = {name: frozenset.union(extra[name], *(c[name] for c in candidates)) for name in UNKNOWN}
+    masks: dict[str, Masks] = {}
+    for name in UNKNOWN:
+        masks[name] = {}
+        for number, chosen in enumerate(candidates):
+            for a, b in chosen[name] - low[name]:
+                row = masks[name].setdefault(a, {})
+                row[b] = row.get(b, 0) | 1 << number
+
+    def bases(name: str) -> tuple[Rows, Rows]:
+        return (known[name], known[name]) if name in known else (rows(low[name]), rows(high[name]))
+
+    tape = compile_model(model)
+    bounds = bound(tape, SIZE, bases)
+    return Evaluation(Plan(tape, bounds, [axiom.node for axiom in tape.axioms]), (1 << len(candidates)) - 1, masks)
+
+
+def reference(batch: Batch, number: int) -> Reference:
+    sets, po, candidates, _ = batch
+    return Reference(events, {**sets, "po": po, **candidates[number]})
+
+
+def engine_value(found: Evaluation, node: int, number: int) -> Pairs:
+    """A node's pairs in one candidate, sets on the diagonal."""
+    low = found.plan.low[node]
+    pairs = {(a, b) for a in events for b in events if low[a] >> b & 1}
+    pairs |= {(a, b) for a, row in found.get(node).items() for b, mask in row.items() if mask >> number & 1}
+    return frozenset(pairs)
+
+
+def flagged(node: Node) -> Model:
+    """A model that tests ``node`` for emptiness, so worded that it is no lower bound of co."""
+    return Model("oracle", "oracle.cat", (Check("empty", False, node, "E", flag=True),))
+
+
+@settings(deadline=None, max_examples=150)
+@given(expressions(), batches)
+def test_an_expression_has_the_same_value(node: Node, batch: Batch) -> None:
+    found = evaluation(flagged(node), batch)
+    (axiom,) = found.plan.tape.axioms
+    for number in range(len(batch[2])):
+        value = reference(batch, number).value(node)
+        pairs = value if node.kind is Kind.REL else frozenset((event, event) for event in value)
+        assert engine_value(found, axiom.node, number) == pairs
+
+
+@settings(deadline=None, max_examples=80)
+@given(nodes(Kind.REL, 3), st.sampled_from(["acyclic", "irreflexive", "empty"]), st.booleans(), batches)
+def test_a_test_holds_in_the_same_executions(node: Node, test: str, negated: bool, batch: Batch) -> None:
+    check = Check(test, negated, node, "T", flag=True)
+    found = evaluation(Model("oracle", "oracle.cat", (check,)), batch)
+    (axiom,) = found.plan.tape.axioms
+    violated = found.violated(axiom.test, axiom.node)
+    for number in range(len(batch[2])):
+        assert reference(batch, number).holds(check) == ((violated >> number & 1 == 0) != negated)
+
+
+@settings(deadline=None, max_examples=80)
+@given(nodes(Kind.REL, 2, positive=True), nodes(Kind.REL, 2, positive=True), batches)
+def test_a_recursive_definition_has_the_same_least_solution(start: Node, step: Node, batch: Batch) -> None:
+    var = Var(0, "r", Kind.REL)
+    other = Var(1, "s", Kind.REL)
+    body = Op2("|", start, Op2(";", var, other, Kind.REL), Kind.REL)
+    second = Op2("|", step, Op2("&", var, Op2(";", other, start, Kind.REL), Kind.REL), Kind.REL)
+    group = LetRec((Let(var, body), Let(other, second)))
+    twice = Let(Var(2, "t", Kind.REL), Op2("\\", var, Base("co", Kind.REL), Kind.REL))
+    model = Model("oracle", "oracle.cat", (group, twice, Check("empty", False, twice.var, "E", flag=True)))
+    found = evaluation(model, batch)
+    (axiom,) = found.plan.tape.axioms
+    for number in range(len(batch[2])):
+        single = reference(batch, number)
+        single.run(model)
+        assert engine_value(found, axiom.node, number) == single.values[2]
+
+
+@settings(deadline=None, max_examples=150)
+@given(nodes(Kind.REL, 4, positive=True), batches, some_relation)
+def test_what_the_reverse_pass_rules_out_would_do_harm(node: Node, batch: Batch, unwanted: Pairs) -> None:
+    """Each pair that it names, added to its relation, puts an unwanted pair into the value of the expression."""
+    found = evaluation(flagged(node), batch)
+    (axiom,) = found.plan.tape.axioms
+    if axiom.node not in found.plan.order:
+        return
+    seeds: Masks = {}
+    for number in range(len(batch[2])):
+        for a, b in unwanted - engine_value(found, axiom.node, number):
+            if found.plan.high[axiom.node][a] >> b & 1:
+                row = seeds.setdefault(a, {})
+                row[b] = row.get(b, 0) | 1 << number
+    for name, masks in found.backward({axiom.node: seeds}, frozenset(UNKNOWN)).items():
+        for a, row in masks.items():
+            for b, mask in row.items():
+                for number, chosen in enumerate(batch[2]):
+                    if not mask >> number & 1:
+                        continue
+                    longer = chosen[name] | {(a, b)}
+                    changed = {**chosen, name: closed(longer) if name == "co" else longer}
+                    single = Reference(events, {**batch[0], "po": batch[1], **changed})
+                    harm = {pair for pair in single.pairs(node) if seeds.get(pair[0], {}).get(pair[1], 0) >> number & 1}
+                    assert harm, f"{name} {(a, b)} does no harm"
