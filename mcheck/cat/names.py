@@ -68,7 +68,25 @@ _SETS: Final = (
     ("INIT", "mbarrier.init", "9.7.13.15"),
     ("ARRIVE", "arrive operations on an mbarrier", "9.7.13.15"),
     ("EXPECT", "expect-tx operations on an mbarrier", "9.7.13.15"),
-    ("WAIT", "waits that returned true: test_wait and try_wait, wait_group", "9.7.13.15"),
+    ("WAIT", "test_wait and try_wait on an mbarrier", "9.7.13.15"),
+    ("INVAL", "mbarrier.inval", "9.7.13.15"),
+    ("SIGNAL", "mbarrier.complete_tx as an instruction", "9.7.13.15"),
+    ("INCREMENT", "the count that cp.async.mbarrier.arrive adds at once", "9.7.13.15"),
+    ("ASYNCSIGNAL", "the completion signal of an asynchronous operation on an mbarrier", "8.9.1.1"),
+    ("GROUPWAIT", "cp.async.wait_group, cp.async.wait_all, cp.async.bulk.wait_group, wgmma.wait_group", "9.7.9.25.3.3"),
+    ("CPASYNC", "memory operations of cp.async", "9.7.9.25.3.1"),
+    ("ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"),
+    ("WGMMA", "reads of wgmma.mma_async", "8.9.1.1"),
+    ("WGFENCE", "wgmma.fence", "8.9.1.1"),
+    # barriers and special fences
+    ("BARRIVE", "arrivals at an execution barrier", "8.9.4"),
+    ("BWAIT", "resumptions from an execution barrier", "8.9.4"),
+    ("CLUSTERBAR", "barrier.cluster", "9.7.13.3"),
+    ("MBARRIER_INIT_FENCE", "fence.mbarrier_init.release.cluster", "9.7.13.4"),
+    ("RESTRICTED", "fences with .sync_restrict", "9.7.13.4"),
+    ("BOTH", "proxy fences that order in both directions", "9.7.13.4"),
+    ("PRELEASE", "the release half of a one-way proxy fence", "9.7.13.4"),
+    ("PACQUIRE", "the acquire half of a one-way proxy fence", "9.7.13.4"),
 )
 
 _RELATIONS: Final = (
@@ -102,6 +120,13 @@ _RELATIONS: Final = (
     ("phase", "arrive or complete-tx to the successful waits of that phase and of later ones", "9.7.13.15"),
     ("phase-order", "order of the operations on one mbarrier that their phases demand", "9.7.13.15"),
     ("phase-fr", "a wait that returned false to the operations that complete its phase", "9.7.13.15"),
+    ("same-access", "chunks of one scalar access", "8.2"),
+    (
+        "sblock",
+        "accesses that count for one CTA: asynchronous ones to shared memory for the owner of the bytes",
+        "8.9.5",
+    ),
+    ("mbarrier-object", "operations on one mbarrier object", "9.7.13.15"),
     ("covers", "a proxy fence to the accesses whose proxy, space and range it covers", "9.7.13.4"),
 )
 

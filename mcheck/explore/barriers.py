@@ -9,6 +9,7 @@ The peers' table dialect under its own models: barriers are static instances, se
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
 from mcheck.errors import Unsupported
@@ -109,12 +110,12 @@ def dynamic_choices(s: Structure) -> list[Choice] | None:
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
         if all(step.count is None for step in steps):
-            option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
+            option = _misused(s, by_thread) or _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
             if option is None:
                 return None
             choices.append(Choice("barrier", [option], rank=0))
         else:
-            options = _meet_counted(s, by_thread, waiting)
+            options = _meet_counted(s, by_thread, waiting, blocked.get(key, set()))
             if not options:
                 return None
             choices.append(Choice("barrier", options, rank=0))
@@ -136,6 +137,28 @@ def _meet_all(
             return None
         pairs += [(a.index, b.index) for a in members for b in resumed]
     return Option((("barrier", tuple(pairs)),))
+
+
+def _misused(s: Structure, arrivals: dict[int, list[Node]]) -> Option | None:
+    """Undefined uses: .red mixed with other kinds in one generation, lanes of a warp at different aligned barriers."""
+    for k in range(max(len(nodes) for nodes in arrivals.values())):
+        members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        steps = [(m, m.source.barrier) for m in members if m.source and m.source.barrier]
+        if any(b.key[0] != "bar" for _, b in steps):
+            return None
+        if len({b.kind == "red" for _, b in steps}) > 1:
+            return _misuse("UB304", "bar.red meets another kind of barrier instruction", steps[0][0])
+        at: dict[tuple[int, int], tuple[int, int]] = {}
+        for m, b in steps:
+            place = s.program.threads[m.thread].place
+            if b.aligned and at.setdefault((place.cta.number, place.warp), b.statement) != b.statement:
+                return _misuse("UB305", "threads of one warp execute different aligned barriers", m)
+    return None
+
+
+def _misuse(code: str, message: str, node: Node) -> Option:
+    assert node.source is not None
+    return Option(misstep=(code, message, node.source.uid))
 
 
 def _participants(s: Structure, step: BarrierStep) -> set[int]:
@@ -163,27 +186,41 @@ def _runs_on(s: Structure, thread: int) -> bool:
     return path.end != "end"
 
 
-def _meet_counted(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]]) -> list[Option]:
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """One arrival of a warp: its barrier step, its events, the resumptions that wait for it, whether it is left standing."""
+
+    step: BarrierStep
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    standing: bool
+
+
+def _meet_counted(
+    s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
+) -> list[Option]:
     """Every way to fill the generations of a barrier with counts, each arriving warp counting 32."""
-    warps: dict[tuple[int, int], list[list[int]]] = {}
+    misuse = _misused(s, arrivals)
+    if misuse is not None:
+        return [misuse]
+    warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
-        warps.setdefault((place.cta.number, place.warp), []).append([thread])
-    units: list[list[tuple[BarrierStep, list[int], list[int]]]] = []
-    for members in warps.values():
-        threads = [t for group in members for t in group]
-        depth = max(len(arrivals[t]) for t in threads)
-        unit: list[tuple[BarrierStep, list[int], list[int]]] = []
-        for k in range(depth):
+        warps.setdefault((place.cta.number, place.warp), []).append(thread)
+    units: list[list[_Arrival]] = []
+    for threads in warps.values():
+        unit: list[_Arrival] = []
+        for k in range(max(len(arrivals[t]) for t in threads)):
             here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
             source = here[0].source
             assert source is not None and source.barrier is not None
-            done = [b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])]
-            unit.append((source.barrier, [n.index for n in here], done))
+            targets = [b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])]
+            standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
+            unit.append(_Arrival(source.barrier, tuple(n.index for n in here), tuple(targets), standing))
         units.append(unit)
-    found: dict[tuple[tuple[int, int], ...], None] = {}
-    _fill(units, tuple(0 for _ in units), (), found)
-    return [Option((("barrier", pairs),)) for pairs in found]
+    found: dict[tuple[tuple[int, int], ...], Option] = {}
+    _fill(s, units, tuple(0 for _ in units), (), found)
+    return list(found.values())
 
 
 def _resumption(waits: list[Node], arrival: Node) -> list[int]:
@@ -192,27 +229,30 @@ def _resumption(waits: list[Node], arrival: Node) -> list[int]:
 
 
 def _fill(
-    units: list[list[tuple[BarrierStep, list[int], list[int]]]],
+    s: Structure,
+    units: list[list[_Arrival]],
     at: tuple[int, ...],
     pairs: tuple[tuple[int, int], ...],
-    found: dict[tuple[tuple[int, int], ...], None],
+    found: dict[tuple[tuple[int, int], ...], Option],
 ) -> None:
+    """Completes one generation in every possible way, until no more can be completed."""
+    if len(found) > MAX_ASSIGNMENTS:
+        raise Unsupported("too many ways to fill a named barrier")
     ready = [u for u, unit in enumerate(units) if at[u] < len(unit)]
-    if not ready:
-        found[pairs] = None
-        if len(found) > MAX_ASSIGNMENTS:
-            raise Unsupported("too many ways to fill a named barrier")
+    counts = {units[u][at[u]].step.count for u in ready}
+    if len(counts) > 1:
+        node = s.nodes[units[ready[0]][at[ready[0]]].sources[0]]
+        found[pairs] = _misuse("UB304", "threads give one barrier different counts", node)
         return
     completed = False
-    first = units[ready[0]][at[ready[0]]][0]
-    needed = (first.count or WARP * len(units)) // WARP
+    needed = ((counts.pop() if counts else None) or WARP * len(units)) // WARP
     for chosen in combinations(ready, needed):
-        if any(units[u][at[u]][0].count != first.count for u in chosen):
-            continue
         completed = True
-        sources = [n for u in chosen for n in units[u][at[u]][1]]
-        targets = [n for u in chosen for n in units[u][at[u]][2]]
-        new = tuple((a, b) for a in sources for b in targets)
-        _fill(units, tuple(x + (u in chosen) for u, x in enumerate(at)), pairs + new, found)
-    if not completed and all(not units[u][at[u]][2] for u in ready):
-        found[pairs] = None  # only arrivals are left: nobody waits for this generation
+        if any(units[u][at[u]].standing for u in chosen):
+            continue
+        new = tuple(
+            (a, b) for u in chosen for a in units[u][at[u]].sources for v in chosen for b in units[v][at[v]].targets
+        )
+        _fill(s, units, tuple(x + (u in chosen) for u, x in enumerate(at)), pairs + new, found)
+    if not completed and all(not units[u][at[u]].targets for u in ready):
+        found[pairs] = Option((("barrier", pairs),))  # what is left are arrivals that nobody waits for, or that wait for ever

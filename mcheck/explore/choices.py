@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mcheck.graph.event import Event
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of
 
@@ -121,7 +122,7 @@ class Valuation:
                     if u == uid:
                         return value
             if event.barrier is not None:
-                raise Unknown
+                return self._reduction(event)
             raise NotYet
         result = shift = 0
         for n in s.nodes_of[uid]:
@@ -129,6 +130,25 @@ class Valuation:
             result |= self.write(self.source(n)) << shift
             shift += 8 * node.size
         return result
+
+    def _reduction(self, event: Event) -> int:
+        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA 9.7.13.1)."""
+        here = self.structure.nodes_of[event.uid][0]
+        predicates = []
+        for k, choice in enumerate(self.choices):
+            if choice.kind == "barrier":
+                if self.candidate[k] < 0:
+                    raise NotYet
+                for _, pairs in choice.options[self.candidate[k]].edges:
+                    predicates += [bool(self.write(a)) for a, b in pairs if b == here]
+        match getattr(event.op, "red_op", None):
+            case "popc":
+                return sum(predicates)
+            case "and":
+                return int(all(predicates))
+            case "or":
+                return int(any(predicates))
+        raise Unknown
 
     def source(self, read: int) -> int:
         """The write that a read node reads from."""

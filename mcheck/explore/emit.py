@@ -17,7 +17,7 @@ from mcheck.graph.event import NO_UIDS, BarrierStep, Event, MbarrierStep, Misste
 from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg
-from mcheck.program.memory import Instance
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
@@ -127,7 +127,10 @@ class Emitter:
         """The first operand that must be known and is not."""
         if isinstance(op, ops.Await):
             return self.needs(op.inner, state)
-        for name in KNOWN_OPERANDS.get(type(op), ()):  # type: ignore[arg-type]
+        names = KNOWN_OPERANDS.get(type(op), ())
+        if isinstance(op, ops.Alu) and op.op == "mapa":
+            names = ("srcs",)
+        for name in names:  # type: ignore[arg-type]
             for expr in _flatten(getattr(op, name)):
                 value = self.term(expr, state)
                 if not isinstance(value, int):
@@ -181,6 +184,15 @@ class Emitter:
         if align and address % align:
             raise self.stop("UB102", f"the address is not a multiple of {align} bytes", op)
         return instance
+
+    def in_rank(self, op: Op, address: int, rank: int) -> int:
+        """The address at the same offset in the shared memory of the CTA of ``rank`` in this cluster."""
+        here = self.thread.place.cta
+        for t in self.program.threads:
+            cta = t.place.cta
+            if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
+                return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
+        raise self.stop("UB107", f"CTA {rank} is not in the cluster", op)
 
     def event(self, state: State, op: Op, tags: tuple[str, ...], *, ordered: bool = True, **more: object) -> Event:
         """Adds an event; ``ordered`` puts it next in program order."""
@@ -271,6 +283,10 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
         dsts = op.dsts if len(op.dsts) > 1 else (None, *op.dsts)
     elif op.op == "nop":
         return [state]
+    elif op.op == "mapa":
+        address, rank = args
+        assert isinstance(address, int) and isinstance(rank, int)
+        dsts, results = op.dsts, (e.in_rank(op, address, rank),)
     elif op.op == "mov" and op.type.startswith("b"):
         dsts, results = op.dsts, args
     else:
@@ -440,8 +456,9 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
             raise e.stop("UB302", f"barrier {number} is not one of 0 to 15", op)
         if count is not None and (count <= 0 or count % 32):
             raise e.stop("UB301", f"{count} threads are not a positive multiple of the warp size", op)
+    where = (op.span.line, op.span.column) if op.span is not None else (0, 0)
     key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
-    return _rendezvous(e, op, state, BarrierStep(key, op.kind, count, None, op.aligned, id(op)), op.kind != "arrive")
+    return _rendezvous(e, op, state, BarrierStep(key, op.kind, count, None, op.aligned, id(op), where), op.kind != "arrive")
 
 
 def _rendezvous(

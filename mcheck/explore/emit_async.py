@@ -42,16 +42,6 @@ def _space_is(e: Emitter, op: Op, instance: Instance, space: str, what: str) -> 
         raise e.stop("UB105", f"the {what} {instance.label} is in another cluster", op)
 
 
-def _in_rank(e: Emitter, op: Op, address: int, rank: int) -> int:
-    """The address at the same offset in the shared memory of the CTA of ``rank`` in this cluster."""
-    here = e.thread.place.cta
-    for t in e.program.threads:
-        cta = t.place.cta
-        if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
-            return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
-    raise e.stop("UB107", f"ctaMask names CTA {rank}, which the cluster does not have", op)
-
-
 def _destinations(e: Emitter, op: Op, address: int, mask: int | None) -> list[int]:
     """The destination itself, or its place in every CTA of a multicast mask."""
     if mask is None:
@@ -59,7 +49,7 @@ def _destinations(e: Emitter, op: Op, address: int, mask: int | None) -> list[in
     ranks = [r for r in range(16) if mask >> r & 1]
     if not ranks:
         raise e.stop("UB107", "ctaMask names no CTA", op)
-    return [_in_rank(e, op, address, r) for r in ranks]
+    return [e.in_rank(op, address, r) for r in ranks]
 
 
 def _signal(

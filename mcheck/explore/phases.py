@@ -316,6 +316,9 @@ def _option(
         for memory, signal in path.tracked:
             if signal in records:
                 tracked.setdefault(signal, []).extend(s.nodes_of[memory])
+    if misuse is not None:
+        culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
+        order += [(n, m) for n in culprit for m in pending if m != n]
     for _, w, q in waits:
         fr += [(w, n) for _, n, r in acts if r.phase > q.phase or (r.phase == q.phase and _completes(r, signals))]
         if q.result:

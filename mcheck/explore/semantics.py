@@ -27,5 +27,5 @@ def of(model: Model, *, dialect: bool) -> Semantics:
     return Semantics(
         static_barriers=classic and dialect,
         cas_stores=classic,
-        reduction_scope=options.get("reduction-scope", "gpu"),
+        reduction_scope="sys" if options.get("semantics") == "ptx-9.3" else "gpu",
     )

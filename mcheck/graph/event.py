@@ -35,7 +35,10 @@ class MbarrierStep:
 
 @dataclass(frozen=True, slots=True)
 class BarrierStep:
-    """A thread at a barrier: ``key`` names the barrier, ``count`` its threads (``None``: all of them)."""
+    """A thread at a barrier: ``key`` names the barrier, ``count`` its threads (``None``: all of them).
+
+    ``op_id`` identifies the instruction in its thread's code, ``statement`` its line and column, which the lanes of a warp share.
+    """
 
     key: tuple[object, ...]
     kind: str
@@ -43,6 +46,7 @@ class BarrierStep:
     static_id: int | None = None
     aligned: bool = True
     op_id: int = -1
+    statement: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,9 +246,13 @@ def rows(s: Structure, name: str) -> list[int]:
 def _in_set(x: Node, name: str) -> bool:
     if name == "_":
         return True
+    if name == "STRONG":
+        tags = x.source.tags if x.source is not None else frozenset[str]()
+        return bool(tags & STRONG) and "CLUSTERBAR" not in tags
     if name in WIDTHS:
         return x.source is not None and x.source.scope == WIDTHS[name]
     return x.has(name)
 
 
+STRONG = frozenset({"RLX", "ACQ", "REL", "ACQ_REL", "SC"})
 WIDTHS = {"CTA": "cta", "CLUSTER": "cluster", "GPU": "gpu", "SYS": "sys"}

@@ -33,9 +33,11 @@ class Node:
 
     @property
     def value(self) -> Term:
-        """What a write writes."""
+        """What a write writes, or a barrier's arrival hands over."""
         if self.source is None:
             return self.initial
+        if not self.size:
+            return self.source.value
         return slice_bytes(self.source.value, self.offset, self.size, self.source.size)
 
     def has(self, tag: str) -> bool:
