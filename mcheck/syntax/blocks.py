@@ -49,7 +49,7 @@ def blocks(head: Header, end: int) -> Program:
             _role(tokens, scope, head.target, roles)
     if not roles:
         raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
-    ending = tail(tokens, Scope(scope, implicit={}))
+    ending = tail(tokens, scope.for_tail())
     return bind(head, scope, initial, list(roles.values()), ending, dialect=False)
 
 
@@ -105,15 +105,16 @@ class _Statements:
         tokens.expect("{")
         steps: list[Statement] = []
         while not tokens.accept("}"):
-            if tokens.kind == END:
+            if tokens.kind == END or tokens.text in _TAIL_WORDS:
                 raise self._unclosed(opening)
             self._statement(scope, labels, depth, steps)
         return Body(tuple(steps))
 
     def _unclosed(self, opening: int) -> InputError:
         where = self._tokens.span(opening)
+        code = "LIT012" if self._tokens.kind == END else "LIT055"
         return problem(
-            "LIT012",
+            code,
             self._tokens.span(),
             expected="'}'",
             hint=f"the block that opens at line {where.line} is not closed",
@@ -147,8 +148,8 @@ class _Statements:
     def _semicolon(self) -> None:
         tokens = self._tokens
         if tokens.text != ";":
-            if tokens.at and tokens.kind == END:
-                raise problem("LIT012", tokens.span(), expected="';'")
+            if tokens.kind != END and tokens.on_new_line():
+                raise problem("LIT084", tokens.after_last(), expected="';'")
             raise tokens.unexpected("';'")
         tokens.at += 1
 

@@ -32,6 +32,8 @@ MESSAGES: dict[str, str] = {
     "LIT018": "{name} is not declared",
     "LIT019": "unknown word {found} in the header",
     "LIT083": "unknown target {found}",
+    "LIT084": "a semicolon is missing",
+    "LIT085": "a file is a table or has roles, not both",
     # declarations
     "LIT020": "{name} is declared twice",
     "LIT021": "{name} is the name of a register",
@@ -71,7 +73,7 @@ MESSAGES: dict[str, str] = {
     "LIT052": "the row is not ended by a semicolon",
     "LIT053": "label {name} is defined twice",
     "LIT054": "label {name} is not defined in {thread}",
-    "LIT055": "an operation is missing",
+    "LIT055": "a block is not closed",
     "LIT056": "the for loop runs backwards: {low}..{high}",
     "LIT057": "too many operations after unrolling: the limit is {limit}",
     "LIT058": "await cannot wait for {found}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.errors import InputError, Span
-from mcheck.program.expr import Const, Expr, Name
+from mcheck.program.expr import Const, Expr, Name, Reg
 from mcheck.program.program import Expectation
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, constant, expression
@@ -238,7 +238,8 @@ def term(tokens: Tokens, scope: Scope) -> Word:
         return expr
     if isinstance(expr, Name):
         return MemWord(expr, bracketed, span)
-    raise problem("LIT081", span, expected="a register, a location or a constant")
+    hint = f"say whose it is: P0:{expr.name}" if isinstance(expr, Reg) else None
+    raise problem("LIT081", span, expected="a register of a thread, a location or a constant", hint=hint)
 
 
 def _register(tokens: Tokens, scope: Scope) -> RegWord | None:

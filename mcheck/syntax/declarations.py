@@ -259,7 +259,7 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
         if tokens.kind == NAME and tokens.text[0] == ".":
             raise problem(
                 "LIT023", tokens.span(), found=f"'.{space}'", expected="one of .global, .shared, .const, .param",
-                hint=did_you_mean(space, SPACES),
+                hint=None if space == "local" else did_you_mean(space, SPACES),
             )  # fmt: skip
         raise tokens.unexpected("a state space such as .global")
     space = space.removesuffix("::cta")

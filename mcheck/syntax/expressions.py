@@ -127,6 +127,8 @@ def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
         return Reg(name)
     value = scope.constant(name)
     if value is not None:
+        if texts[tokens.at] in ("[", "@"):
+            raise problem("LIT064", tokens.span(at), name=name)
         return Const(value)
     if name == "WARP_SZ" and not scope.declares(name):
         return Const(32)

@@ -26,8 +26,8 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 class Header:
     """``body`` is the offset behind the opening brace of the init block.
 
-    ``words`` is the text up to there with all blanked that is read here; the block form knows more words, the table form
-    ignores them.
+    ``words`` is the text up to there with all blanked that is read here; the block form knows more words, the table
+    form ignores them.
     """
 
     source: Source

@@ -11,10 +11,10 @@ import dataclasses
 from mcheck.errors import Span
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
-from mcheck.program.expr import Binary, Expr, Name, Reg, Unary
+from mcheck.program.expr import Expr, Name, Reg, Unary
 from mcheck.program.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
 from mcheck.syntax.codes import problem
-from mcheck.syntax.expressions import MAX_DEPTH, expression
+from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression
 from mcheck.syntax.lexer import NAME, Tokens
 from mcheck.syntax.scope import Scope
 
@@ -35,10 +35,17 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
         raise tokens.unexpected("an instruction")
     tokens.at += 1
     parts = tuple(opcode.split("."))
-    operands = _operands(tokens, scope, parts[0])
-    compare = _comparison(tokens, scope, operands) if waits else None
+    compares = waits and parts[0] != "mbarrier"
+    operands = _operands(tokens, scope, parts[0], ABOVE_COMPARISON if compares else 1)
+    compare: tuple[str, Expr] | None = None
+    if compares and tokens.text in COMPARISONS:
+        operator = tokens.text
+        tokens.at += 1
+        compare = operator, expression(tokens, scope)
     if tokens.text not in ("", ";"):
-        raise tokens.unexpected("',' and a further operand, or ';'")
+        if tokens.on_new_line():
+            raise problem("LIT084", tokens.after_last(), expected="';' after an instruction")
+        raise tokens.unexpected("',' and a further operand, or ';'" if operands else "an operand, or ';'")
     span = tokens.span_since(first)
     text = tokens.raw_since(first)
     spans = _part_spans(tokens, at, parts)
@@ -113,7 +120,8 @@ def _part_spans(tokens: Tokens, at: int, parts: tuple[str, ...]) -> tuple[Span, 
     return tuple(spans)
 
 
-def _operands(tokens: Tokens, scope: Scope, head: str) -> list[Operand]:
+def _operands(tokens: Tokens, scope: Scope, head: str, minimum: int) -> list[Operand]:
+    """All operands; ``minimum`` is the precedence below which an operator ends one."""
     if tokens.text in ("", ";"):
         return []
     found: list[Operand] = []
@@ -123,12 +131,14 @@ def _operands(tokens: Tokens, scope: Scope, head: str) -> list[Operand]:
             span = tokens.span()
             found.append(Value(Name(tokens.name("a label"), span=span), span=span))
         else:
-            found.append(operand(tokens, scope, first=not found, opaque=head == "wgmma"))
+            found.append(operand(tokens, scope, first=not found, opaque=head == "wgmma", minimum=minimum))
         if not tokens.accept(","):
             return found
 
 
-def operand(tokens: Tokens, scope: Scope, *, first: bool = False, opaque: bool = False, depth: int = 0) -> Operand:
+def operand(
+    tokens: Tokens, scope: Scope, *, first: bool = False, opaque: bool = False, depth: int = 0, minimum: int = 1
+) -> Operand:
     """Parses one operand; ``first`` ones may be pairs ``p|q``; ``opaque`` register lists may be elided: ``{...}``."""
     at = tokens.at
     text = tokens.texts[at]
@@ -151,7 +161,7 @@ def operand(tokens: Tokens, scope: Scope, *, first: bool = False, opaque: bool =
     if text == "_":
         tokens.at += 1
         return Sink(tokens.span(at))
-    expr = expression(tokens, scope)
+    expr = expression(tokens, scope, minimum)
     span = tokens.span_since(at)
     if isinstance(expr, Unary) and expr.op == "!" and isinstance(expr.operand, Reg):
         return Value(expr.operand, True, span)
@@ -186,16 +196,3 @@ def _list(tokens: Tokens, scope: Scope, end: str, depth: int) -> tuple[Operand, 
         if tokens.accept(end):
             return tuple(items)
         tokens.expect(",", f"',' or '{end}'")
-
-
-def _comparison(tokens: Tokens, scope: Scope, operands: list[Operand]) -> tuple[str, Expr] | None:
-    """The comparison behind an awaited load: after a memory operand, or at the top of the last value."""
-    text = tokens.text
-    if text in COMPARISONS:
-        tokens.at += 1
-        return text, expression(tokens, scope)
-    last = operands[-1] if operands else None
-    if isinstance(last, Value) and isinstance(last.expr, Binary) and last.expr.op in COMPARISONS:
-        operands[-1] = Value(last.expr.left, False, last.span)
-        return last.expr.op, last.expr.right
-    return None

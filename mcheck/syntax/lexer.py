@@ -1,7 +1,7 @@
 """Tokens with positions.
 
 One compiled expression finds all tokens; a cursor walks over them. Names take their dots and ``::`` along, so an
-opcode is one token (``cp.async.bulk.shared::cluster.global``) and so is ``.global``. ``%`` is always a token of its own:
+opcode is one token (``cp.async.bulk.shared::cluster.global``) and so is ``.global``. ``%`` is always a token by itself:
 after an operand it is the remainder, before a name it makes a register. A number takes the letters that follow along
 (``128B``); what it means is decided where it stands.
 
@@ -48,9 +48,10 @@ class Tokens:
             kinds.append(kind)
             texts.append(match[kind])
             starts.append(match.start(kind))
-        kinds.append(END)
-        texts.append("")
-        starts.append(end)
+        for _ in range(4):  # so that looking ahead needs no check
+            kinds.append(END)
+            texts.append("")
+            starts.append(end)
         self.kinds = kinds
         self.texts = texts
         self.starts = starts
@@ -93,7 +94,9 @@ class Tokens:
 
     def found(self) -> str:
         """What to call the current token in a message."""
-        return f"'{self.text}'" if self.kinds[self.at] != END else "end of the text"
+        if self.kinds[self.at] != END:
+            return f"'{self.text}'"
+        return "end of the cell" if self.starts[-1] < len(self.source.clean) else "end of the file"
 
     def accept(self, text: str) -> bool:
         """Takes the current token if it is ``text``."""
@@ -107,6 +110,14 @@ class Tokens:
         if self.texts[self.at] != text:
             raise self.unexpected(expected or f"'{text}'", hint)
         self.at += 1
+
+    def on_new_line(self) -> bool:
+        """Whether a line ends between the last token taken and the current one."""
+        return self.at > 0 and "\n" in self.source.clean[self.starts[self.at - 1] : self.starts[self.at]]
+
+    def after_last(self) -> Span:
+        """The place right behind the last token taken."""
+        return self.source.span(self.starts[self.at - 1] + len(self.texts[self.at - 1]))
 
     def name(self, expected: str) -> str:
         """Takes a name without dots."""

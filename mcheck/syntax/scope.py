@@ -29,13 +29,14 @@ SPECIALS = frozenset(
 class Scope:
     """The names that are visible at one point; a child sees what its parent declares."""
 
-    __slots__ = ("constants", "registers", "symbols", "implicit", "objects", "parent", "types")
+    __slots__ = ("constants", "deferred", "implicit", "objects", "parent", "registers", "symbols", "types")
 
     def __init__(self, parent: Scope | None = None, *, implicit: dict[str, Span] | None = None) -> None:
         self.parent = parent
         inherited = parent.implicit if parent is not None else None
         self.implicit: dict[str, Span] | None = implicit if implicit is not None else inherited
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
+        self.deferred = False
         self.types: dict[str, str] = parent.types if parent is not None else {}
         self.constants: dict[str, int] = {}
         self.registers: dict[str, str] = {}
@@ -66,6 +67,12 @@ class Scope:
             raise problem("LIT020", span, name=name)
         self.registers[name] = type_
         self.types[name] = type_
+
+    def for_tail(self) -> Scope:
+        """A child for the condition: what its names are is checked when they are bound."""
+        child = Scope(self, implicit={})
+        child.deferred = True
+        return child
 
     def for_role(self) -> Scope:
         """A child whose ``types`` are its own and start as those of the file."""
@@ -154,6 +161,8 @@ class Scope:
 
     def check_shape(self, name: str, indices: int, rank: Expr | None, span: Span) -> None:
         """Complains about indices or a rank that the object ``name`` does not have."""
+        if self.deferred:
+            return
         item = self.objects.get(name)
         if item is None:
             if (indices or rank is not None) and self.is_symbol(name):
@@ -164,4 +173,5 @@ class Scope:
         if rank is not None and item.space != "shared":
             raise problem("LIT060", span, name=name)
         if indices > len(item.dims):
-            raise problem("LIT059", span, name=name, dims=len(item.dims), found=indices)
+            hint = None if item.dims else f"{name} is a scalar; an offset in bytes is {name} + 4"
+            raise problem("LIT059", span, name=name, dims=len(item.dims), found=indices, hint=hint)

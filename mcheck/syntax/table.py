@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from mcheck.errors import InputError
 from mcheck.program.program import Program
 from mcheck.syntax.binding import Role, bind
-from mcheck.syntax.codes import problem
-from mcheck.syntax.conditions import tail
+from mcheck.syntax.codes import did_you_mean, problem
+from mcheck.syntax.conditions import WORDS, tail
 from mcheck.syntax.declarations import Initial, init_block
 from mcheck.syntax.header import Header
 from mcheck.syntax.instructions import operation
@@ -24,6 +25,8 @@ from mcheck.syntax.statements import Body, Mark, Statement, Step
 _ROW = re.compile(r"\s*([^;]*);")
 _TAIL = re.compile(r"\s*(?:~|;|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
 _LABEL = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*:(?!:)\s*", re.ASCII)
+_ROLE = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*@[^|;]*\{", re.ASCII)
+_WORD = re.compile(r"\s*(\w+)", re.ASCII)
 _BLANK = re.compile(r"\s*")
 
 
@@ -47,15 +50,28 @@ def table(head: Header, end: int) -> Program:
     while not _TAIL.match(source.clean, position):
         match = _ROW.match(source.clean, position)
         if match is None:
-            raise problem("LIT052", source.span(len(source.clean.rstrip())), expected="';'")
+            raise _open_row(source, position)
+        if role := _ROLE.match(source.clean, position):
+            raise problem(
+                "LIT085", source.span(role.start(1), len(role[1])), expected="a row of the table or a condition"
+            )
         _row(source, scope, head.target, match, columns, labels)
         position = match.end()
-    ending = tail(Tokens(source, position, len(source.clean)), Scope(scope, implicit={}))
+    ending = tail(Tokens(source, position, len(source.clean)), scope.for_tail())
     roles = [
         Role(item.name, item, Body(tuple(column), frozenset(names)), {})
         for item, column, names in zip(placements, columns, labels, strict=True)
     ]
     return bind(head, scope, initial, roles, ending, dialect=True)
+
+
+def _open_row(source: Source, position: int) -> InputError:
+    """The error for a text without a semicolon: a row that is not ended, or a misspelt word of the tail."""
+    word = _WORD.match(source.clean, position)
+    if word is not None and (hint := did_you_mean(word[1], WORDS)):
+        span = source.span(word.start(1), len(word[1]))
+        return problem("LIT011", span, found=f"'{word[1]}'", expected="a row of the table or a condition", hint=hint)
+    return problem("LIT052", source.span(len(source.clean.rstrip())), expected="';'")
 
 
 def _threads(source: Source, scope: Scope, match: re.Match[str]) -> list[Placement]:
@@ -86,12 +102,12 @@ def _row(
 ) -> None:
     offset = match.start(1)
     cells = match[1].split("|")
-    if len(cells) > len(columns):
+    if len(cells) > len(columns) and "".join(cells[len(columns) :]).strip():
         where = source.span(offset + sum(len(cell) + 1 for cell in cells[: len(columns)]) - 1)
         raise problem(
             "LIT051", where, found=len(cells), threads=len(columns), hint="a cell cannot hold '|'; a row ends with ';'"
         )
-    for column, cell in enumerate(cells):
+    for column, cell in enumerate(cells[: len(columns)]):
         if cell and not cell.isspace():
             _cell(source, scope, target, offset, offset + len(cell), columns[column], labels[column])
         offset += len(cell) + 1

@@ -1,0 +1,126 @@
+"""Errors as text: what is wrong, where, what was expected, and how to mend it.
+
+::
+
+    error[LIT018]: flg is not declared
+      --> mp.litmus:7:10
+    7 |  ld.acquire.gpu.u32 r0, [flg];
+      |                          ^^^
+    expected: a declared object, constant or register
+    hint: did you mean flag?
+
+The first line stands alone. Colours are ANSI sequences and come only when asked for.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from mcheck.errors import InternalError, McheckError, Span, Unsupported
+
+MAX_WIDTH = 160
+NOTE_WIDTH = 120
+TAB = "    "
+
+_RESET = "\x1b[0m"
+_STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "frame": "\x1b[34m", "hint": "\x1b[36m"}
+
+
+def render(error: McheckError, *, sources: Mapping[str, str] | None = None, color: bool = False) -> str:
+    """``error`` with its place; ``sources`` maps a path to its text, other texts are read from their files."""
+    kind = "unsupported" if isinstance(error, Unsupported) else "error"
+    if isinstance(error, InternalError):
+        kind = "internal error"
+    lines = [_title(kind, error.code, error.message, color), *_place(error.span, sources, "error", color)]
+    if error.expected:
+        lines.append(_note("expected", error.expected, color))
+    if error.section:
+        document = "PTX ISA, section " if error.section[0].isdigit() else ""
+        lines.append(_note("see", document + error.section, color))
+    if error.hint:
+        lines.append(_note("hint", error.hint, color))
+    if isinstance(error, InternalError):
+        lines.append(_note("hint", "this is a defect of mcheck; please report it with the file that shows it", color))
+    return "\n".join(lines)
+
+
+def render_warning(
+    message: str, span: Span | None = None, *, sources: Mapping[str, str] | None = None, color: bool = False
+) -> str:
+    """A warning with its place."""
+    return "\n".join([_title("warning", None, message, color), *_place(span, sources, "warning", color)])
+
+
+def excerpt(span: Span, sources: Mapping[str, str] | None = None, *, style: str = "error", color: bool = False) -> str:
+    """The place of ``span`` with its line and a caret."""
+    return "\n".join(_place(span, sources, style, color))
+
+
+def _paint(text: str, style: str, color: bool) -> str:
+    return f"{_STYLES[style]}{text}{_RESET}" if color else text
+
+
+def _title(kind: str, code: str | None, message: str, color: bool) -> str:
+    label = f"{kind}[{code}]" if code else kind
+    return _paint(label, "warning" if kind == "warning" else "error", color) + _paint(
+        f": {printable(message)}", "bold", color
+    )
+
+
+def _note(word: str, text: str, color: bool) -> str:
+    lines = textwrap.wrap(
+        printable(text), NOTE_WIDTH, initial_indent=f"{word}: ", subsequent_indent="  ", break_on_hyphens=False
+    )
+    lines[0] = _paint(f"{word}:", "hint", color) + lines[0][len(word) + 1 :]
+    return "\n".join(lines)
+
+
+def _place(span: Span | None, sources: Mapping[str, str] | None, style: str, color: bool) -> list[str]:
+    if span is None:
+        return []
+    arrow = _paint("  -->", "frame", color)
+    lines = [f"{arrow} {printable(span.path)}:{span.line}:{span.column}"]
+    text = _line(span, sources)
+    if text is None:
+        return lines
+    number = str(span.line)
+    shown, caret, width = _window(text, span.column - 1, span.length)
+    bar = _paint(f"{number} |", "frame", color)
+    blank = _paint(f"{' ' * len(number)} |", "frame", color)
+    lines.append(f"{bar} {shown}".rstrip())
+    lines.append(f"{blank} {' ' * caret}{_paint('^' * width, style, color)}")
+    return lines
+
+
+def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
+    """The line of ``span``, or ``None`` if it cannot be had."""
+    text = sources.get(span.path) if sources is not None else None
+    if text is None:
+        try:
+            text = Path(span.path).read_bytes().decode("utf-8-sig", "replace")
+        except (OSError, ValueError):
+            return None
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[span.line - 1] if 0 < span.line <= len(lines) else None
+
+
+def _window(text: str, column: int, length: int) -> tuple[str, int, int]:
+    """The part of a line around ``column`` as it is printed, with the caret's place and width in it."""
+    start = 0
+    if len(text) > MAX_WIDTH and column > MAX_WIDTH // 2:
+        start = column - MAX_WIDTH // 2
+    part = text[start : start + MAX_WIDTH]
+    before = printable(part[: column - start])
+    marked = printable(part[column - start : column - start + length])
+    head = "..." if start else ""
+    tail = "..." if start + MAX_WIDTH < len(text) else ""
+    return head + printable(part) + tail, len(head) + len(before), max(len(marked), 1)
+
+
+def printable(text: str) -> str:
+    """``text`` without what would disturb a terminal: tabs become blanks, other controls their escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else TAB if char == "\t" else ascii(char)[1:-1] for char in text)
