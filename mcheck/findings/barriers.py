@@ -18,7 +18,7 @@ for all; zero is none.""",
         bad="""\
 PTX barrier-of-48
 { }
-P@cta 0, warp 0..2 {
+P@cta 0, warp 0..2, lane 0 {
   mov.u32 r0, 48;
   barrier.sync 1, r0;
 }
@@ -27,7 +27,7 @@ expect undefined
         good="""\
 PTX barrier-of-64
 { }
-P@cta 0, warp 0..2 {
+P@cta 0, warp 0..2, lane 0 {
   mov.u32 r0, 64;
   barrier.sync 1, r0;
 }
