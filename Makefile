@@ -30,7 +30,7 @@ bench: .venv/.ready
 	$(BIN)/python benchmarks/families.py $(ARGS)
 
 .venv/.ready: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("mcheck needs Python 3.11 or later; try make PYTHON=python3.12" * (sys.version_info < (3, 11)))'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mcheck needs Python 3.11 or later; try make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
 	@touch $@

@@ -77,9 +77,7 @@ def _explain_failure(error: Exception) -> int:
     if isinstance(error, McheckError) and not isinstance(error, InternalError):
         show(error)
         return 2
-    from mcheck.run.single import internal
+    from mcheck.run.single import internal, traceback_of
 
-    if os.environ.get("MCHECK_DEBUG"):
-        raise error
-    show(internal(error))
+    show(internal(error), debug=traceback_of(error))
     return INTERNAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import click
@@ -16,6 +17,12 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def _engine(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if value not in READY:
         raise click.BadParameter(f"{value} is not available yet; use {' or '.join(READY)}", ctx, param)
+    return value
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of seconds", ctx, param)
     return value
 
 
@@ -51,6 +58,7 @@ prop = click.option(
 timeout = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
     metavar="SECONDS",
     help="Per test; one that takes longer is unknown.",
 )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from mcheck.report.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -36,15 +38,20 @@ class Printer:
             from rich.console import Console
 
             self._console = Console(
-                file=self._stream, force_terminal=True if self._color else None, highlight=False, soft_wrap=True
+                file=self._stream,
+                force_terminal=True if self._color else None,
+                no_color=not self._color,
+                highlight=False,
+                soft_wrap=True,
             )
         return self._console
 
     def line(self, *line: Segment) -> None:
         """One line."""
-        if not self._color:
-            self._stream.write(plain(line) + "\n")
+        if not self._color and self._console is None:  # with a bar at the bottom even plain lines go above it
+            self._stream.write(printable(plain(line)) + "\n")
             return
         from rich.text import Text
 
-        self.console.print(Text.assemble(*line))
+        parts = [printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in line]
+        self.console.print(Text.assemble(*parts))

@@ -56,7 +56,7 @@ class Bar:
 
         console = self._printer.console if self._printer is not None else Console(file=sys.stderr)
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        progress = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+        progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
         progress.add_task("all ok", total=self._total)
         progress.start()
         return progress

@@ -36,7 +36,7 @@ class TextReport:
         self._printer.line(
             count(summary.tests, "test", "tests") + ": ",
             (f"{summary.ok} ok", "green" if summary.ok == summary.tests else ""),
-            ", ",
+            f" ({summary.unjudged} without an expectation), " if summary.unjudged else ", ",
             (count(summary.mismatch, "mismatch", "mismatches"), bad if summary.mismatch else ""),
             ", ",
             (f"{summary.unknown} unknown", "yellow" if summary.unknown else ""),

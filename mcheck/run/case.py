@@ -95,7 +95,7 @@ def kinds_hold(kinds: tuple[str, ...], findings: tuple[Finding, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts by status; ``internal`` counts the errors that are our own."""
+    """Counts by status; ``internal``: errors that are our own; ``unjudged``: tests that nothing is expected of."""
 
     tests: int
     ok: int
@@ -103,6 +103,7 @@ class Summary:
     unknown: int
     error: int
     internal: int = 0
+    unjudged: int = 0
     seconds: float = 0.0
 
     @property

@@ -22,6 +22,9 @@ from mcheck.run.case import Case, Result, Settings
 from mcheck.run.single import lost, run_case
 
 _HEADER = struct.Struct("<I")
+GRACE = 1.0
+"""Seconds that an engine may take to notice that its time is over."""
+
 Task = Callable[[Case, Settings], Result]
 
 
@@ -74,7 +77,7 @@ class _Pool:
         self._next = 0
         self._workers: dict[int, _Worker] = {}
         limit = settings.timeout
-        self._limit = None if limit is None else limit + max(1.0, limit / 4)
+        self._limit = None if limit is None else limit + max(GRACE, limit / 4)
 
     def results(self) -> Iterator[tuple[int, Result]]:
         """(index of the test, result) pairs in the order of completion."""

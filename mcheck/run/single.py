@@ -68,7 +68,7 @@ def run_case(case: Case, settings: Settings) -> Result:
     except MemoryError:
         return _failed(case, program, model, "unknown", started, Unsupported("out of memory"))
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
-        return _failed(case, program, model, "error", started, internal(error), _debug(error))
+        return _failed(case, program, model, "error", started, internal(error), traceback_of(error))
     return Result(
         path=case.path,
         name=program.name,
@@ -169,7 +169,8 @@ def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def _debug(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
+    """The traceback, where ``MCHECK_DEBUG`` asks for it."""
     if not os.environ.get("MCHECK_DEBUG"):
         return ""
     import traceback

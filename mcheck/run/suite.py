@@ -20,10 +20,11 @@ def run_suite(
     started = perf_counter() if started is None else started
     preload(settings)
     counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
-    crashes = 0
+    crashes = unjudged = 0
     for result in run_cases(cases, settings, jobs):
         counts[result.status] += 1
         crashes += result.crashed
+        unjudged += result.verdict != "error" and result.expected is None and not result.expected_kinds
         each(result)
     return Summary(
         tests=len(cases),
@@ -32,5 +33,6 @@ def run_suite(
         unknown=counts["unknown"],
         error=counts["error"],
         internal=crashes,
+        unjudged=unjudged,
         seconds=perf_counter() - started,
     )
