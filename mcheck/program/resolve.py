@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from mcheck.errors import Span
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
 from mcheck.program.ops import Op
 
@@ -30,9 +31,9 @@ def expr_fields(kind: type) -> tuple[str, ...]:
     return names
 
 
-def resolve(op: T, fold: Fold) -> T:
-    """``op`` with every expression replaced by ``fold`` of it; ``op`` itself if nothing changes."""
-    changes: dict[str, Any] | None = None
+def resolve(op: T, fold: Fold, span: Span | None = None) -> T:
+    """``op`` with every expression replaced by ``fold`` of it, moved to ``span``; ``op`` itself if nothing changes."""
+    changes: dict[str, Any] | None = None if span is None else {"span": span}
     for name in expr_fields(type(op)):
         value = getattr(op, name)
         if value is None:

@@ -67,7 +67,7 @@ def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], 
         threads=threads,
         condition=condition,
         expectation=tail.expectation,
-        warnings=(*initial.warnings, *binder.warnings),
+        warnings=tuple({text: (text, span) for text, span in (*initial.warnings, *binder.warnings)}.values()),
         source=header.source.text,
     )
 
@@ -131,14 +131,27 @@ def _address(expr: Expr, span: Span, addresses: Addresses, what: str) -> int:
 def _threads(roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial) -> tuple[Thread, ...]:
     budget = Budget()
     found: list[Thread] = []
+    initialised: dict[str, set[str]] = {}
+    for item in initial.registers:
+        initialised.setdefault(item.thread, set()).add(item.register)
     inits = _register_inits(roles, grid, initial, addresses)
     for role, places in zip(roles, grid.threads, strict=True):
         many = len(places) > 1
         share = many or any(isinstance(step, For | If | Body) for step in role.body.steps)
         types = dict(role.registers)
-        for op in _operations(role.body):
-            for name, kind in (*written(op), *read(op)):
+        known = initialised.get(role.name, set())
+        missing: dict[str, Span | None] = {}
+        operations = _operations(role.body)
+        for op in operations:
+            for name, kind in written(op):
                 types.setdefault(name, kind)
+                known.add(name)
+            for name, kind in read(op):
+                types.setdefault(name, kind)
+                missing.setdefault(name, op.span)
+        for name, span in missing.items():
+            if name not in known:
+                initial.warnings.append((f"register {name} of {role.name} is neither written nor initialised", span))
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
             unroller = Unroller(place, name, specials(place, grid), addresses, budget, share)

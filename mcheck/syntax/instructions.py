@@ -19,6 +19,7 @@ from mcheck.syntax.lexer import NAME, Tokens
 from mcheck.syntax.scope import Scope
 
 BRANCHES = frozenset(("bra", "goto", "beq", "bne", "blt", "bgt", "ble", "bge"))
+_ELLIPSIS = ("..", ".", "…")
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
@@ -150,8 +151,8 @@ def operand(
         return Memory(items, tokens.span_since(at))
     if text == "{":
         tokens.at += 1
-        if opaque and tokens.text in ("..", "."):
-            while tokens.text in ("..", "."):
+        if opaque and tokens.text in _ELLIPSIS:
+            while tokens.text in _ELLIPSIS:
                 tokens.at += 1
             tokens.expect("}")
             return Vector((), tokens.span_since(at))

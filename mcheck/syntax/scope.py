@@ -86,6 +86,10 @@ class Scope:
         if name in self.constants or name in self.symbols or name in self.objects:
             raise problem("LIT020", span, name=name)
 
+    def is_plain(self) -> bool:
+        """Whether nothing but locations of the dialect is declared, so that a cell reads the same in any such file."""
+        return not self.registers and not self.constants and all(item.dialect for item in self.objects.values())
+
     # --- asking --------------------------------------------------------------------------------
 
     def is_register(self, name: str) -> bool:

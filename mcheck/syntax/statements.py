@@ -11,9 +11,13 @@ from mcheck.program.ops import Op
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll)."""
+    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll).
+
+    ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
+    """
 
     op: Op
+    span: Span | None = None
     free: tuple[str, ...] | None = None
     memo: dict[tuple[int, ...], Op] = field(default_factory=dict)
 

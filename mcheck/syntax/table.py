@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 
 from mcheck.errors import InputError
+from mcheck.program.expr import Const, Name, Reg
+from mcheck.program.ops import Await, Op
 from mcheck.program.program import Program
+from mcheck.program.resolve import expressions
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import WORDS, tail
@@ -23,7 +26,7 @@ from mcheck.syntax.source import Source
 from mcheck.syntax.statements import Body, Mark, Statement, Step
 
 _ROW = re.compile(r"\s*([^;]*);")
-_TAIL = re.compile(r"\s*(?:~|;|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
+_TAIL = re.compile(r"\s*(?:~|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
 _LABEL = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*:(?!:)\s*", re.ASCII)
 _ROLE = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*@[^|;]*\{", re.ASCII)
 _WORD = re.compile(r"\s*(\w+)", re.ASCII)
@@ -47,6 +50,7 @@ def table(head: Header, end: int) -> Program:
     columns: list[list[Statement]] = [[] for _ in placements]
     labels: list[set[str]] = [set() for _ in placements]
     position = match.end()
+    plain = scope.is_plain()
     while not _TAIL.match(source.clean, position):
         match = _ROW.match(source.clean, position)
         if match is None:
@@ -55,7 +59,7 @@ def table(head: Header, end: int) -> Program:
             raise problem(
                 "LIT085", source.span(role.start(1), len(role[1])), expected="a row of the table or a condition"
             )
-        _row(source, scope, head.target, match, columns, labels)
+        _row(source, scope, head.target, plain, match, columns, labels)
         position = match.end()
     ending = tail(Tokens(source, position, len(source.clean)), scope.for_tail())
     roles = [
@@ -96,6 +100,7 @@ def _row(
     source: Source,
     scope: Scope,
     target: str | None,
+    plain: bool,
     match: re.Match[str],
     columns: list[list[Statement]],
     labels: list[set[str]],
@@ -109,12 +114,19 @@ def _row(
         )
     for column, cell in enumerate(cells[: len(columns)]):
         if cell and not cell.isspace():
-            _cell(source, scope, target, offset, offset + len(cell), columns[column], labels[column])
+            _cell(source, scope, target, plain, offset, offset + len(cell), columns[column], labels[column])
         offset += len(cell) + 1
 
 
 def _cell(
-    source: Source, scope: Scope, target: str | None, start: int, end: int, steps: list[Statement], labels: set[str]
+    source: Source,
+    scope: Scope,
+    target: str | None,
+    plain: bool,
+    start: int,
+    end: int,
+    steps: list[Statement],
+    labels: set[str],
 ) -> None:
     label = _LABEL.match(source.clean, start, end)
     if label is not None:
@@ -127,8 +139,50 @@ def _cell(
         start = label.end()
         if start == end:
             return
+    if not plain:
+        steps.append(Step(_operation(source, scope, target, start, end)))
+        return
+    text = source.clean[start:end].strip()
+    key = (text, target)
+    known = _KNOWN.get(key)
+    if known is None:
+        op = _operation(source, scope, target, start, end)
+        steps.append(Step(op))
+        _remember(key, op)
+        return
+    op, names = known
+    span = source.span(start + len(source.clean[start:end]) - len(source.clean[start:end].lstrip()), len(text))
+    assert scope.implicit is not None
+    for name in names:
+        if name not in scope.objects:
+            scope.implicit.setdefault(name, span)
+    steps.append(Step(op, span))
+
+
+def _operation(source: Source, scope: Scope, target: str | None, start: int, end: int) -> Op:
     tokens = Tokens(source, start, end)
     op = operation(tokens, scope, target)
     if tokens.text:
         raise tokens.unexpected("the end of the cell")
-    steps.append(Step(op))
+    return op
+
+
+# Cells that were decoded before, with the locations that they name. A suite has few different ones, and where a file
+# declares nothing but locations a cell reads the same in every file.
+_KNOWN: dict[tuple[str, str | None], tuple[Op, tuple[str, ...]]] = {}
+_MAX_KNOWN = 10_000
+
+
+def _remember(key: tuple[str, str | None], op: Op) -> None:
+    """Keeps ``op`` unless an error could still point into it: indices, ranks and awaited operations have places."""
+    if isinstance(op, Await) or "\n" in key[0]:
+        return
+    names: list[str] = []
+    for _, expr in expressions(op):
+        if isinstance(expr, Name) and not expr.indices and expr.rank is None:
+            names.append(expr.name)
+        elif not isinstance(expr, Const | Reg):
+            return
+    if len(_KNOWN) >= _MAX_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = op, tuple(names)

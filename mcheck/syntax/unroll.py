@@ -267,15 +267,15 @@ class Unroller:
     def _step(self, step: Step) -> Op:
         op = step.op
         if not self._share:
-            return self._resolved(op)
+            return self._resolved(op, step.span)
         if step.free is None:
             step.free = _free(op, self._addresses)
-        if not step.free and not isinstance(op, Branch):
+        if not step.free and step.span is None and not isinstance(op, Branch):
             return op
         key = tuple([self._key(name) for name in step.free])
         found = step.memo.get(key)
         if found is None:
-            found = self._resolved(op)
+            found = self._resolved(op, step.span)
             if not isinstance(op, Branch):
                 step.memo[key] = found
         return found
@@ -288,13 +288,13 @@ class Unroller:
             return value.value
         return self._place.cta.number if name == CTA_KEY else -1
 
-    def _resolved(self, op: Op) -> Op:
+    def _resolved(self, op: Op, span: Span | None) -> Op:
         if isinstance(op, Branch):
             target = self._label(op.target)
             if target != op.target:
                 op = dataclasses.replace(op, target=target)
         try:
-            return resolve(op, self.fold)
+            return resolve(op, self.fold, span)
         except Undefined as error:
             raise problem("LIT017", op.span, reason=str(error)) from None
         except InputError as error:

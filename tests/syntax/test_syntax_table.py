@@ -113,6 +113,7 @@ ACCEPTED = {
     "exec comment": "PTX e\n{ }\n<< a | b ; { >>\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 | ;\n || ;\n",
     "short rows": "PTX s\n{ }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 ;\n LC0: | ld.weak r0, x ;\n",
     "initialised twice": "PTX t\n{ x=0; x=1; P0:r0=0; P0:r0=1; }\n P0@cta 0,gpu 0 ;\n st.weak x, r0 ;\n",
+    "empty rows": "PTX e\n{ }\n P0@cta 0,gpu 0 ;\n ;\n st.weak x, 1 ;\n ;\nexists (x == 1)\n",
     "signs, ids without P": "PTX n\n{ x=-5; }\n 0@cta 0,gpu 0 ;\n st.weak x, -7 ;\n",
     "full PTX": "PTX f\n{ .global .u32 a[2]; }\n P0@cta 0 ;\n st.u32 [a+4], 1 ;\n ld.acquire.gpu.u32 r1, [a] ;\n",
 }
@@ -136,6 +137,25 @@ def test_clusters_in_the_table() -> None:
 def test_unwritten_register_is_a_warning() -> None:
     program = parse(simple(tail="exists (P0:r3 == 0)"), "t.litmus")
     assert [message for message, _ in program.warnings] == ["register r3 of P0 is neither written nor initialised"]
+
+
+def test_read_but_never_written_is_a_warning() -> None:
+    program = parse(simple("st.weak x, r4"), "t.litmus")
+    assert [(message, span and span.line) for message, span in program.warnings] == [
+        ("register r4 of P0 is neither written nor initialised", 4)
+    ]
+
+
+def test_cells_that_read_alike_keep_their_places() -> None:
+    text = simple("st.weak x, 1 ;\n st.weak  x, 1 ;\n st.weak x, 1")
+    for _ in range(2):
+        code = parse(text, "t.litmus").threads[0].code
+        assert [(op.span.line, op.span.column) for op in code if op.span] == [(4, 2), (5, 2), (6, 2)]
+        assert {op.address for op in code} == {code[0].address}  # type: ignore[attr-defined]
+    moved = parse(simple(init="a=0; x=0;"), "other.litmus").threads[0].code[0]
+    assert moved.span is not None
+    assert moved.span.path == "other.litmus"
+    assert moved.address != code[0].address  # type: ignore[attr-defined]
 
 
 def test_unbound_name_in_the_condition_is_an_error() -> None:
