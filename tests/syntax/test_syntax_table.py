@@ -62,7 +62,7 @@ def test_initial_state(forms: Program) -> None:
     assert s.base == x.base
     assert g.base != x.base
     assert {s.physical, g.physical} == {x.physical}
-    assert forms.threads[0].init == {"r5": 3}
+    assert forms.threads[0].init == {"r5": 3, "p1": 0}
     y = memory.of("y")
     assert y
     assert forms.threads[1].init == {"r6": x.base, "r7": y.base}
