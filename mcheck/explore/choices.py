@@ -18,13 +18,16 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return."""
+    """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return.
+
+    ``misstep`` is undefined behaviour (code, message, event) that ends what the option describes; ``remarks`` are findings that do not."""
 
     edges: tuple[tuple[str, tuple[Pair, ...]], ...] = ()
     not_co: tuple[Pair, ...] = ()
     source: int = -1
     results: tuple[tuple[Uid, int], ...] = ()
     misstep: tuple[str, str, Uid] | None = None
+    remarks: tuple[tuple[str, str, Uid], ...] = ()
 
 
 @dataclass(slots=True)
@@ -94,6 +97,8 @@ class Valuation:
     results: dict[Uid, list[int]]  # event -> the choices that may fix its result
     cache: dict[Uid, int] = field(default_factory=dict)
     open: set[Uid] = field(default_factory=set)
+    parts: dict[tuple[Uid, int, int], int] = field(default_factory=dict)
+    busy: set[tuple[Uid, int, int]] = field(default_factory=set)
 
     def of(self, uid: Uid) -> int:
         """The raw result of an event; raises ``NotYet``, ``Unknown`` or ``Circular``."""
@@ -124,12 +129,53 @@ class Valuation:
             if event.barrier is not None:
                 return self._reduction(event)
             raise NotYet
-        result = shift = 0
+        return self.bytes_read(uid, 0, event.size)
+
+    def bytes_read(self, uid: Uid, offset: int, size: int) -> int:
+        """Some bytes of what a read returned: only the writes of those bytes matter."""
+        s = self.structure
+        result = 0
         for n in s.nodes_of[uid]:
             node = s.nodes[n]
-            result |= self.write(self.source(n)) << shift
-            shift += 8 * node.size
+            start, end = max(node.offset, offset), min(node.offset + node.size, offset + size)
+            if start < end:
+                part = self.written(self.source(n), start - node.offset, end - start)
+                result |= part << (8 * (start - offset))
         return result
+
+    def written(self, node: int, offset: int, size: int) -> int:
+        """Some bytes of what a write node writes."""
+        w = self.structure.nodes[node]
+        if w.source is None:
+            return self.part(w.initial, offset, size)
+        return self.part(w.source.value, w.offset + offset, size)
+
+    def part(self, term: Term, offset: int, size: int) -> int:
+        """Some bytes of a term's value."""
+        if not isinstance(term, int):
+            if term[0] == "e" and self.structure.events[term[1]].size:
+                key = (term[1], offset, size)
+                found = self.parts.get(key)
+                if found is None:
+                    if key in self.busy:
+                        raise Circular
+                    self.busy.add(key)
+                    try:
+                        found = self.parts[key] = self.bytes_read(term[1], offset, size)
+                    finally:
+                        self.busy.discard(key)
+                return found
+            if term[0] == "slice":
+                return self.part(term[1], term[2] + offset, size)
+            if term[0] == "cat":
+                result = start = 0
+                for inner, width in term[1]:
+                    low, high = max(start, offset), min(start + width, offset + size)
+                    if low < high:
+                        result |= self.part(inner, low - start, high - low) << (8 * (low - offset))
+                    start += width
+                return result
+        return (self.term(term) >> (8 * offset)) & ((1 << (8 * size)) - 1)
 
     def _reduction(self, event: Event) -> int:
         """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA 9.7.13.1)."""
@@ -160,11 +206,12 @@ class Valuation:
 
     def write(self, node: int) -> int:
         """The value of a write node."""
-        return evaluate(self.structure.nodes[node].value, self.of)
+        w = self.structure.nodes[node]
+        return self.written(node, 0, w.size) if w.size else self.term(w.value)
 
     def term(self, term: Term) -> int:
         """The value of a term."""
-        return evaluate(term, self.of)
+        return evaluate(term, self.of, self.part)
 
 
 Tester = Callable[[Valuation], bool]

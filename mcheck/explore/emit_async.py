@@ -334,6 +334,8 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
     size = width * len(op.srcs)
     instance = e.locate(address, size, op, size)
     _space_is(e, op, instance, op.space if op.space != "generic" else "global", "destination")
+    if op.reduce is not None and op.mbar is not None and instance.cta == e.thread.place.cta:
+        raise e.stop("UB105", "the destination of red.async is in the executing CTA, it must be in another one", op)
     issue = _issue(e, op, state)
     memory: list[Event] = []
     for k, src in enumerate(op.srcs):
@@ -392,10 +394,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
     mask = e.maybe(op.cta_mask, state)
     targets = _destinations(e, op, shared, mask)
     try:
-        if spec.rank != op.dim:
-            raise Misuse("UB404", f"the tensor map has rank {spec.rank}, the instruction {op.dim}d", "9.7.9.27.1.2")
-        count = box_bytes(spec, op.mode, info)
-        plans = [footprint(spec, op.mode, coords, target, kind=op.kind, info=info) for target in targets]
+        count = box_bytes(spec, op.mode)
+        plans = [footprint(spec, op.mode, coords, target, kind=op.kind, info=info, reduce=op.reduce) for target in targets]
     except Misuse as misuse:
         raise e.stop(misuse.code, str(misuse), op) from None
     for target in targets:
@@ -434,6 +434,7 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
                         )  # fmt: skip
     if op.mbar is not None:
         bar = e.number(op.mbar, state)
+        _check_group(e, op, bar, shared)
         bars = [bar] if mask is None else _destinations(e, op, bar, mask)
         for where_bar, part_of in zip(
             bars, _by_destination(reads + writes, reads, targets) if mask is not None else [reads + writes], strict=True
@@ -444,6 +445,17 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
             AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
         )
     return [state]
+
+
+def _check_group(e: Emitter, op: ops.TensorCopy, bar: int, shared: int) -> None:
+    """The mbarrier is in the CTA of the destination or, with .cta_group::2, in its pair (9.7.9.27.1.2)."""
+    one, other = e.instance_at(bar), e.instance_at(shared)
+    if one is None or other is None or one.cta is None or other.cta is None:
+        return
+    same = one.cta == other.cta
+    pair = (one.cta.gpu, one.cta.cluster, one.cta.rank // 2) == (other.cta.gpu, other.cta.cluster, other.cta.rank // 2)
+    if not (same or (op.cta_group == 2 and pair)):
+        raise e.stop("UB105", "the mbarrier is not in the CTA of the destination", op)
 
 
 def spec_fill(mode: str, length: int) -> Term:
@@ -462,7 +474,7 @@ def _element(elemtype: str) -> str:
 def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     """A weak write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
     from mcheck.executor.misuse import Misuse
-    from mcheck.executor.tensor_map import replace_field
+    from mcheck.executor import tensor_map
 
     assert isinstance(op, ops.TensormapReplace)
     where = e.number(op.address, state)
@@ -472,7 +484,7 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     spec = state.maps.get(where, specs[index] if index < len(specs) else None)
     if spec is not None:
         try:
-            state.maps[where] = replace_field(
+            state.maps[where] = tensor_map.replace_field(
                 spec, op.field_name, e.number(op.value, state), e.maybe(op.ordinal, state)
             )
         except Misuse as misuse:

@@ -35,6 +35,7 @@ from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
 from mcheck.graph.terms import Term, Uid, typed
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
+from mcheck.program.ops import MbarrierInit
 from mcheck.program.program import Program
 
 
@@ -74,6 +75,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.tape = tape_of(self.model)
         self.semantics = semantics_of(self.model, dialect=self.program.dialect)
+        self.findings_wanted = self.findings_wanted or _has_mbarriers(self.program)
 
     # --- paths ------------------------------------------------------------------------------------------
 
@@ -220,6 +222,8 @@ class _Run:
                             self.outcomes[state] = [1, solver, c]
                         else:
                             entry[0] += 1  # type: ignore[operator]
+                    if candidates:
+                        self._unfinished(solver, paths)
                     for flagged in solution.flagged.values():
                         self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
                     self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
@@ -300,6 +304,15 @@ class _Run:
             if finding.severity == "error" and flag.name not in NOT_UNDEFINED:
                 self.undefined = True
 
+    def _unfinished(self, solver: Solver, paths: tuple[Path, ...]) -> None:
+        """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18)."""
+        for path in paths:
+            for uid in path.unfinished:
+                text = "exits without waiting until this copy has read its source in shared memory"
+                finding = misuse_finding(solver, ("UB501", text, uid), self.profile)
+                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self.undefined = self.undefined or finding.severity == "error"
+
     def _missteps(self, every: list[list[Path]]) -> None:
         """Undefined behaviour on a path counts if some consistent execution gets there."""
         for thread, paths in enumerate(every):
@@ -372,6 +385,9 @@ class _Run:
         """Whether an mbarrier is misused in this execution; reports it."""
         found = False
         for choice, taken in zip(solver.choices, candidate, strict=True):
+            for remark in choice.options[taken].remarks:
+                finding = misuse_finding(solver, remark, self.profile)
+                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
             misuse = choice.options[taken].misstep
             if misuse is not None:
                 found = True
@@ -393,6 +409,11 @@ class _Run:
 
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
 """Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
+
+
+def _has_mbarriers(program: Program) -> bool:
+    """Whether executions that end in a misused or blocking mbarrier must be looked at to know if any is undefined."""
+    return any(isinstance(op, MbarrierInit) for t in program.threads for op in t.code)
 
 
 def _prefixes(paths: list[Path]) -> list[Path]:

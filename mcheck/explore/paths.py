@@ -181,6 +181,9 @@ class Walker:
         return state, other
 
     def _finish(self, state: State, ending: str) -> None:
+        if ending == "end" and self.program.clustered:
+            emitter = Emitter(self.program, self.thread, self.semantics)
+            emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), ("EXIT",))
         if ending == "stuck" and not self.keep_stuck:
             return
         self.paths.append(state.path(self.thread.index, ending))

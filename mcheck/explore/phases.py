@@ -135,11 +135,11 @@ def _explore(
     enabled = _enabled(search, at)
     if not enabled:
         if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
-            misuse = None
-            if state is not None and machine.over_delivered(state):
-                late = max((q[-1].event for q in search.steps if q), key=lambda e: e.uid)
-                misuse = ("UB216", "more bytes completed than the phase expected", late.uid)
-            _note(search, records, misuse)
+            if state is not None and state.tx < 0:
+                late = [q[-1].event.uid for q in search.steps if q[-1].what.kind == "complete"]
+                misuse = ("UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", late[-1])
+                _note(search, records, misuse)
+            _note(search, records, None)
         return
     outcomes: dict[int, tuple[Machine, _Record, int | None] | Misuse | None] = {
         k: _take(search.steps[k][at[k]], state, known, records) for k in enabled
@@ -327,7 +327,24 @@ def _option(
         order += [(w, m) for m in pending]
     edges = (("phase", phase), ("phase-order", order), ("phase-fr", fr), ("complete", complete))
     results = tuple((e.uid, r.result) for e, _, r in taken if r.result is not None)
-    return Option(tuple((name, tuple(pairs)) for name, pairs in edges if pairs), results=results, misstep=misuse)
+    return Option(
+        tuple((name, tuple(pairs)) for name, pairs in edges if pairs),
+        results=results,
+        misstep=misuse,
+        remarks=() if misuse else _unwaited(taken),
+    )
+
+
+def _unwaited(taken: list[tuple[Event, int, _Record]]) -> tuple[tuple[str, str, Uid], ...]:
+    """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
+    seen = {r.phase - 1 for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
+    out = []
+    for e, _, r in taken:
+        if e.mbarrier and e.mbarrier.kind in ("arrive", "drop", "async-arrive") and r.phase > 0 and r.phase - 1 not in seen:
+            seen.add(r.phase - 1)
+            text = f"arrives in phase {r.phase} although no wait has returned true for phase {r.phase - 1}"
+            out.append(("UB212", text, e.uid))
+    return tuple(out)
 
 
 SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})

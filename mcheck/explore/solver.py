@@ -78,7 +78,7 @@ class Solver:
         self.static_rows: dict[str, Rows] = {}
         self.failed: dict[str, int] = {}
         self.possible = True
-        self.misusable = any(o.misstep for c in choices for o in c.options)
+        self.misusable = any(o.misstep or o.remarks for c in choices for o in c.options)
         self._index()
         self._filter_domains()
         self.possible = self.possible and all(c.options for c in self.choices)
@@ -315,6 +315,8 @@ class Solver:
                     for k, o in zip(now, combination, strict=True):
                         base[k] = o
                     extended.append(tuple(base))
+            if self.misusable:
+                extended = [c for c in extended if not self._misused_twice(c)]
             candidates = extended
             if todo:
                 candidates, constraints = self._constrain(candidates, constraints)
@@ -344,6 +346,17 @@ class Solver:
             if undecided:
                 pending.append((term, truth))
         return candidates, pending
+
+    def _misused_twice(self, candidate: Candidate) -> bool:
+        """Only the first misuse is of interest: after it nothing is known that could justify another."""
+        return (
+            sum(
+                1
+                for c, taken in zip(self.choices, candidate, strict=True)
+                if taken >= 0 and c.options[taken].misstep is not None
+            )
+            > 1
+        )
 
     def _misstep(self, candidate: Candidate) -> bool:
         return self.misusable and any(

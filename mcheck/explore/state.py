@@ -98,7 +98,16 @@ class State:
             tuple(self.completes),
             tuple(self.tracked),
             self.known,
+            self.unfinished() if ending == "end" else (),
         )
+
+    def unfinished(self) -> tuple[Uid, ...]:
+        """Asynchronous reads of shared memory by bulk groups that no wait of this thread covers."""
+        waited = {m for m, _ in self.completes}
+        groups = self.groups.get("bulk", Groups())
+        records = [*groups.open, *(r for group in groups.committed for r in group)]
+        reads = {u for r in records for u in r.reads} - waited
+        return tuple(e.uid for e in self.events if e.uid in reads and "SHARED" in e.tags)
 
     # --- what the path has established about values -------------------------------------------------
 

@@ -309,7 +309,7 @@ expect clean
         code="RACE008",
         name="async-to-async-across-ctas",
         kind="race",
-        level="advice",
+        level="review",
         message="{first} and {second} are asynchronous operations of different CTAs with no proxy fence between them",
         explanation="""\
 Accesses through one proxy need no proxy fence as long as both belong to one CTA; an access to shared memory

@@ -253,4 +253,50 @@ P@cta 0 {
 expect clean
 """,
     ),
+    Entry(
+        code="UB502",
+        name="remote-access-after-exit",
+        kind="undefined",
+        message="{thread} may use {object} after its CTA has ended",
+        explanation="""\
+Shared memory and the mbarrier objects in it live as long as their CTA. An access from another CTA of the cluster must
+be over before the last thread of the owner exits, or it meets memory that belongs to somebody else. Nothing but
+synchronisation with a thread of the owner, most simply a last barrier.cluster, makes sure of that.""",
+        section="PTX ISA 9.0 section 9.7.13.3; the end of a CTA is our reading",
+        remedy="End the owner with barrier.cluster.arrive and barrier.cluster.wait, after the remote accesses of its peers.",
+        bad="""\
+PTX read-from-the-departed
+{ .shared .u32 word; }
+reader@cluster 0, cta 0 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared::cluster.u32 r0, [word@1];
+}
+owner@cluster 0, cta 1 {
+  st.shared.u32 [word], 5;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+expect undefined
+""",
+        good="""\
+PTX read-before-leaving
+{ .shared .u32 word; }
+reader@cluster 0, cta 0 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared::cluster.u32 r0, [word@1];
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+owner@cluster 0, cta 1 {
+  st.shared.u32 [word], 5;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+expect clean
+""",
+    ),
 )

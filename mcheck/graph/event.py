@@ -102,6 +102,7 @@ class Path:
     ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits for ever
     if the events ``stuck`` keep reading what they read). ``constraints`` are conditions with the truth value the path took.
     ``completes`` are the pairs (memory event of an asynchronous operation, wait that observes its completion through a group).
+    ``known`` are the results that the path has fixed; ``unfinished`` the reads of shared memory that may outlive the thread.
     ``tracked`` are the pairs (memory event, mbarrier event that signals its completion).
     """
 
@@ -114,4 +115,5 @@ class Path:
     misstep: Misstep | None = None
     completes: tuple[tuple[Uid, Uid], ...] = ()
     tracked: tuple[tuple[Uid, Uid], ...] = ()
-    wanted: dict[Uid, int] = field(default_factory=dict)
+    known: dict[Uid, int] = field(default_factory=dict)
+    unfinished: tuple[Uid, ...] = ()

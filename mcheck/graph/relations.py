@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
 Predicate = Callable[[Structure, Node, Node], bool]
 RELATIONS: dict[str, Predicate] = {}
@@ -210,9 +211,29 @@ def covered(s: Structure, a: Node, b: Node) -> bool:
 
 def _owner(s: Structure, b: Node) -> int:
     """The CTA whose shared memory holds the bytes of b."""
-    from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
-
     return (b.address - SHARED_BASE) // SHARED_WINDOW
+
+
+@relation("object-access")
+def accesses_object(s: Structure, a: Node, b: Node) -> bool:
+    """mbarrier.init of an object and an ordinary access to its eight bytes."""
+    e = _both(a, b)
+    if e is None or e[0].mbarrier is None or e[0].mbarrier.kind != "init" or not b.size:
+        return False
+    return e[0].mbarrier.address < b.address + b.size and b.address < e[0].mbarrier.address + 8
+
+
+@relation("outlived")
+def outlived(s: Structure, a: Node, b: Node) -> bool:
+    """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's threads."""
+    e = _both(a, b)
+    if e is None or "EXIT" not in e[1].tags:
+        return False
+    address = e[0].mbarrier.address if e[0].mbarrier is not None else a.address if "SHARED" in e[0].tags else 0
+    if not address or (e[0].mbarrier is not None and e[0].order is None):
+        return False
+    owner = (address - SHARED_BASE) // SHARED_WINDOW
+    return s.thread(b).place.cta.number == owner != s.thread(a).place.cta.number
 
 
 @relation("mbarrier-object")

@@ -166,8 +166,13 @@ def _collect(term: Term, found: set[Uid]) -> None:
                             _collect(item[0], found)
 
 
-def evaluate(term: Term, value_of: Callable[[Uid], int]) -> int:
-    """The value of a term once every event has one; raises ``Unknown`` if it depends on an unknown constant."""
+def evaluate(
+    term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term, int, int], int] | None = None
+) -> int:
+    """The value of a term once every event has one; raises ``Unknown`` if it depends on an unknown constant.
+
+    ``part_of`` gives some bytes (offset, size) of a term, where the rest of it may be unknown.
+    """
     if isinstance(term, int):
         return term
     kind = term[0]
@@ -176,25 +181,27 @@ def evaluate(term: Term, value_of: Callable[[Uid], int]) -> int:
     if kind == "?":
         raise Unknown
     if kind == "typed":
-        result = typed(term[1], evaluate(term[2], value_of))
+        result = typed(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "raw":
-        result = raw(term[1], evaluate(term[2], value_of))
+        result = raw(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "x":
-        result = apply_binary(term[1], evaluate(term[2], value_of), evaluate(term[3], value_of))
+        result = apply_binary(term[1], evaluate(term[2], value_of, part_of), evaluate(term[3], value_of, part_of))
     elif kind == "u":
-        result = apply_unary(term[1], evaluate(term[2], value_of))
+        result = apply_unary(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "alu":
         _, op, type_name, src_type, args, k = term
-        result = compute(op, type_name, src_type, tuple(evaluate(a, value_of) for a in args))[k]
+        result = compute(op, type_name, src_type, tuple(evaluate(a, value_of, part_of) for a in args))[k]
     elif kind == "rmw":
         _, op, type_name, old, operands = term
-        result = _rmw(op, type_name, evaluate(old, value_of), tuple(evaluate(a, value_of) for a in operands))
+        result = _rmw(op, type_name, evaluate(old, value_of, part_of), tuple(evaluate(a, value_of, part_of) for a in operands))
     elif kind == "cat":
-        result = join(tuple((evaluate(a, value_of), size) for a, size in term[1]))
+        result = join(tuple((evaluate(a, value_of, part_of), size) for a, size in term[1]))
+    elif kind == "slice" and part_of is not None:
+        result = part_of(term[1], term[2], term[3])
     elif kind == "slice":
-        result = slice_bytes(evaluate(term[1], value_of), term[2], term[3], -1)
+        result = slice_bytes(evaluate(term[1], value_of, part_of), term[2], term[3], -1)
     elif kind == "ite":
-        result = evaluate(term[2] if evaluate(term[1], value_of) else term[3], value_of)
+        result = evaluate(term[2] if evaluate(term[1], value_of, part_of) else term[3], value_of)
     else:
         raise TypeError(kind)
     assert isinstance(result, int)
