@@ -66,7 +66,8 @@ def lines(finding: Finding, *, trace: bool = False) -> Iterator[Line]:
         yield (f"  missing: {finding.missing}",)
     if finding.section:
         spec = specification(finding.section)
-        yield (f"  see: {spec['document']}, section {spec['section']}",)
+        many = "s" if "," in spec["section"] or " and " in spec["section"] else ""
+        yield (f"  see: {spec['document']}, section{many} {spec['section']}",)
     if trace and finding.trace:
         yield ("  an execution:",)
         for step in finding.trace:

@@ -70,7 +70,7 @@ def _answer(result: Result, most: int | None) -> Iterator[Line]:
         yield (f"{_INDENT}  {state_text(outcome.state)}",)
     if len(shown) < len(result.outcomes):
         yield (f"{_INDENT}  and {len(result.outcomes) - len(shown)} more (-v shows all)",)
-    if result.undefined:
+    if result.undefined and result.reason is None:
         yield _INDENT, ("undefined behaviour", "bold red"), " in some execution, so anything may happen"
     for found in result.findings:
         for line in finding_report.lines(found):

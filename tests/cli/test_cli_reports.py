@@ -155,7 +155,7 @@ def test_findings_in_words() -> None:
         "  read by consumer[3] (generic proxy): ld.shared.u32 r0, [buf]",
         "    --> ring.litmus:21:5, buf@0[0:16]",
         "  missing: a wait on full[0]",
-        "  see: PTX ISA 9.0, section 8.7 and 8.9",
+        "  see: PTX ISA 9.0, sections 8.7 and 8.9",
         "  an execution:",
         "    1: store",
     ]
