@@ -16,8 +16,9 @@ from mcheck.program.registers import read, written
 from mcheck.program.resolve import Fold, Undefined, fold_with
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import Atom, Group, MemWord, RegWord, Tail, Tree, Word
-from mcheck.syntax.declarations import Initial, location
+from mcheck.syntax.declarations import location
 from mcheck.syntax.header import Header
+from mcheck.syntax.initial import Initial
 from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step

@@ -12,9 +12,10 @@ from mcheck.program.program import Program
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import QUANTIFIERS, tail
-from mcheck.syntax.declarations import Initial, constants, init_block, registers
+from mcheck.syntax.declarations import constants, init_block, registers
 from mcheck.syntax.expressions import expression, registers_in
 from mcheck.syntax.header import Header
+from mcheck.syntax.initial import Initial
 from mcheck.syntax.instructions import operation
 from mcheck.syntax.lexer import END, NAME, Tokens
 from mcheck.syntax.placement import placement

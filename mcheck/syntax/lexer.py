@@ -143,7 +143,9 @@ MAX_LITERAL = (1 << 64) - 1
 
 def integer(text: str) -> int | None:
     """The value of a number token (decimal, ``0x…``, a trailing ``U``, PTX's ``0f…``/``0d…`` as bits), or ``None``."""
-    if text.isdigit() and text.isascii():
+    if not text.isascii():
+        return None
+    if text.isdigit():
         return int(text) if len(text) < 40 else 1 << 200
     lower = text.lower()
     bits = lower[:2] + str(len(lower))

@@ -16,8 +16,9 @@ from mcheck.program.resolve import expressions
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import WORDS, tail
-from mcheck.syntax.declarations import Initial, init_block
+from mcheck.syntax.declarations import init_block
 from mcheck.syntax.header import Header
+from mcheck.syntax.initial import Initial
 from mcheck.syntax.instructions import operation
 from mcheck.syntax.lexer import NAME, NUMBER, Tokens
 from mcheck.syntax.placement import Placement, placement
@@ -63,7 +64,7 @@ def table(head: Header, end: int) -> Program:
         position = match.end()
     ending = tail(Tokens(source, position, len(source.clean)), scope.for_tail())
     roles = [
-        Role(item.name, item, Body(tuple(column), frozenset(names)), {})
+        Role(item.name, item, Body(tuple(column), frozenset(names)), scope.types)
         for item, column, names in zip(placements, columns, labels, strict=True)
     ]
     return bind(head, scope, initial, roles, ending, dialect=True)

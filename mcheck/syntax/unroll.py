@@ -124,8 +124,9 @@ class Budget:
     def __init__(self) -> None:
         self.left = MAX_OPERATIONS
 
-    def take(self, span: Span | None) -> None:
-        self.left -= 1
+    def take(self, span: Span | None, count: int = 1) -> None:
+        """Spends ``count`` operations; raises ``InputError`` if there are not that many left."""
+        self.left -= count
         if self.left < 0:
             raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
 
@@ -218,8 +219,8 @@ class Unroller:
         if high < low:
             raise problem("LIT056", loop.span, low=low, high=high)
         before = self._values.get(loop.variable)
+        self._budget.take(loop.span, high - low)
         for value in range(low, high):
-            self._budget.take(loop.span)
             self._values[loop.variable] = Const(value)
             if loop.body.labels:
                 self._fresh += 1

@@ -1,0 +1,31 @@
+"""What the init block leaves to be filled in once threads and addresses are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.expr import Expr
+from mcheck.syntax.tensormaps import MapFields
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterInit:
+    """``P0:r1 = 5``: ``number`` is ``None`` if the whole role is meant."""
+
+    thread: str
+    number: int | None
+    register: str
+    value: Expr
+    span: Span
+
+
+@dataclass(slots=True)
+class Initial:
+    """Pointers in initialisers, tensor maps, initial registers; the bytes of all variables and the warnings so far."""
+
+    pointers: dict[str, list[tuple[int, int, str, Expr, Span]]] = field(default_factory=dict)
+    maps: dict[str, list[MapFields]] = field(default_factory=dict)
+    registers: list[RegisterInit] = field(default_factory=list)
+    size: int = 0
+    warnings: list[tuple[str, Span | None]] = field(default_factory=list)
