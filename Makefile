@@ -12,7 +12,7 @@ help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
 	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
 	@echo "make check  formatting, lint and types"
-	@echo "make bench  the scalable families beside herd7's figures (needs their file; see benchmarks/families.py)"
+	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready
@@ -27,6 +27,7 @@ check: .venv/.ready
 	$(BIN)/mypy
 
 bench: .venv/.ready
+	$(BIN)/python benchmarks/compat.py
 	$(BIN)/python benchmarks/families.py $(ARGS)
 
 .venv/.ready: pyproject.toml

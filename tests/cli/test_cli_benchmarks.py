@@ -1,0 +1,85 @@
+"""The benchmark scripts: their judgement, and that they are polite where there is nothing to compare with."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def families() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("benchmark_families", BENCHMARKS / "families.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLES = SimpleNamespace(
+    HERD7={"SB": {2: (4, 4, 0.5), 3: (8, 8, 20.0), 4: None}},
+    HERD7_VERDICT={"COW": {1: (1, 0.1), 2: (2, 2.0), 3: None}},
+)
+
+
+def test_rows(families: ModuleType) -> None:
+    rows = [(r.family, r.n, r.verdict_only, r.states, r.seconds, r.largest) for r in families.rows(TABLES)]
+    assert rows == [
+        ("SB", 2, False, 4, 0.5, False),
+        ("SB", 3, False, 8, 20.0, True),
+        ("SB", 4, False, None, None, False),
+        ("COW", 1, True, None, 0.1, False),
+        ("COW", 2, True, None, 2.0, False),
+        ("COW", 3, True, None, None, False),
+        ("RING", 8, True, None, None, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict", "states", "seconds", "memory", "missed"),
+    [
+        (("SB", 3, False, 8, 20.0, True), "pass", 8, 1.9, 90, []),
+        (("SB", 3, False, 8, 20.0, True), "pass", 8, 2.1, 90, ["not 10 times as fast"]),
+        (("SB", 3, False, 8, 20.0, False), "pass", 8, 30.0, 90, []),
+        (("SB", 3, False, 8, 20.0, False), "pass", 7, 1.0, 90, ["states differ"]),
+        (("SB", 3, False, 8, 20.0, False), "fail", 8, 1.0, 90, ["verdict fail, not pass"]),
+        (("SBF", 8, False, None, None, False), "fail", 9, 9.9, 90, []),
+        (("SBF", 8, False, None, None, False), "fail", 9, 10.1, 90, ["not under 10 s"]),
+        (("COW", 2, True, None, 2.0, False), "pass", 1, 1.9, 90, []),
+        (("COW", 2, True, None, 2.0, False), "pass", 1, 2.1, 90, ["slower than herd7"]),
+        (("COW", 1, True, None, 0.1, False), "pass", 1, 2.1, 90, []),
+        (("RING", 8, True, None, None, False), "fail", 1, 1.0, 1024, ["1 GiB or more"]),
+    ],
+)
+def test_targets(
+    families: ModuleType, row: tuple, verdict: str, states: int, seconds: float, memory: int, missed: list[str]
+) -> None:
+    ours = families.Measured(verdict, states, seconds, memory * MIB)
+    assert families.missed(families.Row(*row), ours) == missed
+
+
+def test_a_row_is_measured(families: ModuleType) -> None:
+    text = (
+        "PTX SB-1\n{ x=0; }\n P0@cta 0,gpu 0 ;\n st.relaxed.gpu x, 1 ;\n ld.relaxed.gpu r0, x ;\nexists (P0:r0 == 1)\n"
+    )
+    ours = families.measure(text, families.Row("SB", 1, False), "ptx-7.5", 60.0)
+    assert (ours.verdict, ours.states) == ("pass", 1)
+    assert 0 < ours.seconds < 60
+    assert 5 * MIB < ours.memory < 1024 * MIB
+
+
+@pytest.mark.parametrize(("script", "option"), [("families.py", "--families"), ("compat.py", "--folder")])
+def test_nothing_to_compare_with(script: str, option: str, tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / script, option, tmp_path / "absent"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("nothing to ")
