@@ -214,7 +214,9 @@ def _meet_counted(
             here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
             source = here[0].source
             assert source is not None and source.barrier is not None
-            targets = [b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])]
+            targets = [
+                b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])
+            ]
             standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
             unit.append(_Arrival(source.barrier, tuple(n.index for n in here), tuple(targets), standing))
         units.append(unit)
@@ -255,4 +257,6 @@ def _fill(
         )
         _fill(s, units, tuple(x + (u in chosen) for u, x in enumerate(at)), pairs + new, found)
     if not completed and all(not units[u][at[u]].targets for u in ready):
-        found[pairs] = Option((("barrier", pairs),))  # what is left are arrivals that nobody waits for, or that wait for ever
+        found[pairs] = Option(
+            (("barrier", pairs),)
+        )  # what is left are arrivals that nobody waits for, or that wait for ever

@@ -88,6 +88,7 @@ class Emitter:
     program: Program
     thread: Thread
     semantics: Semantics
+    domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
     bases: list[int] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
 
@@ -458,7 +459,9 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
             raise e.stop("UB301", f"{count} threads are not a positive multiple of the warp size", op)
     where = (op.span.line, op.span.column) if op.span is not None else (0, 0)
     key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
-    return _rendezvous(e, op, state, BarrierStep(key, op.kind, count, None, op.aligned, id(op), where), op.kind != "arrive")
+    return _rendezvous(
+        e, op, state, BarrierStep(key, op.kind, count, None, op.aligned, id(op), where), op.kind != "arrive"
+    )
 
 
 def _rendezvous(

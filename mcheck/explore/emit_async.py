@@ -6,13 +6,17 @@ read-modify-writes, and the signal of its completion on an mbarrier. Groups comp
 
 from __future__ import annotations
 
-from mcheck.explore.emit import Emitter, handles, mbarrier_event
+from mcheck.executor.misuse import Misuse
+from mcheck.executor.tensor import box_bytes, footprint
+from mcheck.executor.tensor_map import fill_pattern
+from mcheck.explore.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.explore.emit_mbarrier import object_address
 from mcheck.explore.state import AsyncRecord, Groups, State
 from mcheck.graph.event import Event, MbarrierStep
+from mcheck.graph.maps import MAP_SIZE, decode
 from mcheck.graph.terms import Term, join, raw, reads_of, rmw, slice_bytes, type_size
 from mcheck.program import ops
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance, TensorMapSpec
 from mcheck.program.ops import Op
 
 
@@ -377,74 +381,109 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
 
 @handles(ops.TensorCopy)
 def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
-    """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the async one."""
-    from mcheck.executor.misuse import Misuse
-    from mcheck.executor.tensor import box_bytes, footprint
+    """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the async one.
 
+    The fields of the map are what the read of the map returns: the path forks over the maps that may be found there.
+    """
     assert isinstance(op, ops.TensorCopy)
     where = e.number(op.tensor_map, state)
-    instance = e.locate(where, 128, op, 64)
-    index, rest = divmod(where - instance.base, 128)
-    if rest or index >= len(instance.object.tensor_map):
-        raise e.stop("UB404", f"{instance.label} holds no tensor map at this address", op)
-    spec = state.maps.get(where, instance.object.tensor_map[index])
+    instance = e.locate(where, MAP_SIZE, op, 64)
+    if instance.object.space not in ("global", "const", "param"):
+        raise e.stop("UB404", f"the tensor map {instance.label} is in shared memory", op)
+    issue = _issue(e, op, state)
+    map_read = e.memory(
+        state, op, "R", where, MAP_SIZE, "weak", "tensormap", None, align=False, ordered=False, issue=issue.uid
+    )
+    out: list[State] = []
+    for contents in e.domain(map_read.uid, state) or ():
+        fork = state.fork()
+        fork.assume(("e", map_read.uid), contents)
+        try:
+            _tensor_copy(e, op, fork, issue, map_read, contents)
+        except Stop as stop:
+            fork.misstep, fork.ended = stop.misstep, "undefined"
+        out.append(fork)
+    return out
+
+
+def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map_read: Event, contents: int) -> None:
+    spec = decode(contents)
+    if spec is None:
+        raise e.stop("UB404", "the bytes at this address are no tensor map", op)
     coords = tuple(e.number(c, state) for c in op.coords)
     info = tuple(e.number(c, state) for c in op.im2col_info)
-    shared = e.number(op.shared, state)
-    mask = e.maybe(op.cta_mask, state)
+    shared, mask = e.number(op.shared, state), e.maybe(op.cta_mask, state)
     targets = _destinations(e, op, shared, mask)
     try:
         count = box_bytes(spec, op.mode)
-        plans = [footprint(spec, op.mode, coords, target, kind=op.kind, info=info, reduce=op.reduce) for target in targets]
+        plans = [footprint(spec, op.mode, coords, t, kind=op.kind, info=info, reduce=op.reduce) for t in targets]
     except Misuse as misuse:
         raise e.stop(misuse.code, str(misuse), op) from None
     for target in targets:
         space = op.dst_space if op.kind == "load" else "shared::cta"
         _space_is(e, op, e.locate(target, max(count, 1), op), space, "shared address")
-    issue = _issue(e, op, state)
-    map_read = e.memory(
-        state, op, "R", where, 128, "weak", "tensormap", None, align=False, ordered=False, issue=issue.uid
-    )
     reads, writes = [map_read], []
     cache: dict[tuple[int, int], Event] = {}
     for target, plan in zip(targets, plans, strict=True):
         for offset, address, length in plan:
-            inside = target + offset
+            if address is not None:
+                _space_is(e, op, e.locate(address, length, op), "global", "tensor")
             if op.kind == "load":
-                value: Term = spec_fill(spec.fill_mode, length)
-                if address is not None:
-                    read = cache.get((address, length))
-                    if read is None:
-                        read = cache[address, length] = _read(e, op, state, issue, address, length, "async")
-                        reads.append(read)
-                    value = ("e", read.uid)
-                writes.append(_write(e, op, state, issue, inside, length, "async", value))
+                writes.append(_load_run(e, op, state, issue, spec, target + offset, address, length, cache, reads))
             elif address is not None:
-                read = _read(e, op, state, issue, inside, length, "async")
+                read = _read(e, op, state, issue, target + offset, length, "async")
                 reads.append(read)
-                if op.reduce is None:
-                    writes.append(_write(e, op, state, issue, address, length, "async", ("e", read.uid)))
-                else:
-                    width = type_size(_element(spec.elemtype))
-                    for k in range(0, length, width):
-                        part = slice_bytes(("e", read.uid), k, width, length)
-                        writes += element_reduction(
-                            e, op, state, issue, address + k, op.reduce, _element(spec.elemtype), part, "async",
-                            e.semantics.reduction_scope,
-                        )  # fmt: skip
+                writes += _store_run(e, op, state, issue, spec, address, length, read)
     if op.mbar is not None:
         bar = e.number(op.mbar, state)
         _check_group(e, op, bar, shared)
         bars = [bar] if mask is None else _destinations(e, op, bar, mask)
-        for where_bar, part_of in zip(
-            bars, _by_destination(reads + writes, reads, targets) if mask is not None else [reads + writes], strict=True
-        ):
-            _signal(e, op, state, issue, where_bar, count, part_of)
+        parts = [reads + writes] if mask is None else _by_destination(reads + writes, reads, targets)
+        for where_bar, part in zip(bars, parts, strict=True):
+            _signal(e, op, state, issue, where_bar, count, part)
     else:
-        _groups(state, "bulk").open.append(
-            AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
-        )
-    return [state]
+        record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
+        _groups(state, "bulk").open.append(record)
+
+
+def _load_run(
+    e: Emitter, op: Op, state: State, issue: Event, spec: TensorMapSpec, inside: int, address: int | None, length: int,
+    cache: dict[tuple[int, int], Event], reads: list[Event],
+) -> Event:  # fmt: skip
+    """One run of a box: from the tensor, each run read once however many CTAs receive it, or filled."""
+    if address is None:
+        pattern = fill_pattern(spec)
+        value: Term = int.from_bytes((pattern * (length // len(pattern) + 1))[:length], "little")
+    else:
+        read = cache.get((address, length))
+        if read is None:
+            read = cache[address, length] = _read(e, op, state, issue, address, length, "async")
+            reads.append(read)
+        value = ("e", read.uid)
+    return _write(e, op, state, issue, inside, length, "async", value)
+
+
+def _store_run(
+    e: Emitter,
+    op: ops.TensorCopy,
+    state: State,
+    issue: Event,
+    spec: TensorMapSpec,
+    address: int,
+    length: int,
+    read: Event,
+) -> list[Event]:
+    """One run of a store or, element by element, of a reduction."""
+    if op.reduce is None:
+        return [_write(e, op, state, issue, address, length, "async", ("e", read.uid))]
+    element = _element(spec.elemtype)
+    width = type_size(element)
+    out: list[Event] = []
+    for k in range(0, length, width):
+        part = slice_bytes(("e", read.uid), k, width, length)
+        scope = e.semantics.reduction_scope
+        out += element_reduction(e, op, state, issue, address + k, op.reduce, element, part, "async", scope)
+    return out
 
 
 def _check_group(e: Emitter, op: ops.TensorCopy, bar: int, shared: int) -> None:
@@ -458,13 +497,6 @@ def _check_group(e: Emitter, op: ops.TensorCopy, bar: int, shared: int) -> None:
         raise e.stop("UB105", "the mbarrier is not in the CTA of the destination", op)
 
 
-def spec_fill(mode: str, length: int) -> Term:
-    """What fills elements out of bounds: zeros, or the NaN of 16-bit halves 0x7FF7."""
-    if mode == "zero":
-        return 0
-    return int.from_bytes(b"\xf7\x7f" * (length // 2), "little")
-
-
 def _element(elemtype: str) -> str:
     """The PTX type of a tensor map's element type, for reductions."""
     return {"f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32"}.get(elemtype, elemtype)
@@ -472,27 +504,25 @@ def _element(elemtype: str) -> str:
 
 @handles(ops.TensormapReplace)
 def _replace(e: Emitter, op: Op, state: State) -> list[State]:
-    """A weak write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
-    from mcheck.executor.misuse import Misuse
-    from mcheck.executor import tensor_map
-
+    """A weak read and write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
     assert isinstance(op, ops.TensormapReplace)
     where = e.number(op.address, state)
-    instance = e.locate(where, 128, op, 64)
-    index = (where - instance.base) // 128
-    specs = instance.object.tensor_map
-    spec = state.maps.get(where, specs[index] if index < len(specs) else None)
-    if spec is not None:
-        try:
-            state.maps[where] = tensor_map.replace_field(
-                spec, op.field_name, e.number(op.value, state), e.maybe(op.ordinal, state)
-            )
-        except Misuse as misuse:
-            raise e.stop(misuse.code, str(misuse), op) from None
-    e.memory(state, op, "W", where, 128, "weak", "generic", None, value=("?", ("tensormap", state.order)), align=False)
+    _check_replaced(e, op, where)
+    read = e.memory(state, op, "R", where, MAP_SIZE, "weak", "generic", None, align=False)
+    state.order += 1
+    value: Term = ("map", op.field_name, ("e", read.uid), e.number(op.value, state), e.maybe(op.ordinal, state))
+    data = frozenset({read.uid})
+    e.memory(state, op, "W", where, MAP_SIZE, "weak", "generic", None, value=value, data=data, align=False)
     state.order += 1
     state.effects += 1
     return [state]
+
+
+def _check_replaced(e: Emitter, op: ops.TensormapReplace, where: int) -> None:
+    instance = e.locate(where, MAP_SIZE, op, 64)
+    space = instance.object.space
+    if op.space != "generic" and space != op.space.split("::")[0]:
+        raise e.stop("UB108", f"{instance.label} is in .{space}, not in .{op.space}", op)
 
 
 @handles(ops.TensormapCopyFence)
@@ -519,8 +549,6 @@ def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     )
     state.order += 1
     state.effects += 1
-    if src in state.maps:
-        state.maps[dst] = state.maps[src]
     e.event(state, op, ("F", "PROXYFENCE", "TMAP", "PRELEASE"), scope=op.scope)
     state.order += 1
     return [state]

@@ -62,7 +62,12 @@ def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
     address = object_address(e, op, e.number(op.address, state), own_cta=op.space == "shared::cta")
     count = e.maybe(op.count, state)
     target = e.program.target
-    if count is not None and not op.no_complete and target is not None and int("".join(filter(str.isdigit, target))) < 90:
+    if (
+        count is not None
+        and not op.no_complete
+        and target is not None
+        and int("".join(filter(str.isdigit, target))) < 90
+    ):
         raise e.stop("UB213", "an arrive with a count needs sm_90 unless it has .noComplete", op)
     step = MbarrierStep(
         address,

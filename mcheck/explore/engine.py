@@ -16,7 +16,7 @@ from mcheck.errors import Unsupported
 from mcheck.explore import barriers, phases
 from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.explore.final import States, clauses, final_addresses, holds, memory_ranges, terms_of, truth_of
-from mcheck.explore.paths import Walker, value_set
+from mcheck.explore.paths import Walker
 from mcheck.explore.reports import (
     FlagReport,
     deadlock_finding,
@@ -30,6 +30,7 @@ from mcheck.explore.semantics import Semantics
 from mcheck.explore.semantics import of as semantics_of
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import Tape, compile_model
+from mcheck.explore.values import PossibleValues
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
@@ -82,22 +83,8 @@ class _Run:
     def paths(self, *, keep_stuck: bool) -> list[list[Path]]:
         """The paths of each thread, found again until the values that operands may take no longer grow."""
         wanted = self._wanted_registers()
-        possible: dict[tuple[int, int], set[int]] = {}
-        complete = True
+        values = PossibleValues(self.program)
         while True:
-            asked: list[bool] = []
-
-            def domain(uid: Uid, state: object) -> tuple[int, ...] | None:
-                asked.append(True)
-                event = state.events[uid[1]]  # type: ignore[attr-defined]
-                if not event.size:
-                    return (0, 1)
-                if event.address < 0:
-                    return None
-                values = set(self._initial(event.address, event.size))
-                values |= possible.get((event.address, event.size), set())
-                return tuple(sorted(values))
-
             found = [
                 Walker(
                     self.program,
@@ -106,54 +93,13 @@ class _Run:
                     self.unroll,
                     frozenset(wanted.get(t.index, ())),
                     keep_stuck,
-                    domain,
+                    values.of,
                     self.deadline,
                 ).run()
                 for t in self.program.threads
             ]
-            if not asked:
+            if not values.grow(found):
                 return found
-            grown = self._collect(found, possible)
-            if grown is None:
-                complete = False
-            if not grown:
-                if not complete:
-                    raise Unsupported("an address or a barrier number depends on a value that cannot be enumerated")
-                return found
-
-    def _initial(self, address: int, size: int) -> list[int]:
-        from mcheck.graph.structure import initial_bytes
-
-        value = initial_bytes(self.program, address, size)
-        return [value] if isinstance(value, int) else []
-
-    def _collect(self, found: list[list[Path]], possible: dict[tuple[int, int], set[int]]) -> bool | None:
-        """Adds the values that writes may write; whether any is new, ``None`` if some cannot be told."""
-        grown: bool | None = False
-        for paths in found:
-            for path in paths:
-                by_uid = {e.uid: e for e in path.events}
-                for e in path.events:
-                    if "W" not in e.tags:
-                        continue
-
-                    def domains(uid: Uid, by_uid: dict[Uid, object] = by_uid) -> tuple[int, ...] | None:  # type: ignore[assignment]
-                        read = by_uid.get(uid)
-                        if read is None or not read.size:  # type: ignore[attr-defined]
-                            return (0, 1)
-                        key = (read.address, read.size)  # type: ignore[attr-defined]
-                        return tuple({*self._initial(*key), *possible.get(key, set())})
-
-                    values = value_set(e.value, domains)
-                    if values is None:
-                        return None
-                    known = possible.setdefault((e.address, e.size), set())
-                    if not values <= known:
-                        known |= values
-                        grown = True
-                        if len(known) > 64:
-                            return None
-        return grown
 
     def _wanted_registers(self) -> dict[int, set[str]]:
         wanted: dict[int, set[str]] = {}

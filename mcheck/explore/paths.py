@@ -18,7 +18,7 @@ from mcheck.explore.liveness_of_registers import live_at, loop_heads
 from mcheck.explore.semantics import Semantics
 from mcheck.explore.state import State
 from mcheck.graph.event import Path
-from mcheck.graph.terms import Term, Uid, evaluate, reads_of
+from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.program.ops import Branch, Exit, Label
 from mcheck.program.program import Program, Thread
 
@@ -52,7 +52,7 @@ class Walker:
 
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
-        emitter = Emitter(self.program, self.thread, self.semantics)
+        emitter = Emitter(self.program, self.thread, self.semantics, self.domain)
         heads = loop_heads(self.thread)
         live = live_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
@@ -187,15 +187,3 @@ class Walker:
         if ending == "stuck" and not self.keep_stuck:
             return
         self.paths.append(state.path(self.thread.index, ending))
-
-
-def value_set(term: Term, domains: Callable[[Uid], tuple[int, ...] | None], limit: int = 64) -> set[int] | None:
-    """The values a term may have when each event has one of its domain; ``None`` above ``limit`` combinations."""
-    uids = sorted(reads_of(term))
-    combos: list[dict[Uid, int]] = [{}]
-    for uid in uids:
-        values = domains(uid)
-        if values is None or len(combos) * len(values) > limit:
-            return None
-        combos = [{**c, uid: v} for c in combos for v in values]
-    return {evaluate(term, c.__getitem__) for c in combos}

@@ -137,7 +137,11 @@ def _explore(
         if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
             if state is not None and state.tx < 0:
                 late = [q[-1].event.uid for q in search.steps if q[-1].what.kind == "complete"]
-                misuse = ("UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", late[-1])
+                misuse = (
+                    "UB216",
+                    f"{-state.tx} bytes completed in phase {state.phase} that nobody announced",
+                    late[-1],
+                )
                 _note(search, records, misuse)
             _note(search, records, None)
         return
@@ -340,7 +344,12 @@ def _unwaited(taken: list[tuple[Event, int, _Record]]) -> tuple[tuple[str, str, 
     seen = {r.phase - 1 for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
     out = []
     for e, _, r in taken:
-        if e.mbarrier and e.mbarrier.kind in ("arrive", "drop", "async-arrive") and r.phase > 0 and r.phase - 1 not in seen:
+        if (
+            e.mbarrier
+            and e.mbarrier.kind in ("arrive", "drop", "async-arrive")
+            and r.phase > 0
+            and r.phase - 1 not in seen
+        ):
             seen.add(r.phase - 1)
             text = f"arrives in phase {r.phase} although no wait has returned true for phase {r.phase - 1}"
             out.append(("UB212", text, e.uid))

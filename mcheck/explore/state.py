@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from mcheck.graph.event import Event, Misstep, Path
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of, type_size
 
-from mcheck.program.memory import TensorMapSpec
-
 
 @dataclass(slots=True)
 class AsyncRecord:
@@ -48,7 +46,6 @@ class State:
     cp_async: list[AsyncRecord] = field(default_factory=list)
     completes: list[tuple[Uid, Uid]] = field(default_factory=list)
     tracked: list[tuple[Uid, Uid]] = field(default_factory=list)
-    maps: dict[int, TensorMapSpec] = field(default_factory=dict)
     cluster_arrived: bool = False
     order: int = 0
     instruction: int = 0
@@ -74,7 +71,6 @@ class State:
             list(self.cp_async),
             list(self.completes),
             list(self.tracked),
-            dict(self.maps),
             self.cluster_arrived,
             self.order,
             self.instruction,

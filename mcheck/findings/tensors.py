@@ -263,6 +263,7 @@ Shared memory and the mbarrier objects in it live as long as their CTA. An acces
 be over before the last thread of the owner exits, or it meets memory that belongs to somebody else. Nothing but
 synchronisation with a thread of the owner, most simply a last barrier.cluster, makes sure of that.""",
         section="PTX ISA 9.0 section 9.7.13.3; the end of a CTA is our reading",
+        level="review",
         remedy="End the owner with barrier.cluster.arrive and barrier.cluster.wait, after the remote accesses of its peers.",
         bad="""\
 PTX read-from-the-departed

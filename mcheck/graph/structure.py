@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event, Path
+from mcheck.graph.maps import MAP_SIZE, encode
 from mcheck.graph.terms import Term, Uid, join, slice_bytes
 from mcheck.program.program import Program, Thread
 
@@ -83,6 +84,9 @@ def initial_bytes(program: Program, address: int, size: int) -> Term:
     for instance in program.memory.instances:
         data = instance.object
         if instance.physical == instance.base and instance.base <= address < instance.base + data.size:
+            if data.tensor_map:
+                index, offset = divmod(address - instance.base, MAP_SIZE)
+                return slice_bytes(encode(data.tensor_map[index]), offset, size, MAP_SIZE)
             if data.init is None:
                 return ("?", ("memory", address, size))
             offset = address - instance.base

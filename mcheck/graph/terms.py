@@ -9,7 +9,7 @@ A term is an ``int`` (known) or a tuple whose first item names its shape:
 * ``("typed", type, a)``: raw bits read as a PTX type; ``("raw", size, a)``: a value cut to ``size`` bytes;
 * ``("cat", ((a, size), …))``: bytes joined, the first lowest; ``("slice", a, offset, size)``: some bytes of ``a``;
 * ``("rmw", op, type, old, operands)``: what an atomic or a reduction writes, as raw bits;
-* ``("ite", c, a, b)``.
+* ``("map", field, old, value, ordinal)``: a tensor map's 128 bytes with one field replaced.
 
 Terms are folded as soon as their arguments are known.
 """
@@ -166,9 +166,7 @@ def _collect(term: Term, found: set[Uid]) -> None:
                             _collect(item[0], found)
 
 
-def evaluate(
-    term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term, int, int], int] | None = None
-) -> int:
+def evaluate(term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term, int, int], int] | None = None) -> int:
     """The value of a term once every event has one; raises ``Unknown`` if it depends on an unknown constant.
 
     ``part_of`` gives some bytes (offset, size) of a term, where the rest of it may be unknown.
@@ -193,15 +191,19 @@ def evaluate(
         result = compute(op, type_name, src_type, tuple(evaluate(a, value_of, part_of) for a in args))[k]
     elif kind == "rmw":
         _, op, type_name, old, operands = term
-        result = _rmw(op, type_name, evaluate(old, value_of, part_of), tuple(evaluate(a, value_of, part_of) for a in operands))
+        result = _rmw(
+            op, type_name, evaluate(old, value_of, part_of), tuple(evaluate(a, value_of, part_of) for a in operands)
+        )
     elif kind == "cat":
         result = join(tuple((evaluate(a, value_of, part_of), size) for a, size in term[1]))
     elif kind == "slice" and part_of is not None:
         result = part_of(term[1], term[2], term[3])
     elif kind == "slice":
         result = slice_bytes(evaluate(term[1], value_of, part_of), term[2], term[3], -1)
-    elif kind == "ite":
-        result = evaluate(term[2] if evaluate(term[1], value_of, part_of) else term[3], value_of)
+    elif kind == "map":
+        from mcheck.graph.maps import replaced
+
+        result = replaced(term[1], evaluate(term[2], value_of, part_of), evaluate(term[3], value_of, part_of), term[4])
     else:
         raise TypeError(kind)
     assert isinstance(result, int)

@@ -1,0 +1,36 @@
+"""Tensor maps as values: the 128 opaque bytes of a map object stand for its fields.
+
+A map's bytes hold a number that names its fields, so that a map can be replaced field by field, copied through shared memory and
+published like any other data, and a tensor copy uses the fields of the map that it reads.
+"""
+
+from __future__ import annotations
+
+from mcheck.executor.tensor_map import replace_field
+from mcheck.program.memory import TensorMapSpec
+
+MAP_SIZE = 128
+_MARK = 0x70616D << 64
+_known: dict[TensorMapSpec, int] = {}
+_specs: list[TensorMapSpec] = []
+
+
+def encode(spec: TensorMapSpec) -> int:
+    """The contents of an object with these fields, as an integer of 128 bytes."""
+    number = _known.get(spec)
+    if number is None:
+        number = _known[spec] = len(_specs)
+        _specs.append(spec)
+    return _MARK | number
+
+
+def decode(contents: int) -> TensorMapSpec | None:
+    """The fields of an object with these contents, ``None`` if they are no tensor map."""
+    number = contents ^ _MARK
+    return _specs[number] if 0 <= number < len(_specs) else None
+
+
+def replaced(field_name: str, contents: int, value: int, ordinal: int | None) -> int:
+    """The contents after ``tensormap.replace``; what is no tensor map stays as it is. Raises ``Misuse``."""
+    spec = decode(contents)
+    return contents if spec is None else encode(replace_field(spec, field_name, value, ordinal))
