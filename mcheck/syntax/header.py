@@ -58,7 +58,7 @@ def header(source: Source) -> Header:
     text = clean[first.end() : brace.start()]
     doc: tuple[str, ...] = ()
     if '"' in text:
-        doc = tuple(_QUOTED.findall(text))
+        doc = tuple(quoted.strip() for quoted in _QUOTED.findall(text))
         text = _QUOTED.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), text)
     words: dict[str, str] = {}
     for line in _WORDS.finditer(text):
