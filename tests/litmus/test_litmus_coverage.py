@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.errors import InputError
+from mcheck.syntax import parse
+
 LITMUS = Path(__file__).parents[2] / "litmus"
 SUITES = ("cp-async", "bulk", "reduce", "tensor", "mbarrier", "undefined")
 TABLE = (LITMUS / "COVERAGE.md").read_text(encoding="utf-8")
@@ -42,3 +45,18 @@ def test_every_sentence_has_a_test() -> None:
 def test_names_begin_with_the_suite(suite: str) -> None:
     """The convention of litmus/README.md."""
     assert [n for n in sorted(NAMES[suite]) if not n.startswith(suite + "-")] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction", "message"),
+    [
+        ("sm_80", "mbarrier.arrive.shared::cta.b64 %rd1, [bar], 2;", "sm_90"),
+        ("sm_90", "mbarrier.arrive.shared::cluster.b64 %rd1, [bar@0];", "state"),
+    ],
+    ids=["U13", "U14"],
+)
+def test_misuse_that_no_assembler_takes(target: str, instruction: str, message: str) -> None:
+    """Two misuses of mbarriers show in the text already: they are errors, not findings, so no suite can hold them."""
+    text = f"PTX t\ntarget {target}\n{{ .shared .align 8 .b64 bar; }}\na@cta 0 {{\n  {instruction}\n}}\n"
+    with pytest.raises(InputError, match=message):
+        parse(text, "t.litmus")
