@@ -20,7 +20,7 @@ from mcheck.syntax.instructions import operation
 from mcheck.syntax.lexer import END, NAME, Tokens
 from mcheck.syntax.placement import placement
 from mcheck.syntax.scope import Scope
-from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
+from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement
 
 MAX_NESTING = 50
 EMPTY = Body(())
@@ -143,7 +143,7 @@ class _Statements:
         elif text == "else":
             raise tokens.unexpected("a statement", "else follows the closing brace of an if")
         else:
-            steps.append(Step(operation(tokens, scope, self._target)))
+            steps.append(operation(tokens, scope, self._target))
             self._semicolon()
 
     def _semicolon(self) -> None:

@@ -7,23 +7,27 @@ like (PTX ISA 4.3, 6.4).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from mcheck.errors import Span
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
-from mcheck.program.expr import Expr, Name, Reg, Unary
+from mcheck.program.expr import Const, Expr, Name, Reg, Unary
 from mcheck.program.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
+from mcheck.program.resolve import Fold, free
 from mcheck.syntax.codes import problem
-from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression
+from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression, registers_in
 from mcheck.syntax.lexer import NAME, Tokens
 from mcheck.syntax.scope import Scope
+from mcheck.syntax.statements import Step
 
 BRANCHES = frozenset(("bra", "goto", "beq", "bne", "blt", "bgt", "ble", "bge"))
 _ELLIPSIS = ("..", ".", "…")
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
-def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
+def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
     """Parses and decodes one instruction, up to its semicolon (or the end of the cell), which is left alone."""
     first = tokens.at
     guard = _guard(tokens, scope) if tokens.text == "@" else None
@@ -49,45 +53,84 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Op:
         raise tokens.unexpected("',' and a further operand, or ';'" if operands else "an operand, or ';'")
     span = tokens.span_since(first)
     text = tokens.raw_since(first)
-    spans = _part_spans(tokens, at, parts)
-    if not waits:
-        instruction = Instruction(
-            opcode=parts, operands=tuple(operands), guard=guard, text=text, span=span, spans=spans
-        )
-        return _placed(decode(instruction, target=target, register_type=scope.register_type), span, text)
-    return _await(scope, target, parts, operands, compare, guard, span, text, spans)
-
-
-def _placed(op: Op, span: Span, text: str) -> Op:
-    if op.span is span and op.text == text:
-        return op
-    return dataclasses.replace(op, span=span, text=text)
-
-
-def _await(
-    scope: Scope,
-    target: str | None,
-    parts: tuple[str, ...],
-    operands: list[Operand],
-    compare: tuple[str, Expr] | None,
-    guard: Guard | None,
-    span: Span,
-    text: str,
-    spans: tuple[Span, ...],
-) -> Op:
-    """``await``: a wait on an mbarrier lacks its predicate; a load or an atomic has a comparison."""
-    inner_text = text[text.index("await") + len("await") :].strip()
-    instruction = Instruction(opcode=parts, operands=tuple(operands), text=inner_text, span=span, spans=spans)
-    inner = _placed(
-        decode(instruction, target=target, register_type=scope.register_type, awaited=True), span, inner_text
+    instruction = Instruction(
+        opcode=parts,
+        operands=tuple(operands),
+        guard=None if waits else guard,
+        text=text[text.index("await") + len("await") :].strip() if waits else text,
+        span=span,
+        spans=_part_spans(tokens, at, parts),
     )
-    if isinstance(inner, MbarrierWait) and compare is None:
-        inner = dataclasses.replace(inner, dst=None)
-    elif not (isinstance(inner, Load | Atomic) and compare is not None):
-        expected = "a wait on an mbarrier, or a load or an atomic with a comparison"
-        hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, Load | Atomic) else None
-        raise problem("LIT058", spans[0], found=".".join(parts), expected=expected, hint=hint)
-    return Await(inner=inner, compare=compare, guard=guard, span=span, text=text, section=inner.section)
+    wait = _Wait(guard, compare, text) if waits else None
+    lowering = _Lowering(instruction, wait, target, scope.register_type)
+    loose = tuple([index for index, item in enumerate(operands) if _is_loose(item, scope)])
+    again = None if not loose else lambda fold: lowering.lower(_folded(instruction, loose, fold))
+    return Step(lowering.lower(instruction), again=again)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """What stands around the instruction behind an ``await``."""
+
+    guard: Guard | None
+    compare: tuple[str, Expr] | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowering:
+    """How an instruction of this file becomes an operation."""
+
+    instruction: Instruction
+    wait: _Wait | None
+    target: str | None
+    register_type: Callable[[str], str | None]
+
+    def lower(self, instruction: Instruction) -> Op:
+        """The operation of ``instruction``, which is this one or has some operands folded."""
+        op = decode(instruction, target=self.target, register_type=self.register_type, awaited=self.wait is not None)
+        if op.span is not instruction.span or op.text != instruction.text:
+            op = dataclasses.replace(op, span=instruction.span, text=instruction.text)
+        return op if self.wait is None else self._await(op, self.wait)
+
+    def _await(self, inner: Op, wait: _Wait) -> Op:
+        """``await``: a wait on an mbarrier lacks its predicate; a load or an atomic has a comparison."""
+        if isinstance(inner, MbarrierWait) and wait.compare is None:
+            inner = dataclasses.replace(inner, dst=None)
+        elif not (isinstance(inner, Load | Atomic) and wait.compare is not None):
+            found = ".".join(self.instruction.opcode)
+            expected = "a wait on an mbarrier, or a load or an atomic with a comparison"
+            hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, Load | Atomic) else None
+            raise problem("LIT058", self.instruction.spans[0], found=found, expected=expected, hint=hint)
+        return Await(
+            inner=inner,
+            compare=wait.compare,
+            guard=wait.guard,
+            span=inner.span,
+            text=wait.text,
+            section=inner.section,
+        )
+
+
+def _is_loose(item: Operand, scope: Scope) -> bool:
+    """Whether a value depends on loop variables or special registers alone, so that it becomes an immediate."""
+    if not isinstance(item, Value) or isinstance(item.expr, Const | Reg):
+        return False
+    names: set[str] = set()
+    free(item.expr, names)
+    return (
+        bool(names) and not registers_in(item.expr) and all(name[0] == "%" or scope.is_symbol(name) for name in names)
+    )
+
+
+def _folded(instruction: Instruction, loose: tuple[int, ...], fold: Fold) -> Instruction:
+    """``instruction`` with its loose operands folded: now the table can check them as the immediates that they are."""
+    operands = list(instruction.operands)
+    for index in loose:
+        item = operands[index]
+        assert isinstance(item, Value)
+        operands[index] = Value(fold(item.expr), item.negated, item.span)
+    return dataclasses.replace(instruction, operands=tuple(operands))
 
 
 def _guard(tokens: Tokens, scope: Scope) -> Guard:

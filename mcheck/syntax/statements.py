@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Op
+from mcheck.program.resolve import Fold
 
 
 @dataclass(slots=True, eq=False)
@@ -14,10 +16,12 @@ class Step:
     """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll).
 
     ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
+    ``again`` decodes it with the operands folded that become immediates in a thread, if there are any.
     """
 
     op: Op
     span: Span | None = None
+    again: Callable[[Fold], Op] | None = None
     free: tuple[str, ...] | None = None
     memo: dict[tuple[int, ...], Op] = field(default_factory=dict)
 

@@ -141,15 +141,15 @@ def _cell(
         if start == end:
             return
     if not plain:
-        steps.append(Step(_operation(source, scope, target, start, end)))
+        steps.append(_operation(source, scope, target, start, end))
         return
     text = source.clean[start:end].strip()
     key = (text, target)
     known = _KNOWN.get(key)
     if known is None:
-        op = _operation(source, scope, target, start, end)
-        steps.append(Step(op))
-        _remember(key, op)
+        step = _operation(source, scope, target, start, end)
+        steps.append(step)
+        _remember(key, step.op)
         return
     op, names = known
     span = source.span(start + len(source.clean[start:end]) - len(source.clean[start:end].lstrip()), len(text))
@@ -160,12 +160,12 @@ def _cell(
     steps.append(Step(op, span))
 
 
-def _operation(source: Source, scope: Scope, target: str | None, start: int, end: int) -> Op:
+def _operation(source: Source, scope: Scope, target: str | None, start: int, end: int) -> Step:
     tokens = Tokens(source, start, end)
-    op = operation(tokens, scope, target)
+    step = operation(tokens, scope, target)
     if tokens.text:
         raise tokens.unexpected("the end of the cell")
-    return op
+    return step
 
 
 # Cells that were decoded before, with the locations that they name. A suite has few different ones, and where a file

@@ -268,7 +268,7 @@ class Unroller:
     def _step(self, step: Step) -> Op:
         op = step.op
         if not self._share:
-            return self._resolved(op, step.span)
+            return self._resolved(step)
         if step.free is None:
             step.free = _free(op, self._addresses)
         if not step.free and step.span is None and not isinstance(op, Branch):
@@ -276,7 +276,7 @@ class Unroller:
         key = tuple([self._key(name) for name in step.free])
         found = step.memo.get(key)
         if found is None:
-            found = self._resolved(op, step.span)
+            found = self._resolved(step)
             if not isinstance(op, Branch):
                 step.memo[key] = found
         return found
@@ -289,13 +289,16 @@ class Unroller:
             return value.value
         return self._place.cta.number if name == CTA_KEY else -1
 
-    def _resolved(self, op: Op, span: Span | None) -> Op:
-        if isinstance(op, Branch):
-            target = self._label(op.target)
-            if target != op.target:
-                op = dataclasses.replace(op, target=target)
+    def _resolved(self, step: Step) -> Op:
+        op = step.op
         try:
-            return resolve(op, self.fold, span)
+            if step.again is not None:
+                op = step.again(self.fold)
+            if isinstance(op, Branch):
+                target = self._label(op.target)
+                if target != op.target:
+                    op = dataclasses.replace(op, target=target)
+            return resolve(op, self.fold, step.span)
         except Undefined as error:
             raise problem("LIT017", op.span, reason=str(error)) from None
         except InputError as error:

@@ -311,6 +311,13 @@ def test_objects_keep_their_distance() -> None:
     assert all(low % 256 == 0 for low, _ in ends)
 
 
+def test_branches_on_loop_variables_stay_in_their_round() -> None:
+    program = block("for i in 0..2 { L: ld.global.u32 r0, [x]; beq r0, i, L; }")
+    thread = program.threads[0]
+    found = [(thread.labels[op.target], op.condition) for op in thread.code if isinstance(op, Branch)]
+    assert found == [(0, Binary("==", Reg("r0"), Const(0))), (3, Binary("==", Reg("r0"), Const(1)))]
+
+
 def test_limits() -> None:
     with pytest.raises(InputError) as caught:
         block("for i in 0..1000 { for j in 0..1000 { for k in 0..1000 { } } }")
