@@ -1,7 +1,9 @@
 """Who meets whom at a barrier: the assignments of arrivals to generations.
 
-PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32; without
-a count it waits for every thread that has not exited, so the k-th executions meet. Arrival and resumption are separate events;
+PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32;
+without
+a count it waits for every thread that has not exited, so the k-th executions meet. Arrival and resumption are
+separate events;
 ``barrier`` relates every arrival of a generation to every resumption of it.
 
 The peers' table dialect under its own models: barriers are static instances, see ``static_choices``.
@@ -26,7 +28,8 @@ MAX_ASSIGNMENTS = 4096
 def static_choices(s: Structure) -> list[Choice] | None:
     """``syncbar`` of the table dialect; ``None`` if some barrier of these paths cannot be passed.
 
-    Without a quorum a barrier passes only if every static barrier of its CTA, instance and id is reached; with one, if that many
+    Without a quorum a barrier passes only if every static barrier of its CTA, instance and id is reached; with one,
+    if that many
     are. A set of quorum size is then chosen, and its members synchronise with all that wait.
     """
     groups: dict[tuple[object, ...], list[Node]] = {}
@@ -89,7 +92,8 @@ def is_blocked(s: Structure, node: Node) -> bool:
 
 
 def dynamic_choices(s: Structure) -> list[Choice] | None:
-    """``barrier`` for PTX barriers; ``None`` if these paths cannot be: a thread passes a barrier that does not complete, or
+    """``barrier`` for PTX barriers; ``None`` if these paths cannot be: a thread passes a barrier that does not
+    complete, or
 
     stands at one that does.
     """
@@ -188,7 +192,9 @@ def _runs_on(s: Structure, thread: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """One arrival of a warp: its barrier step, its events, the resumptions that wait for it, whether it is left standing."""
+    """One arrival of a warp: its barrier step, its events, the resumptions that wait for it, whether it is left
+    standing.
+    """
 
     step: BarrierStep
     sources: tuple[int, ...]

@@ -1,11 +1,15 @@
 """Evaluating a tape on many candidate executions at once.
 
-The candidates of a batch are the bits of an integer: a pair of events that is related in some candidates carries a *mask*
-with a bit for each of them. Intersecting, joining and composing relations are then a few integer operations for the whole
-batch, however many candidates it holds. Pairs that hold in every candidate are in the static lower bound and carry no mask;
+The candidates of a batch are the bits of an integer: a pair of events that is related in some candidates carries a
+*mask*
+with a bit for each of them. Intersecting, joining and composing relations are then a few integer operations for the
+whole
+batch, however many candidates it holds. Pairs that hold in every candidate are in the static lower bound and carry no
+mask;
 pairs above the static upper bound are never looked at.
 
-``backward`` is the same computation in reverse: given which pairs an axiom could not bear, it finds for every pair of an
+``backward`` is the same computation in reverse: given which pairs an axiom could not bear, it finds for every pair of
+an
 unknown relation the candidates in which adding that pair would at once violate the axiom.
 """
 
@@ -276,8 +280,9 @@ class Evaluation:
         return out
 
     def _plus(self, low: Rows, a: int, *, star: bool) -> Masks:
-        """The closed lower bound, with the pairs of ``a`` added one by one: each joins all that reaches it to all it reaches."""
-        plan = self.plan
+        """The closed lower bound, with the pairs of ``a`` added one by one: each joins all that reaches it to all it
+        reaches.
+        """
         edges = self.get(a)
         out: Masks = {}
         into: dict[int, dict[int, int]] = {}  # the transpose of out
@@ -346,7 +351,7 @@ class Evaluation:
         ``seeds`` gives, for some nodes, the pairs that must not be added to them.
         """
         plan, code = self.plan, self.plan.tape.code
-        demand: dict[int, Masks] = {k: v for k, v in seeds.items()}
+        demand: dict[int, Masks] = dict(seeds)
         result: dict[str, Masks] = {}
         for k in reversed(plan.order):
             d = demand.pop(k, None)

@@ -1,4 +1,5 @@
-"""What an execution chooses on an event structure: whom each read reads from, the last write of a location, phases, barriers.
+"""What an execution chooses on an event structure: whom each read reads from, the last write of a location, phases,
+barriers.
 
 A choice has options; an option contributes pairs to base relations, forbids co edges, and may fix the results of events
 (the predicate of a wait, the state of an arrive).
@@ -20,7 +21,8 @@ Pair = tuple[int, int]
 class Option:
     """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return.
 
-    ``misstep`` is undefined behaviour (code, message, event) that ends what the option describes; ``remarks`` are findings that do not."""
+    ``misstep`` is undefined behaviour (code, message, event) that ends what the option describes; ``remarks`` are
+    findings that do not."""
 
     edges: tuple[tuple[str, tuple[Pair, ...]], ...] = ()
     not_co: tuple[Pair, ...] = ()
@@ -32,7 +34,9 @@ class Option:
 
 @dataclass(slots=True)
 class Choice:
-    """``kind``: rf, final, phase or barrier; ``node`` the read of an rf choice, ``address`` the chunk of a final one."""
+    """``kind``: rf, final, phase or barrier; ``node`` the read of an rf choice, ``address`` the chunk of a final
+    one.
+    """
 
     kind: str
     options: list[Option]
@@ -178,7 +182,9 @@ class Valuation:
         return (self.term(term) >> (8 * offset)) & ((1 << (8 * size)) - 1)
 
     def _reduction(self, event: Event) -> int:
-        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA 9.7.13.1)."""
+        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA
+        9.7.13.1).
+        """
         here = self.structure.nodes_of[event.uid][0]
         predicates = []
         for k, choice in enumerate(self.choices):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcheck.errors import InternalError
 from mcheck.explore.semantics import Semantics
@@ -124,14 +125,14 @@ class Emitter:
         """``number`` of an operand that may be missing."""
         return None if expr is None else self.number(expr, state)
 
-    def needs(self, op: object, state: State) -> Term | None:
+    def needs(self, op: Op, state: State) -> Term | None:
         """The first operand that must be known and is not."""
         if isinstance(op, ops.Await):
             return self.needs(op.inner, state)
         names = KNOWN_OPERANDS.get(type(op), ())
         if isinstance(op, ops.Alu) and op.op == "mapa":
             names = ("srcs",)
-        for name in names:  # type: ignore[arg-type]
+        for name in names:
             for expr in _flatten(getattr(op, name)):
                 value = self.term(expr, state)
                 if not isinstance(value, int):
@@ -146,13 +147,12 @@ class Emitter:
 
     # --- execution ------------------------------------------------------------------------------------
 
-    def execute(self, op: object, state: State) -> list[State]:
+    def execute(self, op: Op, state: State) -> list[State]:
         """The states after ``op``, each one instruction further unless it ended."""
-        handler = HANDLERS.get(type(op))  # type: ignore[arg-type]
+        handler = HANDLERS.get(type(op))
         if handler is None:
             raise InternalError(f"no events for {type(op).__name__}")
         state.instruction += 1
-        assert isinstance(op, Op)
         try:
             out = handler(self, op, state)
         except Stop as stop:
@@ -177,7 +177,9 @@ class Emitter:
         return instance if address < instance.base + instance.object.size else None
 
     def locate(self, address: int, size: int, op: Op, align: int | None = None) -> Instance:
-        """The instance that holds ``size`` bytes from ``address``; undefined behaviour if there is none or it is misaligned."""
+        """The instance that holds ``size`` bytes from ``address``; undefined behaviour if there is none or it is
+        misaligned.
+        """
         instance = self.instance_at(address)
         if instance is None or address + size > instance.base + instance.object.size:
             where = f"object {instance.label}" if instance is not None else "every object"
@@ -195,7 +197,7 @@ class Emitter:
                 return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
         raise self.stop("UB107", f"CTA {rank} is not in the cluster", op)
 
-    def event(self, state: State, op: Op, tags: tuple[str, ...], *, ordered: bool = True, **more: object) -> Event:
+    def event(self, state: State, op: Op, tags: tuple[str, ...], *, ordered: bool = True, **more: Any) -> Event:
         """Adds an event; ``ordered`` puts it next in program order."""
         event = Event(
             uid=(self.thread.index, len(state.events)),
@@ -203,9 +205,9 @@ class Emitter:
             tags=frozenset(tags),
             order=state.order if ordered else None,
             instruction=state.instruction,
-            block=more.pop("block", self.thread.place.cta.number),  # type: ignore[arg-type]
+            block=more.pop("block", self.thread.place.cta.number),
             ctrl=state.ctrl,
-            **more,  # type: ignore[arg-type]
+            **more,
         )
         state.events.append(event)
         return event
@@ -224,7 +226,7 @@ class Emitter:
         value: Term = 0,
         extra: tuple[str, ...] = (),
         align: bool = True,
-        **more: object,
+        **more: Any,
     ) -> Event:
         """A read (``kind`` ``R``) or write (``W``) of one scalar or run of bytes."""
         instance = self.locate(address, size, op, size if align else None)
@@ -305,7 +307,7 @@ def _check_space(e: Emitter, op: Op, address: int, space: str) -> None:
     if instance is None or space in ("generic", "local"):
         return
     actual = instance.object.space
-    wanted = space.split("::")[0]
+    wanted = space.partition("::")[0]
     if actual != wanted:
         raise e.stop("UB108", f"{instance.label} is in .{actual}, not in .{space}", op)
     if space in ("shared", "shared::cta") and instance.cta != e.thread.place.cta:
@@ -557,8 +559,6 @@ def _await(e: Emitter, op: Op, state: State) -> list[State]:
     return out
 
 
-def mbarrier_event(
-    e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[str, ...], **more: object
-) -> Event:
+def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[str, ...], **more: Any) -> Event:
     """An event on an mbarrier object."""
     return e.event(state, op, ("MBAR", "GEN", *tags), mbarrier=step, **more)

@@ -1,6 +1,7 @@
 """Events of asynchronous operations (PTX ISA 9.7.9.25, 8.9.1.1).
 
-Each gives an issue event in program order and, outside it, its memory events: weak source reads, weak destination writes or relaxed
+Each gives an issue event in program order and, outside it, its memory events: weak source reads, weak destination
+writes or relaxed
 read-modify-writes, and the signal of its completion on an mbarrier. Groups complete at the waits of the issuing thread.
 """
 
@@ -365,7 +366,7 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
                     value=value,
                     ordered=False,
                     issue=issue.uid,
-                )  # fmt: skip
+                )
             )
     if op.mbar is not None:
         bar = e.number(op.mbar, state)
@@ -381,7 +382,8 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
 
 @handles(ops.TensorCopy)
 def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
-    """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the async one.
+    """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the
+    async one.
 
     The fields of the map are what the read of the map returns: the path forks over the maps that may be found there.
     """
@@ -521,7 +523,7 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
 def _check_replaced(e: Emitter, op: ops.TensormapReplace, where: int) -> None:
     instance = e.locate(where, MAP_SIZE, op, 64)
     space = instance.object.space
-    if op.space != "generic" and space != op.space.split("::")[0]:
+    if op.space != "generic" and space != op.space.partition("::")[0]:
         raise e.stop("UB108", f"{instance.label} is in .{space}, not in .{op.space}", op)
 
 
@@ -554,12 +556,15 @@ def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     return [state]
 
 
-# --- wgmma --------------------------------------------------------------------------------------------------------------
+# --- wgmma
+# --------------------------------------------------------------------------------------------------------------
 
 
 @handles(ops.Wgmma)
 def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
-    """An asynchronous read of byte ranges of shared memory; not ordered after earlier instructions but by wgmma.fence."""
+    """An asynchronous read of byte ranges of shared memory; not ordered after earlier instructions but by
+    wgmma.fence.
+    """
     assert isinstance(op, ops.Wgmma)
     issue = _issue(e, op, state)
     reads = []

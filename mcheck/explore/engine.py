@@ -34,7 +34,7 @@ from mcheck.explore.values import PossibleValues
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
-from mcheck.graph.terms import Term, Uid, typed
+from mcheck.graph.terms import Term, typed
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
 from mcheck.program.ops import MbarrierInit
 from mcheck.program.program import Program
@@ -384,9 +384,11 @@ def answer(
     findings: bool | None = None,
     witnesses: bool = False,
 ) -> Answer:
-    """What the model allows of the program; never raises for a time-out or an unmodelled construct (verdict ``unknown``).
+    """What the model allows of the program; never raises for a time-out or an unmodelled construct (verdict
+    ``unknown``).
 
-    ``prop`` is ``spec`` (the final condition) or ``liveness``; ``findings`` asks for deadlocks too (default: if the file expects
+    ``prop`` is ``spec`` (the final condition) or ``liveness``; ``findings`` asks for deadlocks too (default: if the
+    file expects
     findings); ``witnesses`` gives each outcome an execution in words.
     """
     limit = None if timeout is None else time.monotonic() + timeout

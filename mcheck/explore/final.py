@@ -151,7 +151,9 @@ class States:
             raise Unsupported("a final value that justifies itself") from None
 
     def _table(self, term: Term) -> tuple[int, list[Value]] | None:
-        """(choice, value for each of its options) if one choice decides the term and its values are known; choice -1: constant."""
+        """(choice, value for each of its options) if one choice decides the term and its values are known; choice -1:
+        constant.
+        """
         choices = self.solver.choices
         if isinstance(term, RegTerm):
             register = self.s.paths[term.thread].registers.get(term.reg, 0)
@@ -169,7 +171,7 @@ class States:
             if values is None:
                 return None
             try:
-                return k, [self._through(register, uid, v) for v in values]
+                return k, [self._through(register, v) for v in values]
             except Unknown:
                 return None
         if isinstance(term, MemTerm):
@@ -182,7 +184,7 @@ class States:
         return None
 
     @staticmethod
-    def _through(register: object, uid: object, value: int) -> Value:
+    def _through(register: object, value: int) -> Value:
         from mcheck.graph.terms import evaluate
 
         return evaluate(register, lambda _: value)  # type: ignore[arg-type]

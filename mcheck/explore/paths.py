@@ -1,8 +1,11 @@
 """The paths of a thread: its code run with unknown read values, forking where they decide.
 
-A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An iteration
-of a loop that has no effect and comes back to the same live registers is not followed again: the execution without it is
-explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept as ``stuck`` for the
+A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
+iteration
+of a loop that has no effect and comes back to the same live registers is not followed again: the execution without it
+is
+explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept as ``stuck``
+for the
 question whether it may go on for ever.
 """
 
@@ -19,7 +22,7 @@ from mcheck.explore.semantics import Semantics
 from mcheck.explore.state import State
 from mcheck.graph.event import Path
 from mcheck.graph.terms import Term, Uid, reads_of
-from mcheck.program.ops import Branch, Exit, Label
+from mcheck.program.ops import Branch, Exit, Label, Op
 from mcheck.program.program import Program, Thread
 
 HANDLERS = (emit_async, emit_mbarrier)
@@ -35,7 +38,8 @@ Domain = Callable[[Uid, State], tuple[int, ...] | None]
 class Walker:
     """Enumerates the paths of one thread.
 
-    ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier numbers);
+    ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier
+    numbers);
     ``wanted`` are the registers that the condition names.
     """
 
@@ -122,7 +126,7 @@ class Walker:
                 raise Unsupported(f"more than {MAX_PATHS} paths through thread {self.thread.name}")
         return self.paths
 
-    def _execute(self, emitter: Emitter, op: object, state: State) -> list[State]:
+    def _execute(self, emitter: Emitter, op: Op, state: State) -> list[State]:
         """One operation: the states after it; forks first over operands whose value must be known."""
         unknown = emitter.needs(op, state)
         if unknown is None:

@@ -1,8 +1,11 @@
 """Which phase every operation on an mbarrier falls into: the assignments that the state machine admits.
 
-The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait the same answer are
-one assignment, found once: two adjacent operations are swapped only if that changes the state or an answer (sleep sets).
-An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete), ``phase-order``
+The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait
+the same answer are
+one assignment, found once: two adjacent operations are swapped only if that changes the state or an answer (sleep
+sets).
+An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
+``phase-order``
 (operations of earlier phases -> later ones), ``phase-fr`` (a wait -> what completes the phase it found incomplete) and
 ``complete`` (memory operations of an asynchronous operation -> waits that observe its completion).
 """
@@ -170,7 +173,8 @@ def _explore(
 
 
 def _enabled(search: _Search, at: _Position) -> list[int]:
-    out, late = [], []
+    out: list[int] = []
+    late: list[int] = []
     for k, sequence in enumerate(search.steps):
         if at[k] < len(sequence):
             step = sequence[at[k]]

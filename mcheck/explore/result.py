@@ -26,7 +26,8 @@ class Answer:
     """``verdict`` pass, fail or unknown, with the ``reason`` when it is not plain.
 
     ``outcomes`` are sorted; ``complete`` says that they are all. ``undefined``: some execution has undefined behaviour,
-    so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts the executions looked at.
+    so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts the executions
+    looked at.
     """
 
     verdict: str

@@ -1,6 +1,7 @@
 """What a model's own line ``(* mcheck: semantics = … *)`` changes about how programs become events.
 
-``ptx-6.0`` and ``ptx-7.5``: barriers of the table dialect are static instances that block as the peers' tools have it, and a failing
+``ptx-6.0`` and ``ptx-7.5``: barriers of the table dialect are static instances that block as the peers' tools have
+it, and a failing
 compare-and-swap stores the old value. Everything else follows PTX.
 """
 

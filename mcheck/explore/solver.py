@@ -1,9 +1,11 @@
 """All consistent executions of one event structure under one model.
 
 1. Choices with one option become static edges; static bounds of the tape settle what they can.
-2. The remaining choices are made a few at a time, all combinations side by side as the bits of a batch; a monotone axiom
+2. The remaining choices are made a few at a time, all combinations side by side as the bits of a batch; a monotone
+axiom
    that is violated removes its candidates at once.
-3. co is the least relation that the model demands and sync_fence an order of its pairs: what an axiom forbids is inferred by
+3. co is the least relation that the model demands and sync_fence an order of its pairs: what an axiom forbids is
+inferred by
    the backward evaluation, what is left is decided by search, for all candidates at the same time.
 """
 
@@ -11,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
+from operator import itemgetter
 
 from mcheck.errors import Unsupported
 from mcheck.explore import bits
@@ -34,6 +38,15 @@ from mcheck.graph.terms import Term, Uid, Unknown, evaluate
 
 BATCH = 4096
 """How many candidates are evaluated side by side."""
+
+MAX_BYTE = 256
+
+
+@cache
+def _digits(option: int) -> bytes:
+    """Translates a column of options into binary digits: 1 where it is ``option``."""
+    return bytes(49 if k == option else 48 for k in range(MAX_BYTE))
+
 
 CHOSEN = ("rf", "phase", "phase-order", "phase-fr", "complete", "barrier", "syncbar")
 
@@ -119,7 +132,7 @@ class Solver:
         complete = all(v is not None for v in values)
         kept = []
         for option, value in zip(choice.options, values, strict=True):
-            if value is None or bool(_term_value(term, uid, value)) is truth:
+            if value is None or bool(_term_value(term, value)) is truth:
                 kept.append(option)
         choice.options = kept
         return complete
@@ -132,7 +145,7 @@ class Solver:
         kept = []
         for option in choice.options:
             value = dict(option.results).get(uid)
-            if value is None or bool(_term_value(term, uid, value)) is truth:
+            if value is None or bool(_term_value(term, value)) is truth:
                 kept.append(option)
         complete = all(uid in dict(o.results) for o in choice.options)
         choice.options = kept
@@ -381,10 +394,15 @@ class Solver:
         for k, choice in enumerate(self.choices):
             if len(choice.options) == 1:
                 continue
-            column = [c[k] for c in candidates]
-            column.reverse()
-            for o in set(column):
-                if o >= 0:
+            column = list(map(itemgetter(k), reversed(candidates)))
+            if column[0] < 0:
+                continue
+            if len(choice.options) < MAX_BYTE:  # the common case, at the speed of bytes
+                packed = bytes(column)
+                for o in set(column):
+                    yield choice, o, int(packed.translate(_digits(o)), 2)
+            else:
+                for o in set(column):
                     yield choice, o, int("".join(["1" if x == o else "0" for x in column]), 2)
 
     def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
@@ -477,7 +495,8 @@ class Solver:
     ) -> tuple[int, Masks, Masks, list[tuple[str, int, int, int]]]:
         """Applies the monotone axioms and the demands on co until nothing changes.
 
-        Returns the surviving candidates, co, the fence order, and what is still to be decided (relation, i, j, candidates).
+        Returns the surviving candidates, co, the fence order, and what is still to be decided (relation, i, j,
+        candidates).
         """
         forbidding = [a for a in self.checks if a.role == "forbid"]
         demands = [a for a in self.checks if a.role in (BOUND, TOTAL)]
@@ -548,7 +567,9 @@ class Solver:
                     yield i, j, m & alive
 
     def _close_co(self, alive: int, co: Masks, not_co: Masks) -> int:
-        """Transitive closure of co, location by location; kills the candidates in which it has a cycle or a forbidden edge."""
+        """Transitive closure of co, location by location; kills the candidates in which it has a cycle or a forbidden
+        edge.
+        """
         for writes in self.s.writes.values():
             if len(writes) > 2:
                 others = writes[1:]
@@ -640,5 +661,5 @@ def _copy(masks: Masks) -> Masks:
     return {i: dict(row) for i, row in masks.items()}
 
 
-def _term_value(term: Term, uid: Uid, value: int) -> int:
+def _term_value(term: Term, value: int) -> int:
     return evaluate(term, lambda _: value)

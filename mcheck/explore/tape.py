@@ -1,7 +1,8 @@
 """A cat model as a straight-line program over relations, shared subexpressions computed once.
 
 Sets are kept as relations on the diagonal, so one algebra serves both. The tape knows which checks are
-*lower bounds* of co (``empty X \\ co``: X must be in co; ``empty X \\ (co | co^-1)``: every pair of X must be ordered), and
+*lower bounds* of co (``empty X \\ co``: X must be in co; ``empty X \\ (co | co^-1)``: every pair of X must be
+ordered), and
 which checks are *monotone* in the unknown relations: a monotone check, once violated, never heals.
 """
 
@@ -29,7 +30,9 @@ class Instr:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """A check on the tape (acyclicity as irreflexivity of the closure). ``role`` is ``forbid``, ``flag``, ``bound`` or ``total``; ``monotone``: never heals."""
+    """A check on the tape (acyclicity as irreflexivity of the closure). ``role`` is ``forbid``, ``flag``, ``bound``
+    or ``total``; ``monotone``: never heals.
+    """
 
     name: str
     test: str
@@ -41,7 +44,9 @@ class Axiom:
 
 @dataclass(slots=True)
 class Tape:
-    """``code[i]`` computes node i from earlier nodes; nodes in a ``group`` are iterated together (recursive definitions)."""
+    """``code[i]`` computes node i from earlier nodes; nodes in a ``group`` are iterated together (recursive
+    definitions).
+    """
 
     code: list[Instr] = field(default_factory=list)
     groups: list[tuple[tuple[int, int, int], ...]] = field(default_factory=list)
@@ -106,7 +111,7 @@ class _Compiler:
             self.vars[let.var.uid] = self.emit("rec", name=f"{let.var.name}#{let.var.uid}")
         pairs = [(self.vars[let.var.uid], self.node(let.body)) for let in statement.bindings]
         end = len(self.tape.code)
-        self.tape.groups[self.group] = tuple((v, body, 0) for v, body in pairs) + ((start, end, -1),)
+        self.tape.groups[self.group] = (*((v, body, 0) for v, body in pairs), (start, end, -1))
         self.group = outer
 
 

@@ -1,6 +1,7 @@
 """Which values a read may return, for operands that a path must know: addresses, sizes, barrier numbers, tensor maps.
 
-The paths are found again with the values that they themselves write, until there are no new ones. Only the bytes that were
+The paths are found again with the values that they themselves write, until there are no new ones. Only the bytes that
+were
 asked for, and those that their writes depend on, are followed.
 """
 
