@@ -51,7 +51,7 @@ def decode(
         if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
             failure = Failure((0, 0), plan.family, "the result of a wait cannot be dropped", operand=index)
             raise _error(failure, instruction, given)
-        problem = operands.value_problem(arg, operand, plan.q, register_type)
+        problem = operands.value_problem(arg, operand, plan.q, register_type, target)
         if problem is not None:
             failure = Failure((0, 0), plan.family, problem[0], operand=index, expected=(problem[1],))
             raise _error(failure, instruction, given)

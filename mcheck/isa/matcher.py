@@ -7,7 +7,7 @@ register types are checked for every instruction (``mcheck.isa.operands``).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcheck.isa import operands as operand_checks
@@ -69,15 +69,19 @@ def _match_variant(
     start = len(family.head)
     q: dict[str, str] = {}
     places: dict[str, int] = {}
-    last: dict[str, int] = {}
+    last: dict[str, int] = {}  # per kind, the slot filled last
+    named = 0  # how many parts of the name
     for position in range(start, len(opcode)):
         part = opcode[position]
         for index, slot in enumerate(variant.slots):
-            if part in slot.values and slot.name not in q and (not slot.kind or index > last.get(slot.kind, -1)):
+            if part in slot.values and slot.name not in q and index > last.get(slot.kind, -1):
+                if slot.kind == "name" and len(q) > named:
+                    continue
                 q[slot.name] = part
                 places[slot.name] = position
                 if slot.kind:
                     last[slot.kind] = index
+                named += slot.kind == "name"
                 break
         else:
             return _wrong_part(family, variant, opcode, position, q)
@@ -105,7 +109,7 @@ def _match_variant(
     if isinstance(bound, Failure):
         return bound
     if target is not None:
-        failure = _check_target(family, variant, q, places, target)
+        failure = _check_target(family, variant, q, places, bound, target)
         if failure is not None:
             return failure
     return Plan(family, variant, q, bound, places)
@@ -166,7 +170,12 @@ def _bind(
 
 
 def _check_target(
-    family: Family, variant: Variant, q: Qualifiers, places: dict[str, int], target: str
+    family: Family,
+    variant: Variant,
+    q: Qualifiers,
+    places: Mapping[str, int],
+    binding: Sequence[tuple[Arg, int]],
+    target: str,
 ) -> Failure | None:
     rank = (_TARGET, 0)
     for slot in variant.slots:
@@ -174,6 +183,15 @@ def _check_target(
         if slot.name in places and not meets(target, needs):
             message = f"'.{q[slot.name]}' needs {describe(needs)}; the target is {target}"
             return Failure(rank, family, message, places[slot.name])
+    for arg, index in binding:
+        if not meets(target, arg.needs):
+            message = f"'{arg.name}' needs {describe(arg.needs)}; the target is {target}"
+            return Failure(rank, family, message, operand=index)
+    for requirement in variant.requirements:
+        if requirement.test(q) and not meets(target, requirement.needs):
+            part = q.get(requirement.slot, "")
+            message = f"'.{part}' here needs {describe(requirement.needs)}; the target is {target}"
+            return Failure(rank, family, message, places.get(requirement.slot, 0))
     needs = variant.needs or family.needs
     if not meets(target, needs):
         name = f"{family.name} ({variant.name})" if variant.needs and variant.name else family.name

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
 from mcheck.isa.schema import Arg, Qualifiers
+from mcheck.isa.targets import describe as describe_targets
+from mcheck.isa.targets import meets
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 
 RegisterType = Callable[[str], str | None]
@@ -93,7 +95,7 @@ _WORDS = {
     "imm": "a constant",
     "literal": "a number",
     "list": "a list of registers",
-    "pred": "a predicate register",
+    "pred": "a predicate",
     "mem": "[address]",
     "tensor": "[tensor map, {{coordinates}}]",
     "range": "[address, bytes]",
@@ -199,13 +201,13 @@ def _scalar_ok(arg: Arg, seen: Shape, q: Qualifiers) -> bool:
         case "pair" | "elect":
             if isinstance(seen, tuple):
                 return seen[0] == "p" and all(part in _REGISTER or part == "_" for part in seen[1:])
-            return arg.kind == "pair" and seen in _REGISTER
+            return arg.kind == "pair" and (seen in _REGISTER or seen == "_")
         case "dst" | "wait":
             return seen in _REGISTER or (seen == "_" and (arg.sinkable or arg.kind == "wait"))
         case "reg":
             return seen in _REGISTER
         case "src":
-            return seen in _REGISTER or (seen in _CONSTANT and type_of(arg, q) != "pred")
+            return seen in _VALUE or (seen == "!" and type_of(arg, q) == "pred")
         case "imm":
             return seen in _CONSTANT
         case "literal":
@@ -213,7 +215,7 @@ def _scalar_ok(arg: Arg, seen: Shape, q: Qualifiers) -> bool:
         case "list":
             return isinstance(seen, tuple) and seen[0] == "v" and all(item in _REGISTER for item in seen[1:])
         case "pred":
-            return seen in _REGISTER or seen == "!"
+            return seen in _VALUE or seen == "!"
         case "predname":
             return seen in ("p", "q", "!")
         case "name" | "label":
@@ -241,7 +243,7 @@ def _what(seen: Shape) -> str:
 
 
 def value_problem(
-    arg: Arg, operand: Operand, q: Qualifiers, register_type: RegisterType | None
+    arg: Arg, operand: Operand, q: Qualifiers, register_type: RegisterType | None, target: str | None = None
 ) -> tuple[str, str] | None:
     """``None`` if constants and register types are legal, else what is wrong and what is legal."""
     if (arg.values or arg.low is not None) and isinstance(operand, Value) and isinstance(operand.expr, Const):
@@ -250,6 +252,11 @@ def value_problem(
             return f"'{arg.name}' cannot be {value}", " or ".join(map(str, arg.values))
         if arg.low is not None and arg.high is not None and not arg.low <= value <= arg.high:
             return f"'{arg.name}' cannot be {value}", f"{arg.low} to {arg.high}"
+        if target is not None and not meets(target, arg.value_needs.get(value, ())):
+            return (
+                f"'{arg.name}' cannot be {value} on {target}",
+                f"{describe_targets(arg.value_needs[value])} for {value}",
+            )
     if register_type is not None:
         return _type_problem(arg, operand, q, register_type)
     return None
@@ -315,6 +322,9 @@ _WIDTH = {"pred": 1, "bf16": 16, "f16": 16, "tf32": 32, "f16x2": 32, "bf16x2": 3
 } | {"f32": 32, "f64": 64}  # fmt: skip
 
 
+_HALF = ("f16", "bf16", "f16x2", "bf16x2")
+
+
 def _class(type_name: str) -> str:
     if type_name == "pred" or (type_name[0] == "b" and type_name[1] != "f"):
         return "b"
@@ -328,11 +338,12 @@ def fits(have: str, want: str, wide: bool = False) -> bool:
     if "pred" in (have, want):
         return False
     have_class, want_class = _class(have), _class(want)
-    # The 16-bit floats live in .b16 registers and the packed pairs in .b32 ones.
+    if want in _HALF:  # these live in .b16 registers, the packed pairs in .b32 ones
+        return have_class == "b" and _WIDTH.get(have) == _WIDTH[want]
     if "b" not in (have_class, want_class) and have_class != want_class:
         return False
     have_bits, want_bits = _WIDTH.get(have, 0), _WIDTH.get(want, 0)
     if have_bits == want_bits:
         return True
-    # Only integers and bits may sit in a wider register; a float never does (PTX ISA 9.5, tables on relaxed checking).
-    return wide and have_bits > want_bits and "f" not in (have_class, want_class)
+    # A wider register will do unless both are floating-point (PTX ISA 9.5, tables on relaxed checking).
+    return wide and have_bits > want_bits and (have_class, want_class) != ("f", "f")

@@ -3,7 +3,8 @@
 A family is one instruction of the PTX ISA. Its variants differ in the qualifiers they take and in their operands; a
 variant lists its qualifier slots in the order in which the ISA writes them. NVIDIA's assembler lets qualifiers of
 different kinds change places and keeps the order only among state spaces and among types, so ``Slot.kind`` names those
-two kinds and the matcher does the same.
+two kinds and the matcher does the same. A slot of kind ``name`` is a part of the instruction's name to the assembler:
+it stands before everything else.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """Where ``test`` holds, the targets that the combination needs; ``slot`` is to blame."""
+
+    test: Callable[[Qualifiers], bool]
+    slot: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Arg:
     """One operand.
 
@@ -63,7 +73,8 @@ class Arg:
     (``None``: a scalar). ``sinkable``: ``_`` may stand for the register. ``when`` says for which qualifiers the operand
     is there; ``optional`` operands are filled from the left. ``values`` are the legal constants, ``low`` and ``high``
     their bounds.
-    ``wide``: a wider register may stand there, as in ``ld``, ``st`` and ``cvt``.
+    ``wide``: a wider register may stand there, as in ``ld``, ``st`` and ``cvt``. ``needs`` are
+    the targets for giving the operand at all, ``value_needs`` those of single constants.
     """
 
     name: str
@@ -77,7 +88,8 @@ class Arg:
     low: int | None = None
     high: int | None = None
     wide: bool = False
-    space: str = ""
+    needs: tuple[str, ...] = ()
+    value_needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +101,7 @@ class Variant:
     args: tuple[Arg, ...] = ()
     lower: Callable[[Match], Op]
     rules: tuple[Rule, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
     needs: tuple[str, ...] = ()
     ptx: str = ""
     completion: str = ""

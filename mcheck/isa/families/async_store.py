@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from mcheck.isa.families.bulk import MBARRIER
 from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values
 from mcheck.isa.families.memory import vector_length
-from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 from mcheck.program.ops import AsyncStore, Op
 
-_MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",), optional=True)
 _CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
 _GLOBAL = Slot("space", ("global",), optional=True, kind="space")
+_MMIO = Rule(lambda q: "mmio" not in q or q["scope"] == "sys", "scope", "'.mmio' does not go with '.{scope}'", ".sys")
 _A, _MBAR = Arg("a", "mem"), Arg("mbar", "mem")
 _UNDEFINED = ("destination and mbarrier lie in different CTAs", "address not aligned to the access")
 
@@ -43,11 +44,19 @@ ST_ASYNC = Family(
             slots=(
                 Slot("sem", ("weak",), optional=True),
                 _CLUSTER,
-                _MBARRIER,
+                MBARRIER,
                 Slot("vec", ("v2", "v4"), optional=True),
                 Slot("type", ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), kind="type"),
             ),
             args=(_A, Arg("b", "src", "$type", count=vector_length), _MBAR),
+            rules=(
+                Rule(
+                    lambda q: q.get("vec") != "v4" or q["type"].endswith("32"),
+                    "vec",
+                    "'.v4' of '.{type}' is wider than 128 bits",
+                    ".v2, or a 32-bit type",
+                ),
+            ),
             lower=_store,
             completion="mbarrier",
         ),
@@ -64,7 +73,8 @@ ST_ASYNC = Family(
                     kind="type",
                 ),
             ),
-            args=(_A, Arg("b", "src", "$type", wide=True)),
+            args=(_A, Arg("b", "src", "$type")),
+            rules=(_MMIO,),
             lower=_store,
             needs=SM_100,
             ptx="8.7",
@@ -97,7 +107,7 @@ RED_ASYNC = Family(
                 Slot("sem", ("relaxed",)),
                 Slot("scope", ("cluster",)),
                 _CLUSTER,
-                _MBARRIER,
+                MBARRIER,
                 Slot("op", tuple(CLUSTER_OPERATIONS)),
                 Slot("type", ("u32", "s32", "u64", "b32"), kind="type"),
             ),
@@ -117,6 +127,7 @@ RED_ASYNC = Family(
                 Slot("type", ("u32", "s32", "u64", "s64"), kind="type"),
             ),
             args=(_A, Arg("b", "src", "$type")),
+            rules=(_MMIO,),
             lower=_store,
             needs=SM_100,
             ptx="8.7",

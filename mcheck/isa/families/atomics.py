@@ -16,7 +16,7 @@ from mcheck.isa.families.common import (
     unsupported,
     value,
 )
-from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
+from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 from mcheck.program.ops import Atomic, Op
 
 _SPACE = Slot(
@@ -67,6 +67,14 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
     scope = scope_slot(optional=True)
     d = () if is_red else (Arg("d", "dst", "$type", sinkable=True),)
     a, b, c = Arg("a", "mem"), Arg("b", "src", "$type"), Arg("c", "src", "$type")
+    rules = (
+        Rule(
+            lambda q: "cache_hint" not in q or q.get("space", "global") == "global",
+            "space",
+            "a cache hint does not go with '.{space}'",
+            ".global or generic addressing where a hint is given",
+        ),
+    )
     types = tuple(dict.fromkeys(t for row in OPERATIONS.values() for t in row))
 
     def slots(op: Slot, *rest: Slot) -> tuple[Slot, ...]:
@@ -77,7 +85,7 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
             name="integer operation",
             slots=slots(Slot("op", tuple(OPERATIONS)), CACHE_HINT, Slot("type", types, kind="type")),
             args=(*d, a, b, CACHE_POLICY),
-            rules=(pairs("op", "type", OPERATIONS),),
+            rules=(pairs("op", "type", OPERATIONS), *rules),
             lower=lower,
         ),
     ]
@@ -89,12 +97,13 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
                 name="exchange",
                 slots=slots(Slot("op", ("exch",)), CACHE_HINT, exch_types),
                 args=(*d, a, b, CACHE_POLICY),
+                rules=rules,
                 lower=lower,
             ),
             Variant(
                 name="compare and swap",
-                slots=slots(Slot("op", ("cas",)), CACHE_HINT, cas_types),
-                args=(*d, a, b, c, CACHE_POLICY),
+                slots=slots(Slot("op", ("cas",)), cas_types),
+                args=(*d, a, b, c),
                 lower=lower,
             ),
         ]
@@ -103,6 +112,7 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
             name="floating point",
             slots=slots(Slot("op", ("add",)), CACHE_HINT, Slot("type", ("f32", "f64"), kind="type")),
             args=(*d, a, b, CACHE_POLICY),
+            rules=rules,
             lower=unsupported,
         ),
         Variant(
@@ -114,6 +124,7 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
                 Slot("type", ("f16", "f16x2", "bf16", "bf16x2"), kind="type", needs={"bf16": SM_90, "bf16x2": SM_90}),
             ),
             args=(*d, a, b, CACHE_POLICY),
+            rules=rules,
             lower=unsupported,
         ),
     ]

@@ -10,7 +10,7 @@ from mcheck.program.ops import Barrier, ClusterBarrier, Op, WarpSync
 
 _A = Arg("a", "src", "u32", low=0, high=15)
 _B = Arg("b", "src", "u32", optional=True)
-_CTA = Slot("cta", ("cta",), optional=True, ptx={"cta": "7.8"})
+_CTA = Slot("cta", ("cta",), optional=True, kind="name", ptx={"cta": "7.8"})
 _ALIGNED = Slot("aligned", ("aligned",), optional=True)
 
 
@@ -47,7 +47,7 @@ def _family(name: str, always_aligned: bool) -> Family:
             Variant(name="sync", slots=(_CTA, Slot("kind", ("sync",)), *aligned), args=(_A, _B), lower=lower),
             Variant(
                 name="arrive",
-                slots=(_CTA, Slot("kind", ("arrive",)), *aligned),
+                slots=(_CTA, Slot("kind", ("arrive",), kind="name"), *aligned),
                 args=(_A, Arg("b", "src", "u32")),
                 lower=lower,
             ),
@@ -55,7 +55,7 @@ def _family(name: str, always_aligned: bool) -> Family:
                 name="count",
                 slots=(
                     _CTA,
-                    Slot("kind", ("red",)),
+                    Slot("kind", ("red",), kind="name"),
                     Slot("op", ("popc",)),
                     *aligned,
                     Slot("type", ("u32",), kind="type"),
@@ -67,7 +67,7 @@ def _family(name: str, always_aligned: bool) -> Family:
                 name="vote",
                 slots=(
                     _CTA,
-                    Slot("kind", ("red",)),
+                    Slot("kind", ("red",), kind="name"),
                     Slot("op", ("and", "or")),
                     *aligned,
                     Slot("type", ("pred",), kind="type"),
@@ -96,12 +96,16 @@ CLUSTER = Family(
     variants=(
         Variant(
             name="arrive",
-            slots=(Slot("kind", ("arrive",)), Slot("sem", ("release", "relaxed"), optional=True), _ALIGNED),
+            slots=(
+                Slot("kind", ("arrive",), kind="name"),
+                Slot("sem", ("release", "relaxed"), optional=True),
+                _ALIGNED,
+            ),
             lower=_cluster,
         ),
         Variant(
             name="wait",
-            slots=(Slot("kind", ("wait",)), Slot("sem", ("acquire",), optional=True), _ALIGNED),
+            slots=(Slot("kind", ("wait",), kind="name"), Slot("sem", ("acquire",), optional=True), _ALIGNED),
             lower=_cluster,
         ),
     ),

@@ -32,7 +32,7 @@ def given(slot: str) -> Callable[[Qualifiers], bool]:
     return lambda q: slot in q
 
 
-CACHE_POLICY = Arg("cache-policy", "reg", "b64", when=given("cache_hint"))
+CACHE_POLICY = Arg("cache-policy", "src", "u64", when=given("cache_hint"))
 
 
 def one_of(slot: str, *values: str) -> Callable[[Qualifiers], bool]:

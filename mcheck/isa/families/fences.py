@@ -112,14 +112,14 @@ def _half(match: Match) -> Op:
     )
 
 
-def _proxy_variants() -> tuple[Variant, ...]:
+def _proxy_variants(spaces: bool) -> tuple[Variant, ...]:
     return (
         Variant(name="alias", slots=(Slot("kind", ("alias",)),), lower=_alias, needs=SM_70, ptx="7.5"),
         Variant(
             name="async",
             slots=(
                 Slot("kind", ("async",)),
-                Slot("space", ("global", "shared::cta", "shared::cluster"), optional=True, kind="space"),
+                *((Slot("space", ("global", "shared::cta", "shared::cluster"), optional=True, kind="space"),) * spaces),
             ),
             lower=_async,
             needs=SM_90,
@@ -140,7 +140,7 @@ PROXY = Family(
     needs=SM_70,
     undefined=("the address of a tensormap acquire is not in global memory",),
     variants=(
-        *_proxy_variants(),
+        *_proxy_variants(spaces=True),
         Variant(
             name="tensormap release",
             slots=(_TENSORMAP, Slot("half", ("release",)), scope_slot()),
@@ -193,7 +193,7 @@ MEMBAR_PROXY = Family(
     title="proxy fence, the older name",
     ptx="7.5",
     needs=SM_70,
-    variants=_proxy_variants(),
+    variants=_proxy_variants(spaces=False),
 )
 
 FAMILIES = (FENCE, MEMBAR, PROXY, MEMBAR_PROXY)

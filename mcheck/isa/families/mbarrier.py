@@ -33,7 +33,7 @@ _ANY = Slot(
 )
 _B64 = Slot("type", ("b64",), kind="type")
 _ADDR = Arg("addr", "mem")
-_SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cta": SM_90, "cluster": SM_90})
+_SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cluster": SM_90})
 
 _NOT_VALID = "the address does not hold a valid mbarrier object"
 
@@ -107,9 +107,9 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     drop = name == "arrive_drop"
     lower = _arrive(drop)
     sem = Slot("sem", ("release", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
-    state = Arg("state", "dst", "b64", sinkable=True)
+    state = Arg("state", "dst", "u64", sinkable=True)
     sink = Arg("state", "sink")
-    count = Arg("count", "src", "u32", optional=True)
+    count = Arg("count", "src", "u32", optional=True, needs=SM_90)
     tx = Arg("txCount", "src", "u32")
     undefined = (_NOT_VALID, "the pending count underflows", "noComplete completes the phase")
     rules = together("sem", "scope")
@@ -142,7 +142,7 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
                 slots=(
                     Slot("noComplete", ("noComplete",)),
                     Slot("sem", ("release",), optional=True),
-                    Slot("scope", ("cta",), optional=True, needs={"cta": SM_90}),
+                    Slot("scope", ("cta",), optional=True),
                     _OWN,
                     _B64,
                 ),
@@ -213,7 +213,7 @@ def _waits(name: str) -> tuple[Family, Family]:
             variants=(Variant(slots=slots, args=(done, _ADDR, operand, *hint), rules=rules, lower=lower),),
         )
 
-    return family("", "7.0", Arg("state", "src", "b64")), family(".parity", "7.1", Arg("phaseParity", "src", "u32"))
+    return family("", "7.0", Arg("state", "src", "u64")), family(".parity", "7.1", Arg("phaseParity", "src", "u32"))
 
 
 def _pending(match: Match) -> Op:
@@ -271,7 +271,7 @@ FAMILIES = (
         needs=SM_80,
         undefined=("the state does not come from a noComplete arrive",),
         variants=(
-            Variant(slots=(_B64,), args=(Arg("count", "dst", "u32"), Arg("state", "src", "b64")), lower=_pending),
+            Variant(slots=(_B64,), args=(Arg("count", "dst", "u32"), Arg("state", "src", "u64")), lower=_pending),
         ),
     ),
 )

@@ -18,17 +18,17 @@ from mcheck.isa.families.common import (
     unsupported,
     values,
 )
-from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Requirement, Rule, Slot, Variant
 from mcheck.program.ops import Load, Op, Store
 
 TYPES = ("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
 _TYPE = Slot("type", TYPES, kind="type", needs={"b128": ("sm_70",)}, ptx={"b128": "8.3"})
-_VEC = Slot("vec", ("v2", "v4", "v8"), optional=True, needs={"v8": SM_100}, ptx={"v8": "8.8"})
+_VEC = Slot("vec", ("v2", "v4", "v8"), optional=True, ptx={"v8": "8.8"})
 
 _LD_SPACES = (
-    "const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster",
+    "const", "global", "local", "param", "param::entry", "shared", "shared::cta", "shared::cluster",
 )  # fmt: skip
-_ST_SPACES = ("global", "local", "param", "param::func", "shared", "shared::cta", "shared::cluster")
+_ST_SPACES = ("global", "local", "param", "shared", "shared::cta", "shared::cluster")
 _STRONG_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 
@@ -59,13 +59,35 @@ def _bits(q: Qualifiers) -> int:
     return int(q["type"][1:]) * (vector_length(q) or 1)
 
 
-_VECTOR_RULES = (
+_WIDE = (Requirement(lambda q: _bits(q) > 128, "vec", SM_100),)
+"""Accesses of 256 bits."""
+
+_GLOBAL_ONLY = ("L1_eviction", "cache_hint", "prefetch_size")
+
+
+def _hints_are_global(q: Qualifiers) -> bool:
+    return q.get("space", "global") == "global" or not any(slot in q for slot in _GLOBAL_ONLY)
+
+
+_RULES = (
     Rule(lambda q: "vec" not in q or q["type"] != "b128", "vec", "'.b128' takes no vector", "a scalar"),
     Rule(
         lambda q: _bits(q) <= 128 or (_bits(q) == 256 and q["type"][1:] in ("32", "64")),
         "vec",
         "'.{vec}' of '.{type}' is wider than 128 bits",
         ".v2 or .v4 up to 128 bits; .v8 of 32-bit and .v4 of 64-bit types on sm_100",
+    ),
+    Rule(
+        lambda q: _bits(q) <= 128 or q.get("space", "global") == "global",
+        "space",
+        "an access of 256 bits does not go with '.{space}'",
+        ".global or generic addressing",
+    ),
+    Rule(
+        _hints_are_global,
+        "space",
+        "cache hints do not go with '.{space}'",
+        ".global or generic addressing where a hint is given",
     ),
 )
 
@@ -116,14 +138,16 @@ LD = Family(
             name="weak",
             slots=(_WEAK, _space(_LD_SPACES), _EVICT1, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_load,
         ),
         Variant(
             name="weak, cache operator",
             slots=(_WEAK, _space(_LD_SPACES), _LD_COP, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_load,
         ),
         Variant(
@@ -139,16 +163,18 @@ LD = Family(
                 _TYPE,
             ),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_load,
             needs=("sm_70",),
             ptx="6.0",
         ),
         Variant(
             name="volatile",
-            slots=(Slot("volatile", ("volatile",)), _space(_LD_SPACES), _PREFETCH, _VEC, _TYPE),
+            slots=(Slot("volatile", ("volatile",)), _space(_STRONG_SPACES), _PREFETCH, _VEC, _TYPE),
             args=_LD_ARGS,
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_load,
         ),
         Variant(
@@ -165,22 +191,24 @@ LD = Family(
             needs=("sm_70",),
             ptx="8.2",
         ),
-        Variant(
-            name="non-coherent",
-            slots=(
-                _WEAK,
-                Slot("space", ("global",), kind="space"),
-                Slot("cache_operator", ("ca", "cg", "cs"), optional=True),
-                Slot("nc", ("nc",)),
-                _EVICT1,
-                CACHE_HINT,
-                _PREFETCH,
-                _VEC,
-                _TYPE,
-            ),
-            args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
-            lower=unsupported,
+        *(
+            Variant(
+                name="non-coherent",
+                slots=(
+                    Slot("space", ("global",), kind="space"),
+                    caching,
+                    Slot("nc", ("nc",)),
+                    CACHE_HINT,
+                    _PREFETCH,
+                    _VEC,
+                    _TYPE,
+                ),
+                args=(*_LD_ARGS, CACHE_POLICY),
+                rules=_RULES,
+                requirements=_WIDE,
+                lower=unsupported,
+            )
+            for caching in (_EVICT1, Slot("cache_operator", ("ca", "cg", "cs")))
         ),
     ),
 )
@@ -195,14 +223,16 @@ ST = Family(
             name="weak",
             slots=(_WEAK, _space(_ST_SPACES), _EVICT1, CACHE_HINT, _VEC, _TYPE),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_store,
         ),
         Variant(
             name="weak, cache operator",
             slots=(_WEAK, _space(_ST_SPACES), _ST_COP, CACHE_HINT, _VEC, _TYPE),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_store,
         ),
         Variant(
@@ -217,16 +247,18 @@ ST = Family(
                 _TYPE,
             ),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_store,
             needs=("sm_70",),
             ptx="6.0",
         ),
         Variant(
             name="volatile",
-            slots=(Slot("volatile", ("volatile",)), _space(_ST_SPACES), _VEC, _TYPE),
+            slots=(Slot("volatile", ("volatile",)), _space(_STRONG_SPACES), _VEC, _TYPE),
             args=_ST_ARGS,
-            rules=_VECTOR_RULES,
+            rules=_RULES,
+            requirements=_WIDE,
             lower=_store,
         ),
         Variant(

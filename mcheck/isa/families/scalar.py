@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.isa.families.common import SM_90, pairs, registers, unsupported, value
+from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, unsupported, value
 from mcheck.isa.instruction import Pair
-from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
+from mcheck.program.alu import bounds
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Alu, Op
 
@@ -55,19 +56,42 @@ def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = Fals
         )
     variants = [Variant(slots=slots, args=(D, A, B), rules=rules, lower=_alu(name))]
     if floats:
-        variants.append(_float(D, A, B))
+        variants.extend(_float(name, D, A, B))
+    if name in ("min", "max"):
+        three = (*_FLOAT[name][0], type_slot("f32"))
+        variants.append(
+            Variant(name="three inputs", slots=three, args=(D, A, B, C), lower=unsupported, needs=SM_100, ptx="8.8")
+        )
     return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
-_ROUNDING = Slot("rounding", ("rn", "rz", "rm", "rp"), optional=True)
+_ROUND = Slot("rounding", ("rn", "rz", "rm", "rp"))
+_ROUNDING = Slot("rounding", _ROUND.values, optional=True)
+_APPROX = Slot("rounding", ("rn", "rz", "rm", "rp", "approx", "full"))
 _FTZ = Slot("ftz", ("ftz",), optional=True)
 _SAT = Slot("sat", ("sat",), optional=True)
+_NAN = Slot("nan", ("NaN",), optional=True)
+
+_FLOAT: dict[str, tuple[tuple[Slot, ...], tuple[Slot, ...]]] = {
+    "add": ((_ROUNDING, _FTZ, _SAT), (_ROUNDING,)),
+    "sub": ((_ROUNDING, _FTZ, _SAT), (_ROUNDING,)),
+    "mul": ((_ROUNDING, _FTZ, _SAT), (_ROUNDING,)),
+    "mad": ((_ROUND, _FTZ, _SAT), (_ROUND,)),
+    "div": ((_APPROX, _FTZ), (_ROUND,)),
+    "min": ((_FTZ, _NAN), ()),
+    "max": ((_FTZ, _NAN), ()),
+    "abs": ((_FTZ,), ()),
+    "neg": ((_FTZ,), ()),
+}
+"""The qualifiers of the single and the double precision forms."""
 
 
-def _float(*args: Arg) -> Variant:
+def _float(name: str, *args: Arg) -> tuple[Variant, Variant]:
     """Floating point: recognised, so that the message is that it is not modelled."""
-    return Variant(
-        name="floating point", slots=(_ROUNDING, _FTZ, _SAT, type_slot("f32", "f64")), args=args, lower=unsupported
+    single, double = _FLOAT[name]
+    return (
+        Variant(name="single precision", slots=(*single, type_slot("f32")), args=args, lower=unsupported),
+        Variant(name="double precision", slots=(*double, type_slot("f64")), args=args, lower=unsupported),
     )
 
 
@@ -76,11 +100,11 @@ _WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 def _multiply(name: str, section: str, args: tuple[Arg, ...]) -> Family:
     lower = _alu(name)
-    mode = Slot("mode", ("hi", "lo"), kind="type")  # the assembler wants it before the type
+    mode = Slot("mode", ("hi", "lo"), kind="name")
     wide = tuple(
         Variant(
             name=f"wide {narrow}",
-            slots=(Slot("mode", ("wide",), kind="type"), type_slot(narrow)),
+            slots=(Slot("mode", ("wide",), kind="name"), type_slot(narrow)),
             args=tuple(Arg(a.name, a.kind, _WIDER[narrow] if a.name in "dc" else narrow) for a in args),
             lower=lower,
         )
@@ -90,21 +114,19 @@ def _multiply(name: str, section: str, args: tuple[Arg, ...]) -> Family:
     if name == "mad":
         sat = Variant(
             name="saturating",
-            slots=(Slot("mode", ("hi",), kind="type"), Slot("sat", ("sat",)), type_slot("s32")),
+            slots=(Slot("mode", ("hi",), kind="name"), Slot("sat", ("sat",)), type_slot("s32")),
             args=args,
             lower=lower,
         )
         variants.append(sat)
-    variants.append(_float(*args))
+    variants.extend(_float(name, *args))
     return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
 def _unary(name: str, section: str, types: tuple[str, ...], floats: bool) -> Family:
     variants = [Variant(slots=(type_slot(*types),), args=(D, A), lower=_alu(name))]
     if floats:
-        variants.append(
-            Variant(name="floating point", slots=(_FTZ, type_slot("f32", "f64")), args=(D, A), lower=unsupported)
-        )
+        variants.extend(_float(name, D, A))
     return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
@@ -141,18 +163,18 @@ SETP = Family(
             rules=(pairs("compare", "type", _COMPARE_TYPES),),
             lower=_setp,
         ),
-        Variant(
-            name="floating point",
-            slots=(
-                Slot(
-                    "compare",
-                    ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"),
+        *(
+            Variant(
+                name="floating point",
+                slots=(
+                    Slot("compare", (*_COMPARE[:6], "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")),
+                    *ftz,
+                    type_slot(type_name),
                 ),
-                _FTZ,
-                type_slot("f32", "f64"),
-            ),
-            args=(Arg("p", "pair"), A, B),
-            lower=unsupported,
+                args=(Arg("p", "pair"), A, B),
+                lower=unsupported,
+            )
+            for type_name, ftz in (("f32", (_FTZ,)), ("f64", ()))
         ),
     ),
 )
@@ -208,6 +230,12 @@ MOV = Family(
 _CVT_INT = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
 
 
+def _narrows(q: Qualifiers) -> bool:
+    """Does the source type have values that the result type lacks? Only then may ``.sat`` be given."""
+    (low, high), (source_low, source_high) = bounds(q["type"]), bounds(q["src_type"])
+    return source_low < low or source_high > high
+
+
 def _cvt(match: Match) -> Op:
     q = match.q
     op = "cvt" + (".sat" if "sat" in q else "")
@@ -229,6 +257,14 @@ CVT = Family(
         Variant(
             slots=(_SAT, type_slot(*_CVT_INT), type_slot(*_CVT_INT, name="src_type")),
             args=(Arg("d", "dst", "$type", wide=True), Arg("a", "src", "$src_type", wide=True)),
+            rules=(
+                Rule(
+                    lambda q: "sat" not in q or _narrows(q),
+                    "sat",
+                    "'.sat' is idle from '.{src_type}' to '.{type}'",
+                    "no .sat where every value fits",
+                ),
+            ),
             lower=_cvt,
         ),
     ),
@@ -251,7 +287,7 @@ CVTA = Family(
     variants=(
         Variant(
             slots=(
-                Slot("to", ("to",), optional=True),
+                Slot("to", ("to",), optional=True, kind="name"),
                 Slot("space", _CVTA_SPACES, kind="space", needs={"shared::cluster": SM_90}),
                 type_slot("u32", "u64"),
             ),

@@ -9,17 +9,18 @@ from mcheck.program.ops import Op, TensormapCopyFence, TensormapReplace
 _TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
 _MODE = Slot("mode", ("tile",))
 _SPACE = Slot("space", ("global", "shared::cta"), optional=True, kind="space")
-_OBJECT = Slot("object", ("b1024",), kind="type")
+_OBJECT = Slot("object", ("b1024",))
 _ADDR = Arg("addr", "mem")
 
-ENUMERATIONS: dict[str, int] = {
-    "elemtype": 15,
-    "interleave_layout": 2,
-    "swizzle_mode": 4,
-    "swizzle_atomicity": 3,
-    "fill_mode": 1,
-}
-"""The fields that hold a code, with the greatest code (PTX ISA 9.7.9.28, table of the new values)."""
+_NEW = ("sm_100f", "sm_110f", "sm_120f")
+_CODES: tuple[tuple[str, int, dict[int, tuple[str, ...]], tuple[str, ...]], ...] = (
+    ("elemtype", 15, dict.fromkeys((13, 14, 15), _NEW), ()),
+    ("interleave_layout", 2, {}, ()),
+    ("swizzle_mode", 4, {4: ("sm_103a",)}, ()),
+    ("swizzle_atomicity", 3, {}, _NEW),
+    ("fill_mode", 1, {}, ()),
+)
+"""The fields that hold a code: the greatest code, the codes of newer parts, the targets that know the field."""
 
 
 def _replace(match: Match) -> Op:
@@ -36,13 +37,16 @@ def _replace(match: Match) -> Op:
     )
 
 
-def _variant(name: str, fields: tuple[str, ...], type_name: str, ordinal: bool, new_value: Arg) -> Variant:
+def _variant(
+    name: str, fields: tuple[str, ...], type_name: str, ordinal: bool, new_value: Arg, needs: tuple[str, ...] = ()
+) -> Variant:
     order = (Arg("ord", "imm", low=0, high=4),) if ordinal else ()
     return Variant(
         name=name,
-        slots=(_MODE, Slot("field", fields), _SPACE, _OBJECT, Slot("type", (type_name,), kind="type")),
+        slots=(_MODE, Slot("field", fields), _SPACE, _OBJECT, Slot("type", (type_name,))),
         args=(_ADDR, *order, new_value),
         lower=_replace,
+        needs=needs,
     )
 
 
@@ -56,11 +60,11 @@ REPLACE = Family(
     variants=(
         _variant("address", ("global_address",), "b64", False, Arg("new_val", "src", "b64")),
         _variant("rank", ("rank",), "b32", False, Arg("new_val", "src", "b32")),
-        _variant("extent", ("box_dim", "global_dim", "element_stride"), "b32", True, Arg("new_val", "src", "b32")),
+        _variant("extent", ("box_dim", "global_dim", "element_stride"), "b32", True, Arg("new_val", "src", "u32")),
         _variant("stride", ("global_stride",), "b64", True, Arg("new_val", "src", "b64")),
         *(
-            _variant(name, (name,), "b32", False, Arg("new_val", "imm", low=0, high=greatest))
-            for name, greatest in ENUMERATIONS.items()
+            _variant(name, (name,), "b32", False, Arg("new_val", "imm", low=0, high=greatest, value_needs=newer), needs)
+            for name, greatest, newer, needs in _CODES
         ),
     ),
 )

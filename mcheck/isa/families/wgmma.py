@@ -61,9 +61,18 @@ def _mma(match: Match) -> Op:
     return Wgmma(reads=tuple(reads), **match.common)
 
 
-_TRAILING = tuple(
-    Arg(name, "any", optional=True) for name in ("scale-d", "imm-scale-a", "imm-scale-b", "imm-trans-a", "imm-trans-b")
-)
+_SCALE_D = Arg("scale-d", "pred", values=(0, 1), optional=True)
+_SCALES = tuple(Arg(name, "imm", values=(1, -1), optional=True) for name in ("imm-scale-a", "imm-scale-b"))
+_TRANS_A, _TRANS_B = (Arg(name, "imm", values=(0, 1), optional=True) for name in ("imm-trans-a", "imm-trans-b"))
+
+
+def _trailing(name: str, a_in_memory: bool) -> tuple[Arg, ...]:
+    """What may follow the matrices: only 16-bit floats in shared memory can be transposed."""
+    if name in ("integer", "bit"):
+        return (_SCALE_D,)
+    if name in ("f16", "bf16"):
+        return (_SCALE_D, *_SCALES, *((_TRANS_A,) if a_in_memory else ()), _TRANS_B)
+    return (_SCALE_D, *_SCALES)
 
 
 def _variants() -> tuple[Variant, ...]:
@@ -81,7 +90,7 @@ def _variants() -> tuple[Variant, ...]:
         )
         rules = (Rule(lambda q: q["atype"] == q["btype"], "btype", "both inputs have one type"),) if same else ()
         for a in (Arg("a", "range"), Arg("a", "list")):
-            args = (Arg("d", "list"), a, Arg("b", "range"), *_TRAILING)
+            args = (Arg("d", "list"), a, Arg("b", "range"), *_trailing(name, a.kind == "range"))
             made.append(Variant(name=name, slots=slots, args=args, rules=rules, lower=_mma, completion="wgmma group"))
     return tuple(made)
 

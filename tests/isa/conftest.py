@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+import pytest
 
 from mcheck.errors import Span
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
@@ -80,7 +83,7 @@ class _Reader:
         return Reg(name) if _REGISTER.fullmatch(token) else Name(token)
 
 
-def read(text: str) -> Instruction:
+def _read(text: str) -> Instruction:
     """The instruction that ``text`` spells, perhaps guarded, perhaps ended by ``;``."""
     text = text.strip().rstrip(";").rstrip()
     guard = re.match(r"@(!?)%?(\w+)\s+", text)
@@ -105,3 +108,18 @@ def read(text: str) -> Instruction:
         span=Span("test", 1, 1, len(text)),
         spans=tuple(spans),
     )
+
+
+@pytest.fixture(scope="session")
+def read() -> Callable[[str], Instruction]:
+    """The reader: text to ``Instruction``."""
+    return _read
+
+
+_TYPES = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "rq": "b128", "ff": "f32", "fd": "f64", "pol": "b64"}
+
+
+@pytest.fixture(scope="session")
+def register_type() -> Callable[[str], str | None]:
+    """The types of the registers that the tests name."""
+    return lambda name: _TYPES.get(name.rstrip("0123456789"))

@@ -1,0 +1,68 @@
+"""Both verdicts on the same lines, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcheck.errors import InputError, Unsupported
+from mcheck.isa.agreement import meant
+from mcheck.isa.agreement.ptxas import rejected
+from mcheck.isa.agreement.sample import Line, register_type
+from mcheck.isa.decode import decode
+
+TARGETS = ("sm_80", "sm_90a", "sm_100a")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A line that one side takes (``accepts``: table or ptxas) and the other refuses with ``words``."""
+
+    line: Line
+    accepts: str
+    words: str
+    entry: meant.Meant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came out for one target."""
+
+    target: str
+    lines: int
+    accepted: int
+    refused: int
+    differences: tuple[Difference, ...]
+
+    @property
+    def unmeant(self) -> tuple[Difference, ...]:
+        return tuple(difference for difference in self.differences if difference.entry is None)
+
+
+def refusal(line: Line, target: str) -> str | None:
+    """Why the table refuses a line, ``None`` if it takes it (modelled or not)."""
+    try:
+        decode(line.instruction, target=target, register_type=register_type, dialect=False)
+    except Unsupported:
+        return None
+    except InputError as error:
+        return error.message
+    return None
+
+
+def compare(ptxas: Path, lines: Sequence[Line], target: str) -> Comparison:
+    """Ask both sides about every line."""
+    theirs = rejected(ptxas, [line.text for line in lines], target)
+    accepted = refused = 0
+    differences = []
+    for index, line in enumerate(lines):
+        ours = refusal(line, target)
+        their = theirs.get(index)
+        if (ours is None) == (their is None):
+            accepted += ours is None
+            refused += ours is not None
+            continue
+        accepts, words = ("table", their) if ours is None else ("ptxas", ours)
+        differences.append(Difference(line, accepts, words or "", meant.find(accepts, line.text, words or "")))
+    return Comparison(target, len(lines), accepted, refused, tuple(differences))

@@ -1,0 +1,76 @@
+"""Running NVIDIA's assembler on many instructions at once.
+
+It reports the errors of a module line by line, but in stages: a later stage runs only if the earlier ones found
+nothing. So the accused lines are taken out and the rest is asked again until nothing is accused. The last line of every
+module is wrong in a way that the last checking stage finds: thousands of instructions are checked and none is ever
+compiled, which would take minutes and gigabytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcheck.errors import InternalError
+from mcheck.isa.agreement.sample import COUNT, REGISTERS
+
+VERSION = "9.0"
+"""The PTX version that the modules declare: that of the table."""
+
+_SENTINEL = "ld.global.u32 ff0, [rd0]"
+"""A load of an integer into a floating-point register."""
+
+_ACCUSED = re.compile(r"ptxas \S*, line (\d+); (\w+)\s*: (.*)")
+
+
+def find() -> Path | None:
+    """The assembler: that of the PyPI package if it is installed, else the one on the path, else ``None``."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for candidate in sorted(Path(folder).glob("**/bin/ptxas")):
+            return candidate
+    found = shutil.which("ptxas")
+    return Path(found) if found else None
+
+
+def _module(lines: Sequence[str], target: str) -> tuple[str, int]:
+    """A module with one instruction per line, and the number of the line before the first."""
+    head = [f".version {VERSION}", f".target {target}", ".address_size 64", ".visible .entry k()", "{"]
+    head += [f".reg .{kind} {prefix}<{COUNT}>;" for prefix, kind in REGISTERS.items()]
+    return "\n".join([*head, *(f"{line};" for line in (*lines, _SENTINEL)), "L0:", "ret;", "}", ""]), len(head)
+
+
+def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+    """The accused lines, by index, with what is said of them; the sentinel's index is the number of lines."""
+    text, offset = _module(lines, target)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.ptx"
+        path.write_text(text)
+        command = [str(ptxas), "-arch", target, "-O0", "-c", str(path), "-o", str(Path(folder) / "m.o")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    accused: dict[int, str] = {}
+    for message in (done.stdout + done.stderr).splitlines():
+        found = _ACCUSED.match(message)
+        if found is not None and found[2] in ("error", "fatal"):
+            accused.setdefault(int(found[1]) - offset - 1, found[3])
+    if not accused:
+        raise InternalError(f"ptxas accuses no line: {(done.stdout + done.stderr)[:500]}")
+    return accused
+
+
+def rejected(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+    """The lines that the assembler rejects, by index, with its words."""
+    found: dict[int, str] = {}
+    alive = list(range(len(lines)))
+    while True:
+        accused = _ask(ptxas, [lines[index] for index in alive], target)
+        hit = {alive[index]: words for index, words in accused.items() if 0 <= index < len(alive)}
+        if not hit:
+            return found
+        found.update(hit)
+        alive = [index for index in alive if index not in hit]

@@ -1,0 +1,73 @@
+"""The table against NVIDIA's assembler, and the parts of that comparison on their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.isa.agreement import meant
+from mcheck.isa.agreement.__main__ import main
+from mcheck.isa.agreement.compare import TARGETS, compare, refusal
+from mcheck.isa.agreement.lines import all_lines
+from mcheck.isa.agreement.ptxas import find, rejected
+from mcheck.isa.families import PTX
+
+LINES = all_lines(limit=24, bases=1)
+
+
+def test_the_lines_are_many_distinct_and_of_every_family() -> None:
+    texts = [line.text for line in LINES]
+    assert len(texts) >= 3000
+    assert len(set(texts)) == len(texts)
+    assert {line.family for line in LINES} == {family.name for family in PTX}
+    assert [line.text for line in all_lines(limit=24, bases=1)] == texts
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_validators_are_seen_accepting_and_rejecting(target: str) -> None:
+    verdicts = [refusal(line, target) is None for line in LINES]
+    assert verdicts.count(True) > 500
+    assert verdicts.count(False) > 500
+
+
+ptxas = find()
+needs_ptxas = pytest.mark.skipif(ptxas is None, reason="no ptxas: the PyPI package nvidia-cuda-nvcc is not installed")
+
+
+@needs_ptxas
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_disagreement_is_meant(target: str) -> None:
+    assert ptxas is not None
+    comparison = compare(ptxas, LINES, target)
+    assert [(d.line.text, d.accepts, d.words) for d in comparison.unmeant] == []
+    assert comparison.accepted + comparison.refused + len(comparison.differences) == len(LINES)
+
+
+@needs_ptxas
+def test_the_assembler_names_exactly_the_wrong_lines() -> None:
+    assert ptxas is not None
+    lines = ["add.u32 r1, r2, r3", "add.u32 r1, rd2, r3", "frob r1", "ld.global.u32 r1, [rd1]", "ld.foo.u32 r1, [rd1]"]
+    assert sorted(rejected(ptxas, lines, "sm_90a")) == [1, 2, 4]
+
+
+@needs_ptxas
+def test_the_command_prints_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--target", "sm_90a", "--family", "mbarrier.test_wait.parity", "--limit", "10", "--bases", "1"])
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert printed.startswith("sm_90a: ")
+    assert "both accept" in printed
+    assert "meant disagreements" in printed
+
+
+@pytest.mark.parametrize("entry", meant.MEANT, ids=lambda entry: entry.line)
+def test_every_meant_disagreement_has_a_reason(entry: meant.Meant) -> None:
+    assert entry.accepts in ("table", "ptxas")
+    assert len(entry.reason) > 20
+
+
+def test_a_meant_disagreement_covers_only_its_own() -> None:
+    words = "Argument 2 of instruction 'cp.async.bulk': unexpected value '24', expected to be multiple of 16"
+    line = "cp.async.bulk.global.shared::cta.bulk_group [rd1], [rd2], 24"
+    assert meant.find("table", line, words) is not None
+    assert meant.find("ptxas", line, words) is None
+    assert meant.find("table", "cp.async.ca.shared.global [rd1], [rd2], 24", words) is None
