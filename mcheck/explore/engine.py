@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
@@ -34,10 +35,14 @@ from mcheck.explore.values import PossibleValues
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
-from mcheck.graph.terms import Term, typed
+from mcheck.graph.terms import Term, Uid, typed
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
 from mcheck.program.ops import MbarrierInit
 from mcheck.program.program import Program
+
+
+MAX_COMBINATIONS = 50_000
+"""Combinations of paths that may wait for ever."""
 
 
 class TimeOut(Exception):
@@ -80,7 +85,7 @@ class _Run:
 
     # --- paths ------------------------------------------------------------------------------------------
 
-    def paths(self, *, keep_stuck: bool) -> list[list[Path]]:
+    def paths(self) -> list[list[Path]]:
         """The paths of each thread, found again until the values that operands may take no longer grow."""
         wanted = self._wanted_registers()
         values = PossibleValues(self.program)
@@ -92,7 +97,6 @@ class _Run:
                     self.semantics,
                     self.unroll,
                     frozenset(wanted.get(t.index, ())),
-                    keep_stuck,
                     values.of,
                     self.deadline,
                 ).run()
@@ -110,11 +114,11 @@ class _Run:
 
     # --- structures ---------------------------------------------------------------------------------------
 
-    def structures(self, paths: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
+    def structures(self, paths: tuple[Path, ...], *, partial: bool = False) -> Iterator[tuple[Structure, list[Choice]]]:
         """The event structure of a combination of paths with its choices; none if it is no execution at all."""
         condition = self.program.condition
         s = build(self.program, paths, memory_ranges(condition))
-        stuck = frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
+        stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
         choices = read_choices(s, stuck)
         met = barriers.static_choices(s) if self.semantics.static_barriers else barriers.dynamic_choices(s)
         if met is None:
@@ -128,7 +132,7 @@ class _Run:
 
     def explore(self) -> None:
         """All complete executions (and, where findings are wanted, those that never end)."""
-        every = self.paths(keep_stuck=self.prop == "liveness" or self.findings_wanted)
+        every = self.paths()
         complete = [[p for p in paths if p.end == "end"] for paths in every]
         if self.prop == "liveness":
             self._liveness(every)
@@ -278,7 +282,7 @@ class _Run:
         for combination in product(*others):
             self.deadline()
             try:
-                for s, choices in self.structures(combination):
+                for s, choices in self.structures(combination, partial=True):
                     choices = [c for c in choices if c.kind != "final"]
                     for _ in Solver(self.tape, s, choices, self.deadline, partial=True).solve():
                         return True
@@ -289,6 +293,8 @@ class _Run:
     def _liveness(self, every: list[list[Path]]) -> None:
         """Executions in which some threads wait for ever and the others end or wait for ever too."""
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
+        if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
+            raise Unsupported("too many ways in which the threads may wait for each other for this engine")
         for combination in product(*candidates):
             if not any(p.end == "stuck" for p in combination):
                 continue

@@ -19,7 +19,7 @@ from mcheck.explore import emit_async, emit_mbarrier
 from mcheck.explore.emit import Emitter
 from mcheck.explore.liveness_of_registers import live_at, loop_heads
 from mcheck.explore.semantics import Semantics
-from mcheck.explore.state import State
+from mcheck.explore.state import State, Visit
 from mcheck.graph.event import Path
 from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.program.ops import Branch, Exit, Label, Op
@@ -30,6 +30,8 @@ HANDLERS = (emit_async, emit_mbarrier)
 
 MAX_STEPS = 200_000
 MAX_PATHS = 20_000
+MAX_ITERATIONS = 4096
+"""Iterations of one loop without effects and with ever new registers."""
 
 Domain = Callable[[Uid, State], tuple[int, ...] | None]
 
@@ -48,7 +50,6 @@ class Walker:
     semantics: Semantics
     unroll: int
     wanted: frozenset[str]
-    keep_stuck: bool
     domain: Domain
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
@@ -79,8 +80,13 @@ class Walker:
                 if state.pc in heads and state.arrived != state.pc:
                     state.arrived = state.pc
                     ending = self._revisit(state, live[state.pc])
-                    if ending:
+                    if isinstance(ending, str):
                         self._finish(state, ending)
+                        break
+                    if ending is not None:
+                        for fork in ending:
+                            fork.arrived = -1
+                        todo += ending
                         break
                 op = code[state.pc]
                 if isinstance(op, Label):
@@ -150,25 +156,36 @@ class Walker:
             fork.assume(("e", uid), value)
             yield fork
 
-    def _revisit(self, state: State, live: tuple[str, ...]) -> str | None:
-        """Coming (back) to a loop head: ``None`` to go on, or how the path ends."""
-        key = tuple((r, state.registers.get(r)) for r in live)
+    def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
+        """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.
+
+        Registers that hold what was read are compared by value, so that an iteration without effect is followed exactly:
+        there are finitely many values, and the path ends when a combination of them returns.
+        """
+        key = tuple((r, state.settle(state.registers.get(r, 0))) for r in live)
+        here = ((key, len(state.events)),)
         before = state.visits.get(state.pc)
-        if before is not None:
-            old_key, effects, position, count = before
-            if effects == state.effects:
-                if key == old_key:
-                    state.stuck = tuple(e.uid for e in state.events[position:])
-                    return "stuck"
-                state.visits[state.pc] = (key, state.effects, len(state.events), count)
-                return None
-            count += 1
-            if count >= self.unroll and (key == old_key or state.forked):
-                return "cut"
-            state.visits[state.pc] = (key, state.effects, len(state.events), count)
+        if before is None:
+            state.visits[state.pc] = Visit(here, state.effects, 0)
             state.forked = False
             return None
-        state.visits[state.pc] = (key, state.effects, len(state.events), 0)
+        if before.effects == state.effects:
+            for old, position in before.seen:
+                if old == key:
+                    state.stuck = tuple(e.uid for e in state.events[position:])
+                    return "stuck"
+            open_term = next((v for _, v in key if not isinstance(v, int) and reads_of(v)), None)
+            if open_term is not None:
+                return list(self._concretise(state, open_term))
+            if len(before.seen) > MAX_ITERATIONS:
+                return "cut"
+            state.visits[state.pc] = Visit(before.seen + here, state.effects, before.count)
+            return None
+        again = any(old == key for old, _ in before.seen)
+        count = before.count + 1
+        if count >= self.unroll and (again or state.forked):
+            return "cut"
+        state.visits[state.pc] = Visit(here, state.effects, count)
         state.forked = False
         return None
 
@@ -188,6 +205,4 @@ class Walker:
         if ending == "end" and self.program.clustered:
             emitter = Emitter(self.program, self.thread, self.semantics)
             emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), ("EXIT",))
-        if ending == "stuck" and not self.keep_stuck:
-            return
         self.paths.append(state.path(self.thread.index, ending))

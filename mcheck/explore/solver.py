@@ -304,10 +304,11 @@ class Solver:
             if not candidates:
                 return
             if not todo:
-                if constraints and not all(self._misstep(c) for c in candidates):
-                    raise Unsupported("a value depends on itself or on unknown contents in a way that is not followed")
                 for k in range(0, len(candidates), BATCH * 4):
-                    yield from self._finish(candidates[k : k + BATCH * 4])
+                    for found, solution in self._finish(candidates[k : k + BATCH * 4]):
+                        for c in found if constraints else ():
+                            self._check_grounded(c, constraints)
+                        yield found, solution
                 return
             now: list[int] = []
             size = len(candidates)
@@ -335,13 +336,26 @@ class Solver:
                 candidates, constraints = self._constrain(candidates, constraints)
                 candidates = self._prune(candidates)
 
+    def _check_grounded(self, candidate: Candidate, constraints: list[tuple[Term, bool]]) -> None:
+        """A circular value that the axioms let through has no value that could be told."""
+        if self._misstep(candidate):
+            return
+        valuation = self.valuation(candidate)
+        for term, _ in constraints:
+            try:
+                valuation.term(term)
+            except Circular:
+                raise Unsupported("a value that justifies itself, which this model does not forbid") from None
+            except Unknown:
+                continue
+
     def _constrain(
         self, candidates: list[Candidate], constraints: list[tuple[Term, bool]]
     ) -> tuple[list[Candidate], list[tuple[Term, bool]]]:
         """Drops the candidates that violate a path's constraint; keeps the constraints that are not decided yet."""
         pending = []
         for term, truth in constraints:
-            kept, undecided = [], False
+            kept, undecided, circular = [], False, False
             for c in candidates:
                 try:
                     if bool(self.valuation(c).term(term)) is truth:
@@ -352,11 +366,10 @@ class Solver:
                 except Unknown:
                     kept.append(c)  # a branch on unknown contents goes both ways
                 except Circular:
-                    if self._thin_air_forbidden():
-                        continue
-                    raise Unsupported("a value that justifies itself") from None
+                    kept.append(c)  # for the axioms to forbid: see _finish
+                    circular = True
             candidates = kept
-            if undecided:
+            if undecided or circular:
                 pending.append((term, truth))
         return candidates, pending
 
@@ -375,10 +388,6 @@ class Solver:
         return self.misusable and any(
             taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
         )
-
-    def _thin_air_forbidden(self) -> bool:
-        """Whether the model rules out values that justify themselves, so that a circular one may be dropped."""
-        return any("rf" in self._dependencies(a.node) and a.test == "irreflexive" for a in self.tape.axioms)
 
     def _bases(self, candidates: list[Candidate]) -> dict[str, Masks]:
         """The chosen relations of a batch as masks."""

@@ -29,6 +29,17 @@ class Groups:
         return Groups(list(self.open), list(self.committed))
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the number
+    of events before it; the effects so far; how often an iteration with effects came back.
+    """
+
+    seen: tuple[tuple[object, int], ...]
+    effects: int
+    count: int
+
+
 @dataclass(slots=True)
 class State:
     """Mutable while a path is followed; ``fork`` copies it."""
@@ -41,7 +52,7 @@ class State:
     unequal: set[tuple[Term, int]] = field(default_factory=set)
     facts: dict[Term, bool] = field(default_factory=dict)
     ctrl: frozenset[Uid] = frozenset()
-    visits: dict[int, tuple[object, int, int, int]] = field(default_factory=dict)
+    visits: dict[int, Visit] = field(default_factory=dict)
     groups: dict[str, Groups] = field(default_factory=dict)
     cp_async: list[AsyncRecord] = field(default_factory=list)
     completes: list[tuple[Uid, Uid]] = field(default_factory=list)
