@@ -40,7 +40,6 @@ from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
 from mcheck.program.ops import MbarrierInit
 from mcheck.program.program import Program
 
-
 MAX_COMBINATIONS = 50_000
 """Combinations of paths that may wait for ever."""
 

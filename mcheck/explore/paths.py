@@ -159,7 +159,8 @@ class Walker:
     def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
         """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.
 
-        Registers that hold what was read are compared by value, so that an iteration without effect is followed exactly:
+        Registers that hold what was read are compared by value, so that an iteration without effect is followed
+        exactly:
         there are finitely many values, and the path ends when a combination of them returns.
         """
         key = tuple((r, state.settle(state.registers.get(r, 0))) for r in live)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcheck.explore.choices import Candidate, Circular, NotYet
+from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.explore.solver import Solver
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
@@ -26,30 +27,46 @@ class FlagReport:
 
 
 def describe(solver: Solver, candidate: Candidate) -> tuple[str, ...]:
-    """An execution in words, a line per event that reads, writes or waits."""
+    """An execution in words, a line per event that reads, writes, waits or orders; what an asynchronous operation
+    does is
+    told under its issue.
+    """
     s = solver.s
     valuation = solver.valuation(candidate)
     lines = []
     for node in s.nodes:
-        if node.source is None:
+        if node.source is None or node.has("BWAIT") or node.has("EXIT") or node.has("BLOCKED"):
             continue
         who = s.thread(node).name
-        text = " ".join(node.source.op.text.split()) or type(node.source.op).__name__
-        where = object_at(s, node)
-        try:
-            if node.has("R") and node.size:
-                w = valuation.source(node.index)
-                value = valuation.write(w)
-                lines.append(f"{who}: {text}  reads {where} = {_show(value)} from {_writer(s, w)}")
-            elif node.has("W") and node.size:
-                lines.append(f"{who}: {text}  writes {where} = {_show(valuation.write(node.index))}")
-            elif node.has("MBAR") and node.has("WAIT"):
-                lines.append(f"{who}: {text}  -> {bool(valuation.of(node.source.uid))}")
-            elif not node.has("BWAIT"):
-                lines.append(f"{who}: {text}")
-        except (Unknown, NotYet, Circular):
-            lines.append(f"{who}: {text}  {where} = unknown")
+        later = node.source.issue is not None
+        text = "  its copy" if later else " ".join(node.source.op.text.split())
+        effect = _effect(s, valuation, node)
+        if effect or not later:
+            lines.append(f"{who}: {text}" + (f"  {effect}" if effect else ""))
     return tuple(lines)
+
+
+def _effect(s: Structure, valuation: Valuation, node: Node) -> str:
+    """What an event did, if there is anything to tell beyond its instruction."""
+    where = object_at(s, node)
+    if node.has("R") and node.size:
+        w = valuation.source(node.index)
+        return f"reads {where} = {_value(lambda: valuation.write(w))} from {_writer(s, w)}"
+    if node.has("W") and node.size:
+        return f"writes {where} = {_value(lambda: valuation.write(node.index))}"
+    if node.has("ASYNCSIGNAL"):
+        return "signals its completion"
+    if node.has("WAIT") and node.source is not None:
+        uid = node.source.uid
+        return {"1": "-> True", "0": "-> False"}.get(_value(lambda: int(bool(valuation.of(uid)))), "")
+    return ""
+
+
+def _value(compute: Callable[[], int]) -> str:
+    try:
+        return _show(compute())
+    except (Unknown, NotYet, Circular):
+        return "unknown"
 
 
 def _show(value: int) -> str:
@@ -60,7 +77,8 @@ def _writer(s: Structure, w: int) -> str:
     node = s.nodes[w]
     if node.source is None:
         return "the initial value"
-    return f"{s.thread(node).name}: {' '.join(node.source.op.text.split())}"
+    what = " ".join(node.source.op.text.split())
+    return f"the copy of {s.thread(node).name}" if node.source.issue is not None else f"{s.thread(node).name}: {what}"
 
 
 def object_at(s: Structure, node: Node) -> str:

@@ -12,14 +12,13 @@ inferred by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from operator import itemgetter
 
 from mcheck.errors import Unsupported
 from mcheck.explore import bits
-from mcheck.explore.batch import Evaluation, Masks, Plan, add
+from mcheck.explore.batch import Masks, Plan, add
 from mcheck.explore.bits import Rows
 from mcheck.explore.bounds import Bounds, bound
 from mcheck.explore.choices import (
@@ -31,6 +30,7 @@ from mcheck.explore.choices import (
     constant_values,
     single_event,
 )
+from mcheck.explore.orders import Orders, Solution
 from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.graph import relations
 from mcheck.graph.structure import Structure
@@ -49,24 +49,6 @@ def _digits(option: int) -> bytes:
 
 
 CHOSEN = ("rf", "phase", "phase-order", "phase-fr", "complete", "barrier", "syncbar")
-
-
-@dataclass(slots=True)
-class Flagged:
-    """A pair that a ``flag`` check reports, and a candidate that shows it."""
-
-    name: str
-    pair: tuple[int, int]
-    candidate: Candidate
-
-
-@dataclass(slots=True)
-class Solution:
-    """The consistent candidates of a structure, and what the flags of the model report about them."""
-
-    candidates: list[Candidate] = field(default_factory=list)
-    flagged: dict[tuple[str, int, int], Flagged] = field(default_factory=dict)
-    failed: dict[str, int] = field(default_factory=dict)
 
 
 class Solver:
@@ -231,7 +213,20 @@ class Solver:
                     self.failed[a.name] = self.failed.get(a.name, 0) + 1
         roots = [a.node for a in self.checks + self.late + self.flags]
         self.plan = Plan(self.tape, bounds, roots)
-        self.sf_matters = any("sync_fence" in self._dependencies(a.node) for a in self.flags)
+        self.orders = Orders(
+            s,
+            self.plan,
+            self.checks,
+            self.late,
+            self.flags,
+            self.co_low,
+            self.co_high,
+            self.sf_high,
+            self.tape.total_co,
+            any("sync_fence" in self._dependencies(a.node) for a in self.flags),
+            self.failed,
+            self.deadline,
+        )
 
     def _dependencies(self, node: int) -> set[str]:
         found: set[str] = set()
@@ -419,7 +414,7 @@ class Solver:
         if not any(a.role == "forbid" for a in self.checks) or len(candidates) == 0:
             return candidates
         alive = (1 << len(candidates)) - 1
-        alive, _, _, _ = self._propagate(alive, self._bases(candidates), {}, {}, {}, infer=False)
+        alive, _, _, _ = self.orders.propagate(alive, self._bases(candidates), {}, {}, {}, infer=False)
         return [c for k, c in enumerate(candidates) if alive >> k & 1]
 
     # --- co and the order of fences ---------------------------------------------------------------------
@@ -436,238 +431,10 @@ class Solver:
                 for i, j in choice.options[0].not_co:
                     add(not_co, i, j, alive)
         solution = Solution()
-        solved = self._search(alive, bases, {}, {}, not_co, candidates, solution)
+        solved = self.orders.search(alive, bases, {}, {}, not_co, candidates, solution)
         found = [c for k, c in enumerate(candidates) if solved >> k & 1]
         if found:
             yield found, solution
-
-    def _search(
-        self,
-        alive: int,
-        bases: dict[str, Masks],
-        co: Masks,
-        sf: Masks,
-        not_co: Masks,
-        candidates: list[Candidate],
-        solution: Solution,
-    ) -> int:
-        """The candidates for which some co and fence order is consistent; flags are recorded on the way."""
-        self.deadline()
-        alive, co, sf, pending = self._propagate(alive, bases, co, sf, not_co, infer=True)
-        if not alive:
-            return 0
-        choice = next(((rel, i, j, m & alive) for rel, i, j, m in pending if m & alive), None)
-        if choice is None:
-            return self._leaf(alive, bases, co, sf, candidates, solution)
-        rel, i, j, mask = choice
-        solved = 0
-        explore_all = self.sf_matters and rel == "sf"
-        settled = alive & ~mask
-        for k, (a, b) in enumerate(((i, j), (j, i))):
-            todo = mask if explore_all or k == 0 else mask & ~solved
-            if k == 0:
-                todo |= settled
-            if not todo:
-                continue
-            co2, sf2 = _copy(co), _copy(sf)
-            add(co2 if rel == "co" else sf2, a, b, todo & mask)
-            solved |= self._search(todo, bases, co2, sf2, not_co, candidates, solution)
-        return solved
-
-    def _leaf(
-        self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, candidates: list[Candidate], solution: Solution
-    ) -> int:
-        if not self.late and not self.flags:
-            return alive
-        evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
-        for a in self.late:
-            bad = evaluation.violated(a.test, a.node)
-            alive &= bad if a.negated else ~bad
-        for a in self.flags:
-            if not alive:
-                break
-            for i, row in enumerate(self.plan.low[a.node]):
-                for j in bits.bits(row):
-                    self._flag(a, i, j, alive, candidates, solution)
-            for i, cells in evaluation.get(a.node).items():
-                for j, m in cells.items():
-                    self._flag(a, i, j, m & alive, candidates, solution)
-        return alive
-
-    def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
-        if mask and (a.name, i, j) not in solution.flagged:
-            c = candidates[(mask & -mask).bit_length() - 1]
-            solution.flagged[a.name, i, j] = Flagged(a.name, (i, j), c)
-
-    def _propagate(
-        self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, not_co: Masks, *, infer: bool
-    ) -> tuple[int, Masks, Masks, list[tuple[str, int, int, int]]]:
-        """Applies the monotone axioms and the demands on co until nothing changes.
-
-        Returns the surviving candidates, co, the fence order, and what is still to be decided (relation, i, j,
-        candidates).
-        """
-        forbidding = [a for a in self.checks if a.role == "forbid"]
-        demands = [a for a in self.checks if a.role in (BOUND, TOTAL)]
-        while True:
-            alive = self._close_co(alive, co, not_co)
-            if sf:
-                alive = self._close_sf(alive, sf)
-            if not alive:
-                return 0, co, sf, []
-            evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
-            for a in forbidding:
-                bad = evaluation.violated(a.test, a.node) & alive
-                if bad:
-                    self.failed[a.name] = self.failed.get(a.name, 0) + bad.bit_count()
-                    alive &= ~bad
-            if not alive:
-                return 0, co, sf, []
-            pending: list[tuple[str, int, int, int]] = []
-            changed = False
-            for a in demands:
-                for i, j, mask in self._demanded(evaluation, a, alive):
-                    have = self._co(co, i, j, alive)
-                    if a.role == BOUND:
-                        missing = mask & ~have
-                        if not missing:
-                            continue
-                        if not self.co_high[i] >> j & 1:
-                            self.failed[a.name] = self.failed.get(a.name, 0) + missing.bit_count()
-                            alive &= ~missing
-                        else:
-                            add(co, i, j, missing)
-                        changed = True
-                    elif i < j and (open_ := mask & ~have & ~self._co(co, j, i, alive)):
-                        pending.append(("co", i, j, open_))
-            if self.tape.total_co and infer:
-                for writes in self.s.writes.values():
-                    for x, i in enumerate(writes[1:]):
-                        for j in writes[x + 2 :]:
-                            if open_ := alive & ~self._co(co, i, j, alive) & ~self._co(co, j, i, alive):
-                                pending.append(("co", i, j, open_))
-            if infer:
-                for i in range(self.n):
-                    for j in bits.bits(self.sf_high[i] >> (i + 1)):
-                        j += i + 1
-                        have = sf.get(i, {}).get(j, 0) | sf.get(j, {}).get(i, 0)
-                        if open_ := alive & ~have:
-                            pending.append(("sf", i, j, open_))
-            if changed:
-                continue
-            if not infer or not pending:
-                return alive, co, sf, pending
-            changed, alive = self._infer(evaluation, forbidding, pending, alive, co, sf, not_co)
-            if not changed:
-                return alive, co, sf, pending
-
-    def _co(self, co: Masks, i: int, j: int, alive: int) -> int:
-        return alive if self.co_low[i] >> j & 1 else co.get(i, {}).get(j, 0)
-
-    def _demanded(self, evaluation: Evaluation, a: Axiom, alive: int) -> Iterator[tuple[int, int, int]]:
-        low = self.plan.low[a.node]
-        for i, row in enumerate(low):
-            for j in bits.bits(row):
-                if i != j and not self.co_low[i] >> j & 1:
-                    yield i, j, alive
-        for i, cells in evaluation.get(a.node).items():
-            for j, m in cells.items():
-                if i != j and m & alive:
-                    yield i, j, m & alive
-
-    def _close_co(self, alive: int, co: Masks, not_co: Masks) -> int:
-        """Transitive closure of co, location by location; kills the candidates in which it has a cycle or a forbidden
-        edge.
-        """
-        for writes in self.s.writes.values():
-            if len(writes) > 2:
-                others = writes[1:]
-                for k in others:
-                    for i in others:
-                        first = self._co(co, i, k, alive) if i != k else 0
-                        if first:
-                            for j in others:
-                                if j != k and (both := first & self._co(co, k, j, alive)):
-                                    if i == j:
-                                        alive &= ~both
-                                    elif both & ~self._co(co, i, j, alive):
-                                        add(co, i, j, both)
-        for i, row in not_co.items():
-            for j, m in row.items():
-                alive &= ~(m & self._co(co, i, j, alive))
-        return alive
-
-    def _close_sf(self, alive: int, sf: Masks) -> int:
-        """Kills the candidates whose fence order has a cycle, and orders the pairs that transitivity decides."""
-        reach = _copy(sf)
-        fences = [i for i in range(self.n) if self.sf_high[i]]
-        for k in fences:
-            for i in fences:
-                first = reach.get(i, {}).get(k, 0)
-                if first:
-                    for j, m in list(reach.get(k, {}).items()):
-                        if both := first & m:
-                            if i == j:
-                                alive &= ~both
-                            else:
-                                add(reach, i, j, both)
-        for i in fences:
-            for j, m in reach.get(i, {}).items():
-                if self.sf_high[i] >> j & 1:
-                    add(sf, i, j, m)
-        return alive
-
-    def _infer(
-        self,
-        evaluation: Evaluation,
-        forbidding: list[Axiom],
-        pending: list[tuple[str, int, int, int]],
-        alive: int,
-        co: Masks,
-        sf: Masks,
-        not_co: Masks,
-    ) -> tuple[bool, int]:
-        """Orients the pairs of which one direction would violate an axiom at once."""
-        seeds: dict[int, Masks] = {}
-        for a in forbidding:
-            seed = seeds.setdefault(a.node, {})
-            low, high = self.plan.low[a.node], self.plan.high[a.node]
-            for i in range(self.n):
-                free = high[i] & ~low[i]
-                if a.test == "irreflexive":
-                    free &= 1 << i
-                for j in bits.bits(free):
-                    add(seed, i, j, alive)
-        bad = evaluation.backward(seeds, frozenset({"co", "sync_fence"}))
-        changed = False
-        for rel, i, j, mask in pending:
-            table = bad.get("co" if rel == "co" else "sync_fence", {})
-            forward = table.get(i, {}).get(j, 0)
-            back = table.get(j, {}).get(i, 0)
-            if rel == "co":
-                forward |= not_co.get(i, {}).get(j, 0)
-                back |= not_co.get(j, {}).get(i, 0)
-                if not self.co_high[i] >> j & 1:
-                    forward |= mask
-                if not self.co_high[j] >> i & 1:
-                    back |= mask
-            mask &= alive
-            if dead := mask & forward & back:
-                alive &= ~dead
-                mask &= ~dead
-                changed = True
-            target = co if rel == "co" else sf
-            if m := mask & forward:
-                add(target, j, i, m)
-                changed = True
-            if m := mask & back:
-                add(target, i, j, m)
-                changed = True
-        return changed, alive
-
-
-def _copy(masks: Masks) -> Masks:
-    return {i: dict(row) for i, row in masks.items()}
 
 
 def _term_value(term: Term, value: int) -> int:

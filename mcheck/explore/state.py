@@ -31,7 +31,8 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the number
+    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the
+    number
     of events before it; the effects so far; how often an iteration with effects came back.
     """
 

@@ -19,7 +19,8 @@ NO_UIDS: frozenset[Uid] = frozenset()
 class MbarrierStep:
     """What an event does to an mbarrier object: the input of the phase assignment.
 
-    ``kind``: init, inval, expect, complete, arrive, drop, increment (cp.async.mbarrier.arrive without .noinc), wait, pending.
+    ``kind``: init, inval, expect, complete, arrive, drop, increment (cp.async.mbarrier.arrive without .noinc), wait,
+    pending.
     ``wait`` steps have ``parity`` or ``state`` (the term of a state token).
     """
 
@@ -37,7 +38,8 @@ class MbarrierStep:
 class BarrierStep:
     """A thread at a barrier: ``key`` names the barrier, ``count`` its threads (``None``: all of them).
 
-    ``op_id`` identifies the instruction in its thread's code, ``statement`` its line and column, which the lanes of a warp share.
+    ``op_id`` identifies the instruction in its thread's code, ``statement`` its line and column, which the lanes of a
+    warp share.
     """
 
     key: tuple[object, ...]
@@ -53,8 +55,10 @@ class BarrierStep:
 class Event:
     """One event of a path.
 
-    ``tags`` are the names of the sets of cat that it belongs to. ``order`` is its place in program order (equal places are
-    unordered), ``instruction`` numbers the dynamic instruction in its thread. ``block`` is the CTA that the access counts for
+    ``tags`` are the names of the sets of cat that it belongs to. ``order`` is its place in program order (equal
+    places are
+    unordered), ``instruction`` numbers the dynamic instruction in its thread. ``block`` is the CTA that the access
+    counts for
     in the proxy rules: the owner of the bytes for asynchronous accesses to shared memory, else the thread's CTA.
     """
 
@@ -99,10 +103,14 @@ class Misstep:
 class Path:
     """One way through a thread's code.
 
-    ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits for ever
-    if the events ``stuck`` keep reading what they read). ``constraints`` are conditions with the truth value the path took.
-    ``completes`` are the pairs (memory event of an asynchronous operation, wait that observes its completion through a group).
-    ``known`` are the results that the path has fixed; ``unfinished`` the reads of shared memory that may outlive the thread.
+    ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits for
+    ever
+    if the events ``stuck`` keep reading what they read). ``constraints`` are conditions with the truth value the path
+    took.
+    ``completes`` are the pairs (memory event of an asynchronous operation, wait that observes its completion through
+    a group).
+    ``known`` are the results that the path has fixed; ``unfinished`` the reads of shared memory that may outlive the
+    thread.
     ``tracked`` are the pairs (memory event, mbarrier event that signals its completion).
     """
 

@@ -1,6 +1,7 @@
 """Tensor maps as values: the 128 opaque bytes of a map object stand for its fields.
 
-A map's bytes hold a number that names its fields, so that a map can be replaced field by field, copied through shared memory and
+A map's bytes hold a number that names its fields, so that a map can be replaced field by field, copied through shared
+memory and
 published like any other data, and a tensor copy uses the fields of the map that it reads.
 """
 

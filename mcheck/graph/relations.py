@@ -167,7 +167,9 @@ RELATIONS["sgpu"] = _same("gpu")
 
 @relation("sblock")
 def same_block(s: Structure, a: Node, b: Node) -> bool:
-    """The accesses count for the same CTA: an asynchronous access to shared memory counts for the owner of its bytes."""
+    """The accesses count for the same CTA: an asynchronous access to shared memory counts for the owner of its
+    bytes.
+    """
     e = _both(a, b)
     return e is not None and e[0].block == e[1].block
 
@@ -190,7 +192,9 @@ def issued(s: Structure, a: Node, b: Node) -> bool:
 
 @relation("covers")
 def covered(s: Structure, a: Node, b: Node) -> bool:
-    """A proxy fence, or a fence restricted to a space, and an access to an object that it covers (open-questions Q14)."""
+    """A proxy fence, or a fence restricted to a space, and an access to an object that it covers (open-questions
+    Q14).
+    """
     e = _both(a, b)
     if e is None or b.size == 0 or "F" not in e[0].tags:
         return False
@@ -225,7 +229,9 @@ def accesses_object(s: Structure, a: Node, b: Node) -> bool:
 
 @relation("outlived")
 def outlived(s: Structure, a: Node, b: Node) -> bool:
-    """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's threads."""
+    """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
+    threads.
+    """
     e = _both(a, b)
     if e is None or "EXIT" not in e[1].tags:
         return False

@@ -1,6 +1,7 @@
 """An event structure: one path of every thread, cut into chunks of bytes, with all that does not depend on a choice.
 
-Every object is cut into the largest runs of bytes that no access of these paths splits; an access becomes one event per chunk.
+Every object is cut into the largest runs of bytes that no access of these paths splits; an access becomes one event
+per chunk.
 Index 0 onwards are the initial writes (one per chunk), then the events of the threads in program order.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mcheck.graph.event import Event, Path
 from mcheck.graph.maps import MAP_SIZE, encode
@@ -19,7 +21,8 @@ INIT = -1
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An event of the graph: ``source`` on ``size`` bytes at ``address`` (its chunk), which are ``offset`` bytes into its footprint.
+    """An event of the graph: ``source`` on ``size`` bytes at ``address`` (its chunk), which are ``offset`` bytes into
+    its footprint.
 
     ``source`` is ``None`` for an initial write, whose value is ``initial``. ``thread`` is -1 for it.
     """
@@ -50,7 +53,9 @@ class Node:
 
 @dataclass(slots=True)
 class Structure:
-    """``nodes_of`` maps an event to its graph events, ``writes``/``reads`` a chunk's address to the graph events there."""
+    """``nodes_of`` maps an event to its graph events, ``writes``/``reads`` a chunk's address to the graph events
+    there.
+    """
 
     program: Program
     paths: tuple[Path, ...]
@@ -76,7 +81,7 @@ class Structure:
         first = bisect_right(self.cuts, address) - 1
         last = bisect_left(self.cuts, address + size)
         bounds = self.cuts[first : last + 1]
-        return [(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [(a, b - a) for a, b in pairwise(bounds)]
 
 
 def initial_bytes(program: Program, address: int, size: int) -> Term:
@@ -99,7 +104,8 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
     s = Structure(program, paths)
     ranges = {(e.address, e.size) for p in paths for e in p.events if e.size} | set(wanted)
     s.cuts = sorted({a for a, _ in ranges} | {a + n for a, n in ranges})
-    used = sorted({c for a, n in ranges for c in s.chunks(a, n)})
+    idle = _unobserved(s, wanted)
+    used = sorted({c for a, n in ranges for c in s.chunks(a, n)} - idle)
     for address, size in used:
         s.chunk_size[address] = size
         node = Node(len(s.nodes), None, INIT, address, size, 0, initial_bytes(program, address, size))
@@ -115,11 +121,34 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
                 continue
             indices = s.nodes_of[event.uid] = []
             for address, size in s.chunks(event.address, event.size):
+                if (address, size) in idle:
+                    continue
                 node = Node(len(s.nodes), event, path.thread, address, size, address - event.address)
                 s.nodes.append(node)
                 indices.append(node.index)
                 (s.writes if "W" in event.tags else s.reads)[address].append(node.index)
     return s
+
+
+def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
+    """Chunks that nothing but element reductions touches, all of one width and with scopes that include each other.
+
+    Whatever their order, it is consistent, it orders nothing else and nobody sees it: the chunk is left out.
+    """
+    touching: dict[tuple[int, int], list[tuple[int, Event]]] = {}
+    for path in s.paths:
+        for event in path.events:
+            if event.size:
+                for chunk in s.chunks(event.address, event.size):
+                    touching.setdefault(chunk, []).append((path.thread, event))
+    shown = {c for a, n in wanted for c in s.chunks(a, n)}
+    out = set()
+    for chunk, events in touching.items():
+        if chunk not in shown and all("ASYNCREDUCTION" in e.tags and (e.address, e.size) == chunk for _, e in events):
+            gpus = {s.program.threads[t].place.cta.gpu for t, _ in events}
+            if len(gpus) == 1 and all(e.scope in ("gpu", "sys") for _, e in events):
+                out.add(chunk)
+    return out
 
 
 def joined(parts: list[tuple[Term, int]]) -> Term:

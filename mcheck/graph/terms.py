@@ -2,7 +2,8 @@
 
 A term is an ``int`` (known) or a tuple whose first item names its shape:
 
-* ``("e", uid)``: what event ``uid`` returned: the raw bits of a read, the predicate of an mbarrier wait, the state of an arrive;
+* ``("e", uid)``: what event ``uid`` returned: the raw bits of a read, the predicate of an mbarrier wait, the state of
+  an arrive;
 * ``("?", key)``: an unknown constant (initial contents of shared memory, an uninitialised register);
 * ``("alu", op, type, src_type, args, k)``: result ``k`` of an ALU operation;
 * ``("x", op, a, b)`` and ``("u", op, a)``: an operand expression, on unbounded integers;
