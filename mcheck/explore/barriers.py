@@ -34,8 +34,11 @@ def static_choices(s: Structure) -> list[Choice] | None:
     """
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in s.nodes:
-        if node.source is not None and node.source.barrier is not None and "BLOCKED" not in node.source.tags:
-            groups.setdefault(node.source.barrier.key, []).append(node)
+        source = node.source
+        if source is None or source.barrier is None or "BLOCKED" in source.tags:
+            continue
+        if source.barrier.key[0] == "static":
+            groups.setdefault(source.barrier.key, []).append(node)
     choices = []
     for key, members in groups.items():
         if not _passes(s, key, members):
@@ -92,17 +95,16 @@ def is_blocked(s: Structure, node: Node) -> bool:
 
 
 def dynamic_choices(s: Structure) -> list[Choice] | None:
-    """``barrier`` for PTX barriers; ``None`` if these paths cannot be: a thread passes a barrier that does not
-    complete, or
-
-    stands at one that does.
+    """``barrier`` for barriers whose arrival does not block; ``None`` if these paths cannot be: a thread passes a
+    barrier
+    that does not complete, or stands at one that does.
     """
     arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     blocked: dict[tuple[object, ...], set[int]] = {}
     for node in s.nodes:
         source = node.source
-        if source is None or source.barrier is None:
+        if source is None or source.barrier is None or source.barrier.key[0] == "static":
             continue
         if "BLOCKED" in source.tags:
             blocked.setdefault(source.barrier.key, set()).add(node.thread)
@@ -113,7 +115,12 @@ def dynamic_choices(s: Structure) -> list[Choice] | None:
     for key, by_thread in arrivals.items():
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
-        if all(step.count is None for step in steps):
+        if key[0] == "inst":
+            options = _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()))
+            if not options:
+                return None
+            choices.append(Choice("barrier", options, rank=0))
+        elif all(step.count is None for step in steps):
             option = _misused(s, by_thread) or _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
             if option is None:
                 return None
@@ -141,6 +148,41 @@ def _meet_all(
             return None
         pairs += [(a.index, b.index) for a in members for b in resumed]
     return Option((("barrier", tuple(pairs)),))
+
+
+def _meet_instance(
+    s: Structure,
+    key: tuple[object, ...],
+    arrivals: dict[int, list[Node]],
+    waits: dict[int, list[Node]],
+    blocked: set[int],
+) -> list[Option]:
+    """A static instance of the table dialect under the models from 9.0 on: as ``static_choices``, but an arrive waits
+    for
+    nobody. Executions of one instance in a loop meet one by one.
+    """
+    members = [n for nodes in arrivals.values() for n in nodes]
+    quorum = next((n.source.barrier.count for n in members if n.source and n.source.barrier), None)
+    if quorum is not None:
+        passes = len(members) >= quorum
+        resumed = [n.index for nodes in waits.values() for n in nodes]
+        if passes is bool(blocked) or (resumed and not passes):
+            return []
+        sets = combinations([n.index for n in members], min(quorum, len(members)))
+        return [Option((("barrier", tuple((a, b) for a in chosen for b in resumed)),)) for chosen in sets]
+    missing = static_members(s.program, key) - {
+        n.source.barrier.op_id for n in s.nodes if n.source and n.source.barrier and "BLOCKED" not in n.source.tags
+    }
+    pairs: list[tuple[int, int]] = []
+    for k in range(max(len(nodes) for nodes in arrivals.values())):
+        here = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        complete = not missing and not any(_runs_on(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
+        resumed_here = [n for t, nodes in waits.items() for n in _resumption(nodes, arrivals[t][k : k + 1])]
+        standing = [t for t in blocked if len(arrivals[t]) - 1 == k]
+        if (resumed_here and not complete) or (standing and complete):
+            return []
+        pairs += [(a.index, b) for a in here for b in resumed_here]
+    return [Option((("barrier", tuple(pairs)),))]
 
 
 def _misused(s: Structure, arrivals: dict[int, list[Node]]) -> Option | None:
@@ -221,7 +263,10 @@ def _meet_counted(
             source = here[0].source
             assert source is not None and source.barrier is not None
             targets = [
-                b for t in threads if k < len(arrivals[t]) for b in _resumption(waits.get(t, []), arrivals[t][k])
+                b
+                for t in threads
+                if k < len(arrivals[t])
+                for b in _resumption(waits.get(t, []), arrivals[t][k : k + 1])
             ]
             standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
             unit.append(_Arrival(source.barrier, tuple(n.index for n in here), tuple(targets), standing))
@@ -231,9 +276,10 @@ def _meet_counted(
     return list(found.values())
 
 
-def _resumption(waits: list[Node], arrival: Node) -> list[int]:
-    assert arrival.source is not None
-    return [w.index for w in waits if w.source and w.source.instruction == arrival.source.instruction]
+def _resumption(waits: list[Node], arrivals: list[Node]) -> list[int]:
+    """The resumptions of these executions of a barrier."""
+    executed = {a.source.instruction for a in arrivals if a.source}
+    return [w.index for w in waits if w.source and w.source.instruction in executed]
 
 
 def _fill(

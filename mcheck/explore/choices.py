@@ -22,7 +22,7 @@ class Option:
     """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return.
 
     ``misstep`` is undefined behaviour (code, message, event) that ends what the option describes; ``remarks`` are
-    findings that do not."""
+    findings that do not. ``phases`` tells, for reports, the phase in which each operation on an mbarrier counts."""
 
     edges: tuple[tuple[str, tuple[Pair, ...]], ...] = ()
     not_co: tuple[Pair, ...] = ()
@@ -30,6 +30,7 @@ class Option:
     results: tuple[tuple[Uid, int], ...] = ()
     misstep: tuple[str, str, Uid] | None = None
     remarks: tuple[tuple[str, str, Uid], ...] = ()
+    phases: tuple[tuple[Uid, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -62,6 +63,8 @@ def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
     out = []
     for address, reads in s.reads.items():
         writes = s.writes[address]
+        # a failing compare-and-swap that stores the old value back changes nothing that a waiting thread could see
+        own = {x: (write := s.nodes[x].source) is not None and write.uid in stuck for x in writes}
         for r in reads:
             source = s.nodes[r].source
             assert source is not None
@@ -70,7 +73,7 @@ def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
                 write = s.nodes[w].source
                 if write is not None and write.rmw == source.uid:
                     continue
-                not_co = tuple((w, x) for x in writes if x != w) if source.uid in stuck else ()
+                not_co = tuple((w, x) for x in writes if x != w and not own[x]) if source.uid in stuck else ()
                 options.append(Option((("rf", ((w, r),)),), not_co, w))
             strong = 0 if source.tags & {"ACQ"} else 1 if "RLX" in source.tags else 2
             out.append(Choice("rf", options, node=r, rank=10 + strong))

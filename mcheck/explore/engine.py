@@ -17,6 +17,7 @@ from mcheck.errors import Unsupported
 from mcheck.explore import barriers, phases
 from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.explore.final import States, clauses, final_addresses, holds, memory_ranges, terms_of, truth_of
+from mcheck.explore.kept import Kept
 from mcheck.explore.paths import Walker
 from mcheck.explore.reports import (
     FlagReport,
@@ -66,6 +67,7 @@ class _Run:
     deadline: Callable[[], None]
     profile: str
     findings_wanted: bool
+    kept: Kept | None = None
     tape: Tape = field(init=False)
     semantics: Semantics = field(init=False)
     outcomes: dict[State, list[object]] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class _Run:
         s = build(self.program, paths, memory_ranges(condition))
         stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
         choices = read_choices(s, stuck)
-        met = barriers.static_choices(s) if self.semantics.static_barriers else barriers.dynamic_choices(s)
+        met = self._barriers(s)
         if met is None:
             return
         choices += met
@@ -127,12 +129,23 @@ class _Run:
         if assigned is not None:
             yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
 
+    def _barriers(self, s: Structure) -> list[Choice] | None:
+        """How the barriers are filled, ``None`` if these paths cannot be."""
+        dynamic = barriers.dynamic_choices(s)
+        if dynamic is None or not self.semantics.static_barriers:
+            return dynamic
+        static = barriers.static_choices(s)
+        return None if static is None else static + dynamic
+
     # --- questions ------------------------------------------------------------------------------------------
 
     def explore(self) -> None:
         """All complete executions (and, where findings are wanted, those that never end)."""
         every = self.paths()
         complete = [[p for p in paths if p.end == "end"] for paths in every]
+        if self.kept is not None:
+            self.kept.combinations = lambda: (found for c in product(*complete) for found in self.structures(c))
+            self.kept.restrict = self._restrict
         if self.prop == "liveness":
             self._liveness(every)
             return
@@ -250,6 +263,8 @@ class _Run:
         for finding in flag_findings(solver, flag, self.profile):
             key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
             self.findings.setdefault(key, finding)
+            if self.kept is not None:
+                self.kept.findings.setdefault(finding, (solver, flag.candidate, flag.pair))
             if finding.severity == "error" and flag.name not in NOT_UNDEFINED:
                 self.undefined = True
 
@@ -310,17 +325,14 @@ class _Run:
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         condition = self.program.condition
         s = build(self.program, combination, memory_ranges(condition))
-        if self.semantics.static_barriers:
-            blocked = [n for n in s.nodes if n.has("BLOCKED")]
-            if not all(barriers.is_blocked(s, n) for n in blocked):
-                return None
-            met = barriers.static_choices(s)
-            if met is None:
-                return None
-        else:
-            met = barriers.dynamic_choices(s)
-            if met is None:
-                return None
+        static = [
+            n
+            for n in s.nodes
+            if n.has("BLOCKED") and n.source and n.source.barrier and n.source.barrier.key[0] == "static"
+        ]
+        met = self._barriers(s)
+        if met is None or not all(barriers.is_blocked(s, n) for n in static):
+            return None
         stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
         assigned = phases.choices(s, stuck)
         if assigned is None:
@@ -388,13 +400,15 @@ def answer(
     profile: str = "ptx",
     findings: bool | None = None,
     witnesses: bool = False,
+    kept: Kept | None = None,
 ) -> Answer:
     """What the model allows of the program; never raises for a time-out or an unmodelled construct (verdict
     ``unknown``).
 
     ``prop`` is ``spec`` (the final condition) or ``liveness``; ``findings`` asks for deadlocks too (default: if the
     file expects
-    findings); ``witnesses`` gives each outcome an execution in words.
+    findings); ``witnesses`` gives each outcome an execution in words; ``kept`` is
+    filled with the executions themselves, for those who draw or explain them.
     """
     limit = None if timeout is None else time.monotonic() + timeout
 
@@ -403,7 +417,7 @@ def answer(
             raise TimeOut
 
     wanted = bool(program.expectation.kinds) if findings is None else findings
-    run = _Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted)
+    run = _Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted, kept)
     reason: str | None = None
     try:
         run.explore()
@@ -413,6 +427,8 @@ def answer(
         reason = e.message
     except RecursionError:
         reason = "the program is too deeply nested for this engine"
+    if kept is not None:
+        kept.outcomes.update((state, (entry[1], entry[2])) for state, entry in run.outcomes.items())  # type: ignore[misc]
     return _conclude(run, reason, witnesses=witnesses)
 
 

@@ -206,4 +206,6 @@ class Walker:
         if ending == "end" and self.program.clustered:
             emitter = Emitter(self.program, self.thread, self.semantics)
             emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), ("EXIT",))
-        self.paths.append(state.path(self.thread.index, ending))
+        code = self.thread.code
+        at = code[min(state.pc, len(code) - 1)] if code else None
+        self.paths.append(state.path(self.thread.index, ending, at))

@@ -139,7 +139,7 @@ def _explore(
     if not enabled:
         if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
             if state is not None and state.tx < 0:
-                late = [q[-1].event.uid for q in search.steps if q[-1].what.kind == "complete"]
+                late = [x.event.uid for q in search.steps for x in q if x.what.kind == "complete"]
                 misuse = (
                     "UB216",
                     f"{-state.tx} bytes completed in phase {state.phase} that nobody announced",
@@ -340,6 +340,7 @@ def _option(
         results=results,
         misstep=misuse,
         remarks=() if misuse else _unwaited(taken),
+        phases=tuple((e.uid, r.phase) for e, _, r in taken),
     )
 
 

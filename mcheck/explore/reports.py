@@ -9,9 +9,10 @@ from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.explore.solver import Solver
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
-from mcheck.graph.event import Event, Path
+from mcheck.graph.event import Path
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.terms import Uid, Unknown
+from mcheck.program.ops import Await, Barrier, ClusterBarrier, MbarrierWait, Op, WarpSync
 from mcheck.program.program import Program
 
 PROXIES = {"ASYNC": "async", "TMAP": "tensormap", "TEX": "texture", "SUR": "surface", "CON": "constant"}
@@ -160,12 +161,19 @@ def misuse_finding(solver: Solver, misuse: tuple[str, str, Uid], profile: str) -
     return _finding(code, profile, f"{who}: {message}", (access,), ())
 
 
-def _deadlock_code(last: Event) -> str:
-    if last.mbarrier is not None:
-        return "DEAD003"
-    if last.barrier is not None:
-        return "DEAD005" if last.barrier.key[0] == "cluster" else "DEAD002"
-    return "DEAD004" if type(last.op).__name__ == "Load" and last.op.text.lstrip().startswith("await") else "DEAD001"
+def _deadlock_code(op: Op) -> str:
+    match op:
+        case MbarrierWait():
+            return "DEAD003"
+        case ClusterBarrier():
+            return "DEAD005"
+        case Barrier() | WarpSync():
+            return "DEAD002"
+        case Await(inner=MbarrierWait()):
+            return "DEAD003"
+        case Await():
+            return "DEAD004"
+    return "DEAD001"
 
 
 def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
@@ -176,9 +184,11 @@ def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ..
     for path in paths:
         if path.end != "stuck":
             continue
-        last = s.events[path.stuck[-1]] if path.stuck else path.events[-1]
-        code = _deadlock_code(last)
-        op = last.op
+        last = s.events[path.stuck[-1]].op if path.stuck else None
+        op = path.at if isinstance(path.at, Await) or last is None else last
+        if op is None:
+            continue
+        code = _deadlock_code(op)
         waiting.append(
             Access(thread=s.program.threads[path.thread].name, instruction=" ".join(op.text.split()), span=op.span)
         )

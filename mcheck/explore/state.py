@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event, Misstep, Path
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of, type_size
+from mcheck.program.ops import Op
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class State:
             self.misstep,
         )
 
-    def path(self, thread: int, ending: str) -> Path:
+    def path(self, thread: int, ending: str, at: Op | None) -> Path:
         return Path(
             thread,
             tuple(self.events),
@@ -107,6 +108,7 @@ class State:
             tuple(self.tracked),
             self.known,
             self.unfinished() if ending == "end" else (),
+            at,
         )
 
     def unfinished(self) -> tuple[Uid, ...]:

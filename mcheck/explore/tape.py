@@ -54,6 +54,8 @@ class Tape:
     axioms: list[Axiom] = field(default_factory=list)
     total_co: bool = False
     bases: frozenset[str] = frozenset()
+    names: dict[str, int] = field(default_factory=dict)
+    """The node of each name that the model binds, the last where it is bound again."""
 
 
 class _Compiler:
@@ -101,14 +103,15 @@ class _Compiler:
                 return self.emit(name, a, b)
 
     def let(self, statement: Let) -> None:
-        self.vars[statement.var.uid] = self.node(statement.body)
+        self.vars[statement.var.uid] = self.tape.names[statement.var.name] = self.node(statement.body)
 
     def letrec(self, statement: LetRec) -> None:
         outer, self.group = self.group, len(self.tape.groups)
         self.tape.groups.append(())
         start = len(self.tape.code)
         for let in statement.bindings:
-            self.vars[let.var.uid] = self.emit("rec", name=f"{let.var.name}#{let.var.uid}")
+            node = self.emit("rec", name=f"{let.var.name}#{let.var.uid}")
+            self.vars[let.var.uid] = self.tape.names[let.var.name] = node
         pairs = [(self.vars[let.var.uid], self.node(let.body)) for let in statement.bindings]
         end = len(self.tape.code)
         self.tape.groups[self.group] = (*((v, body, 0) for v, body in pairs), (start, end, -1))

@@ -111,6 +111,7 @@ class Path:
     a group).
     ``known`` are the results that the path has fixed; ``unfinished`` the reads of shared memory that may outlive the
     thread.
+    ``at`` is the operation at which the path stopped.
     ``tracked`` are the pairs (memory event, mbarrier event that signals its completion).
     """
 
@@ -125,3 +126,4 @@ class Path:
     tracked: tuple[tuple[Uid, Uid], ...] = ()
     known: dict[Uid, int] = field(default_factory=dict)
     unfinished: tuple[Uid, ...] = ()
+    at: Op | None = None

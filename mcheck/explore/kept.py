@@ -1,0 +1,34 @@
+"""The executions behind an answer, for those who draw or explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mcheck.explore.choices import Candidate, Choice
+from mcheck.explore.result import State
+from mcheck.findings.finding import Finding
+from mcheck.graph.structure import Structure
+
+if TYPE_CHECKING:
+    from mcheck.explore.solver import Solver
+    from mcheck.program.condition import Compare
+
+
+def _none() -> Iterator[tuple[Structure, list[Choice]]]:
+    return iter(())
+
+
+@dataclass(slots=True)
+class Kept:
+    """``outcomes``: one execution of each state; ``findings``: one that shows the finding, with the pair of events.
+
+    ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the comparisons
+    of a clause allow (and says whether anything is left).
+    """
+
+    outcomes: dict[State, tuple[Solver, Candidate]] = field(default_factory=dict)
+    findings: dict[Finding, tuple[Solver, Candidate, tuple[int, int]]] = field(default_factory=dict)
+    combinations: Callable[[], Iterator[tuple[Structure, list[Choice]]]] = _none
+    restrict: Callable[[Structure, list[Choice], list[Compare]], bool] = lambda _s, _choices, _clause: True
