@@ -9,11 +9,12 @@ from mcheck.errors import InputError, Unsupported
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
-from mcheck.isa.matcher import Failure, Opcode, Plan, Shapes, match
+from mcheck.isa.matcher import OPERANDS, Failure, Opcode, Plan, Shapes, match
 from mcheck.isa.operands import RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
 from mcheck.isa.unmodelled import UNMODELLED
+from mcheck.isa.wording import Wording, did_you_mean, said
 from mcheck.program.ops import Op
 
 _WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))
@@ -49,11 +50,12 @@ def decode(
         operand = given[index]
         bound[arg.name] = operand
         if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
-            failure = Failure((0, 0), plan.family, "the result of a wait cannot be dropped", operand=index)
+            words = said("the result of a wait cannot be dropped", "a predicate register")
+            failure = Failure((0, 0), plan.family, words, operand=index)
             raise _error(failure, instruction, given)
         problem = operands.value_problem(arg, operand, plan.q, register_type, target)
         if problem is not None:
-            failure = Failure((0, 0), plan.family, problem[0], operand=index, expected=(problem[1],))
+            failure = Failure((0, 0), plan.family, said(*problem), operand=index)
             raise _error(failure, instruction, given)
     common = {
         "span": instruction.span,
@@ -82,36 +84,35 @@ def _plan(opcode: Opcode, shapes: Shapes, target: str | None, dialect: bool) -> 
                 break
     if not failures:
         return _unknown(opcode)
-    return max(failures, key=lambda failure: failure.rank)
+    return _telling(failures, shapes)
+
+
+def _telling(failures: list[Failure], shapes: Shapes) -> Failure:
+    """Of the failures of the two tables: a bare location means the dialect, unless only the brackets are missing."""
+    first, last = failures[0], failures[-1]
+    if first is last or last.rank[0] >= OPERANDS:
+        return last
+    if first.rank[0] > last.rank[0]:
+        return first
+    hinted = first.rank == last.rank and first.words().hint is not None and last.words().hint is None
+    return first if "n" in shapes or hinted else last
 
 
 def _unknown(opcode: Opcode) -> Failure:
     if opcode[0] in UNMODELLED:
         raise Unsupported(f"'{opcode[0]}' is a PTX instruction that is not modelled")
-    dotted = ".".join(opcode)
-    longest = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
+    longest: Opcode = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
     if len(longest) > 1:
         legal = sorted(
             head[len(longest) - 1] for head in _PTX if len(head) == len(longest) and head[:-1] == longest[:-1]
         )
         part = opcode[len(longest) - 1] if len(opcode) >= len(longest) else ""
-        near = difflib.get_close_matches(part, legal, n=1, cutoff=0.6)
-        message = f"'{dotted}' is not an instruction"
-        place = min(len(longest), len(opcode)) - 1
-        return Failure(
-            (0, 0),
-            _PTX[longest],
-            message,
-            place,
-            expected=tuple("." + name for name in legal),
-            hint=_did_you_mean(near),
-        )
+        hint = did_you_mean(["." + name for name in difflib.get_close_matches(part, legal, n=1, cutoff=0.6)])
+        wording = Wording(f"'{'.'.join(opcode)}' is not an instruction", tuple("." + name for name in legal), hint)
+        return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
     near = difflib.get_close_matches(opcode[0], sorted({head[0] for head in (*_PTX, *_DIALECT)}), n=1, cutoff=0.5)
-    return Failure((0, 0), _NOWHERE, f"unknown instruction '{opcode[0]}'", 0, hint=_did_you_mean(near))
-
-
-def _did_you_mean(near: list[str]) -> str | None:
-    return f"did you mean '{near[0]}'?" if near else None
+    unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=did_you_mean(near))
+    return Failure((0, 0), _NOWHERE, lambda: unknown, 0)
 
 
 def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...]) -> InputError:
@@ -120,12 +121,13 @@ def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...
         span = instruction.spans[failure.part]
     elif failure.operand is not None and failure.operand < len(given):
         span = given[failure.operand].span or span
+    words = failure.words()
     return InputError(
-        failure.message,
+        words.message,
         span,
         code="illegal-instruction",
-        expected=" or ".join(failure.expected) or None,
-        hint=failure.hint,
+        expected=words.legal,
+        hint=words.hint,
         section=failure.family.section,
     )
 

@@ -6,13 +6,14 @@ register types are checked for every instruction (``mcheck.isa.operands``).
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from mcheck.isa import operands as operand_checks
 from mcheck.isa.schema import Arg, Family, Qualifiers, Variant
 from mcheck.isa.targets import describe, meets
+from mcheck.isa.wording import Wording, broken_rule, merged, missing, operand_count, said, wrong_part
 
 Opcode = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]
@@ -29,20 +30,22 @@ class Plan:
     places: dict[str, int]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a variant does not match; of all failures the one with the greatest ``rank``, the furthest, is reported."""
+    """Why a variant does not match, at which part of the opcode or at which operand.
+
+    Of all failures the one with the greatest ``rank``, which came furthest, is reported, and only that one is put into
+    words.
+    """
 
     rank: tuple[int, int]
     family: Family
-    message: str
+    words: Callable[[], Wording]
     part: int | None = None
     operand: int | None = None
-    expected: tuple[str, ...] = ()
-    hint: str | None = None
 
 
-_QUALIFIER, _MISSING, _RULE, _OPERANDS, _TARGET = range(5)
+_QUALIFIER, _MISSING, _RULE, OPERANDS, _TARGET = range(5)
 
 
 def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
@@ -56,11 +59,7 @@ def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: st
             failures.append(result)
     best = max(failures, key=lambda failure: failure.rank)
     ties = [failure for failure in failures if failure.rank == best.rank]
-    seen: dict[str, None] = {}
-    for failure in ties:
-        seen.update(dict.fromkeys(failure.expected))
-    best.expected = tuple(seen)
-    return best
+    return best if len(ties) == 1 else replace(best, words=lambda: merged([failure.words() for failure in ties]))
 
 
 def _match_variant(
@@ -84,27 +83,17 @@ def _match_variant(
                 named += slot.kind == "name"
                 break
         else:
-            return _wrong_part(family, variant, opcode, position, q)
-    for slot in variant.slots:
-        if slot.name in q:
-            continue
-        if not slot.optional:
-            legal = tuple("." + value for value in slot.values)
-            message = f"'{_dotted(opcode)}' lacks its {_words(slot.name)}"
-            return Failure((_MISSING, len(q)), family, message, part=len(opcode) - 1, expected=legal)
-        if slot.default is not None:
-            q[slot.name] = slot.default
+            rank = (_QUALIFIER, position)
+            return Failure(rank, family, partial(wrong_part, family, variant, opcode, position, q), position)
+    absent = [slot for slot in variant.slots if not slot.optional and slot.name not in q]
+    if absent:
+        rank = (_MISSING, len(q) - 100 * len(absent))
+        return Failure(rank, family, partial(missing, opcode, absent[0]), len(opcode) - 1)
+    q.update({slot.name: slot.default for slot in variant.slots if slot.default is not None and slot.name not in q})
     for done, rule in enumerate(variant.rules):
         if not rule.test(q):
-            expected = rule.expected(q) if callable(rule.expected) else rule.expected
             place = places.get(rule.slot, len(opcode) - 1)
-            return Failure(
-                (_RULE, len(places) * 100 + done),
-                family,
-                _fill(rule.message, q),
-                place,
-                expected=(expected,) * bool(expected),
-            )
+            return Failure((_RULE, len(places) * 100 + done), family, partial(broken_rule, rule, q), place)
     bound = _bind(opcode, shapes, family, variant, q)
     if isinstance(bound, Failure):
         return bound
@@ -115,31 +104,6 @@ def _match_variant(
     return Plan(family, variant, q, bound, places)
 
 
-def _wrong_part(family: Family, variant: Variant, opcode: Sequence[str], position: int, q: Qualifiers) -> Failure:
-    part = opcode[position]
-    free = tuple("." + value for slot in variant.slots if slot.name not in q for value in slot.values)
-    taken = next((slot for slot in variant.slots if part in slot.values and slot.name in q), None)
-    rank = (_QUALIFIER, position)
-    if taken is not None and q[taken.name] != part:
-        message = f"'.{part}' cannot stand beside '.{q[taken.name]}': the {_words(taken.name)} is given once"
-        return Failure(rank, family, message, position)
-    if taken is not None:
-        return Failure(rank, family, f"'.{part}' is given twice or in the wrong place", position, expected=free)
-    known = {value for other in family.variants for slot in other.slots for value in slot.values}
-    hint = None
-    if part in known:
-        legal = f" with '.{'.'.join(opcode[len(family.head) : position])}'" if position > len(family.head) else ""
-        message = f"'.{part}' is not legal in '{family.name}'{legal}"
-    else:
-        message = f"'.{part}' is not a qualifier of '{family.name}'"
-        near = difflib.get_close_matches(part, sorted(known), n=1, cutoff=0.6)
-        if near:
-            hint = f"did you mean '.{near[0]}'?"
-    if not free:
-        message += "; nothing may follow here"
-    return Failure(rank, family, message, position, expected=free, hint=hint)
-
-
 def _bind(
     opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, q: Qualifiers
 ) -> tuple[tuple[Arg, int], ...] | Failure:
@@ -148,12 +112,9 @@ def _bind(
     required = sum(1 for arg in wanted if not arg.optional)
     given = len(shapes)
     if not required <= given <= len(wanted):
-        legal = str(required) if required == len(wanted) else f"{required} to {len(wanted)}"
-        message = f"'{_dotted(opcode)}' takes {legal} operand{'s' * (legal != '1')}, {given} given"
-        shape = ", ".join(_describe_arg(arg, q) for arg in wanted) or "no operands"
         where = len(wanted) if given > len(wanted) else None
-        rank = (_OPERANDS, -abs(given - required))
-        return Failure(rank, family, message, operand=where, expected=(shape,))
+        rank = (OPERANDS, -abs(given - required))
+        return Failure(rank, family, partial(operand_count, variant, opcode, q, given), operand=where)
     spare = given - required
     binding: list[tuple[Arg, int]] = []
     for arg in wanted:
@@ -165,7 +126,7 @@ def _bind(
     for arg, index in binding:
         problem = operand_checks.shape_problem(arg, shapes[index], q)
         if problem is not None:
-            return Failure((_OPERANDS, 1 + index), family, problem[0], operand=index, expected=(problem[1],))
+            return Failure((OPERANDS, 1 + index), family, said(*problem), operand=index)
     return tuple(binding)
 
 
@@ -182,40 +143,18 @@ def _check_target(
         needs = slot.needs.get(q.get(slot.name, ""), ())
         if slot.name in places and not meets(target, needs):
             message = f"'.{q[slot.name]}' needs {describe(needs)}; the target is {target}"
-            return Failure(rank, family, message, places[slot.name])
+            return Failure(rank, family, said(message), places[slot.name])
     for arg, index in binding:
         if not meets(target, arg.needs):
             message = f"'{arg.name}' needs {describe(arg.needs)}; the target is {target}"
-            return Failure(rank, family, message, operand=index)
+            return Failure(rank, family, said(message), operand=index)
     for requirement in variant.requirements:
         if requirement.test(q) and not meets(target, requirement.needs):
             part = q.get(requirement.slot, "")
             message = f"'.{part}' here needs {describe(requirement.needs)}; the target is {target}"
-            return Failure(rank, family, message, places.get(requirement.slot, 0))
+            return Failure(rank, family, said(message), places.get(requirement.slot, 0))
     needs = variant.needs or family.needs
     if not meets(target, needs):
         name = f"{family.name} ({variant.name})" if variant.needs and variant.name else family.name
-        return Failure(rank, family, f"'{name}' needs {describe(needs)}; the target is {target}", 0)
+        return Failure(rank, family, said(f"'{name}' needs {describe(needs)}; the target is {target}"), 0)
     return None
-
-
-def _describe_arg(arg: Arg, q: Qualifiers) -> str:
-    text = operand_checks.describe(arg, q)
-    return "{" + text + "}" if arg.optional else text
-
-
-def _fill(message: str, q: Qualifiers) -> str:
-    return message.format_map(_Default(q))
-
-
-class _Default(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "?"
-
-
-def _dotted(opcode: Sequence[str]) -> str:
-    return ".".join(opcode)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -181,7 +181,8 @@ def _tensor_problem(arg: Arg, seen: Shape, q: Qualifiers, count: int | None) -> 
     if not (isinstance(coordinates, tuple) and coordinates[0] == "v"):
         return "the coordinates must be a vector", legal
     if len(coordinates) - 1 != count:
-        return f"{len(coordinates) - 1} coordinates given instead of {count}", legal
+        given = len(coordinates) - 1
+        return f"{given} coordinate{'s' * (given != 1)} given instead of {count}", legal
     if any(item not in _VALUE for item in coordinates[1:]):
         return "a coordinate is a register or a constant", legal
     return None

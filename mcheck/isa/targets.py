@@ -61,5 +61,5 @@ def describe(needs: tuple[str, ...]) -> str:
     words = []
     for need in needs:
         suffix = split(need)[1]
-        words.append(need + {"": " or higher", "f": " (or higher in its family)", "a": ""}[suffix])
-    return ", ".join(words)
+        words.append(need + {"": " or higher", "f": " (or later in its family)", "a": ""}[suffix])
+    return " or ".join(words)

@@ -59,7 +59,7 @@ MEANT: tuple[Meant, ...] = (
     Meant("ptxas", r"^red\.", r"'_' cannot be the operand 'a'", _LENIENT + "a sink for an address"),
     Meant(
         "ptxas",
-        r"\.(sat|NaN|uni|sync|aligned)\.\1\b",
+        r"\.(sat|NaN|uni|sync|aligned|approx)\b.*\.\1\b",
         r"is given twice",
         _LENIENT + "the same flag a second time",
     ),
@@ -71,7 +71,7 @@ MEANT: tuple[Meant, ...] = (
     ),
     Meant(
         "ptxas",
-        r"^fence\.proxy\.async::generic",
+        r"^fence\.proxy\.(async|tensormap)::generic",
         r"'\.(shared::\w+|global)' is not legal",
         _LENIENT + "a state space beside .sync_restrict",
     ),

@@ -150,7 +150,7 @@ REDUCE = Family(
                 space("src", "shared::cta"),
                 MBARRIER,
                 Slot("redOp", tuple(CLUSTER_REDUCTIONS)),
-                Slot("type", _types(CLUSTER_REDUCTIONS), kind="type"),
+                Slot("type", ("b32", "u32", "s32", "b64", "u64"), kind="type"),
             ),
             args=(_DST, _SRC, _SIZE, _MBAR),
             rules=(pairs("redOp", "type", CLUSTER_REDUCTIONS),),

@@ -40,21 +40,19 @@ def one_of(slot: str, *values: str) -> Callable[[Qualifiers], bool]:
     return lambda q: q.get(slot) in values
 
 
-def together(first: str, second: str) -> tuple[Rule, Rule]:
-    """Two slots that are given together or not at all."""
-    first_words, second_words = first.replace("_", " "), second.replace("_", " ")
+def together(sem: Slot, scope: Slot) -> tuple[Rule, Rule]:
+    """Memory order and scope are given together or not at all."""
+
+    def legal(slot: Slot) -> str:
+        return " or ".join("." + value for value in slot.values)
+
     return (
+        Rule(lambda q: "sem" not in q or "scope" in q, "sem", "'.{sem}' needs a scope", f"{legal(scope)} with it"),
         Rule(
-            lambda q: first not in q or second in q,
-            first,
-            f"'.{{{first}}}' needs a {second_words}",
-            f"a {second_words} too",
-        ),
-        Rule(
-            lambda q: second not in q or first in q,
-            second,
-            f"'.{{{second}}}' needs a {first_words}",
-            f"a {first_words} too",
+            lambda q: "scope" not in q or "sem" in q,
+            "scope",
+            "'.{scope}' needs a memory order",
+            f"{legal(sem)} with it",
         ),
     )
 

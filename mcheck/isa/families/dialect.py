@@ -14,6 +14,20 @@ from mcheck.program.expr import Binary, Const
 from mcheck.program.ops import Alu, Atomic, Barrier, Branch, Load, Op, ProxyFence, Store
 
 SECTION = "table dialect"
+_SECTIONS = {
+    "ld": "9.7.9.8",
+    "st": "9.7.9.11",
+    "atom": "9.7.13.5",
+    "red": "9.7.13.6",
+    "add": "9.7.1.1",
+    "sub": "9.7.1.2",
+    "mul": "9.7.1.3",
+    "div": "9.7.1.8",
+    "goto": "9.7.12.3",
+    "fence.proxy": "9.7.13.4",
+    "bar.cta": "9.7.13.1",
+}
+"""The section of the instruction that a short form abridges."""
 TYPE = "s32"
 
 _R = Arg("r", "dst", TYPE)
@@ -24,7 +38,8 @@ _STRONG = Slot("scope", ("cta", "gpu", "sys"))
 
 
 def _family(name: str, title: str, *variants: Variant) -> Family:
-    return Family(name=name, section=SECTION, title=title, ptx="6.0", variants=variants, dialect=True)
+    section = _SECTIONS.get(name, SECTION)
+    return Family(name=name, section=section, title=title, ptx="6.0", variants=variants, dialect=True)
 
 
 def _move(match: Match) -> Op:

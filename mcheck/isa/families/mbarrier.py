@@ -35,6 +35,8 @@ _B64 = Slot("type", ("b64",), kind="type")
 _ADDR = Arg("addr", "mem")
 _SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cluster": SM_90})
 
+_RELAXED = Slot("sem", ("relaxed",), optional=True)
+
 _NOT_VALID = "the address does not hold a valid mbarrier object"
 
 
@@ -74,9 +76,9 @@ def _transaction(kind: str, section: str) -> Family:
         undefined=(_NOT_VALID, "the tx-count leaves its range"),
         variants=(
             Variant(
-                slots=(Slot("sem", ("relaxed",), optional=True), _SCOPE, _ANY, _B64),
+                slots=(_RELAXED, _SCOPE, _ANY, _B64),
                 args=(_ADDR, Arg("txCount", "src", "u32")),
-                rules=together("sem", "scope"),
+                rules=together(_RELAXED, _SCOPE),
                 lower=_tx(kind),
             ),
         ),
@@ -112,7 +114,7 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     count = Arg("count", "src", "u32", optional=True, needs=SM_90)
     tx = Arg("txCount", "src", "u32")
     undefined = (_NOT_VALID, "the pending count underflows", "noComplete completes the phase")
-    rules = together("sem", "scope")
+    rules = together(sem, _SCOPE)
     plain = Family(
         name=f"mbarrier.{name}",
         section=section,
@@ -198,7 +200,7 @@ def _waits(name: str) -> tuple[Family, Family]:
     sem = Slot("sem", ("acquire", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
     hint = (Arg("suspendTimeHint", "src", "u32", optional=True),) if blocking else ()
     done = Arg("waitComplete", "wait", "pred")
-    rules: tuple[Rule, ...] = together("sem", "scope")
+    rules: tuple[Rule, ...] = together(sem, _SCOPE)
     slots = (sem, _SCOPE, _OWN, _B64)
     lower = _wait(blocking)
 

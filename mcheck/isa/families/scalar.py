@@ -57,6 +57,9 @@ def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = Fals
     variants = [Variant(slots=slots, args=(D, A, B), rules=rules, lower=_alu(name))]
     if floats:
         variants.extend(_float(name, D, A, B))
+    if name == "div":
+        full = (Slot("rounding", ("full",), kind="name"), _FTZ, type_slot("f32"))
+        variants.append(Variant(name="full range", slots=full, args=(D, A, B), lower=unsupported))
     if name in ("min", "max"):
         three = (*_FLOAT[name][0], type_slot("f32"))
         variants.append(
@@ -67,7 +70,7 @@ def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = Fals
 
 _ROUND = Slot("rounding", ("rn", "rz", "rm", "rp"))
 _ROUNDING = Slot("rounding", _ROUND.values, optional=True)
-_APPROX = Slot("rounding", ("rn", "rz", "rm", "rp", "approx", "full"))
+_APPROX = Slot("rounding", ("rn", "rz", "rm", "rp", "approx"))
 _FTZ = Slot("ftz", ("ftz",), optional=True)
 _SAT = Slot("sat", ("sat",), optional=True)
 _NAN = Slot("nan", ("NaN",), optional=True)

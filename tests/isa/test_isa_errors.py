@@ -1,0 +1,85 @@
+"""What is said about illegal instructions: the blocks of ``errors.txt``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcheck.errors import InputError, Unsupported
+from mcheck.isa import decode
+from mcheck.isa.instruction import Instruction
+from mcheck.isa.unmodelled import UNMODELLED
+
+GOLDEN = Path(__file__).with_name("errors.txt")
+TEXT = GOLDEN.read_text(encoding="utf-8")
+HEADER, *BLOCKS = TEXT.rstrip("\n").split("\n\n")
+
+Read = Callable[[str], Instruction]
+Types = Callable[[str], str | None]
+
+
+def _block(first: str, read: Read, register_type: Types) -> str:
+    """The block of the instruction in the line ``first``."""
+    target, text = first[1:].split(" ", 1) if first.startswith("@") else (None, first)
+    with pytest.raises(InputError) as caught:
+        decode(read(text), target=target, register_type=register_type)
+    error = caught.value
+    assert error.span is not None
+    assert error.code == "illegal-instruction"
+    lines = [first]
+    lines.append(" " * (error.span.column - 1 + len(first) - len(text)) + "^" * error.span.length)
+    lines.append(error.message)
+    lines += [f"  {name}: {value}" for name, value in (("legal", error.expected), ("hint", error.hint)) if value]
+    return "\n".join([*lines, f"  section: {error.section}"])
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[block.split("\n", 1)[0] for block in BLOCKS])
+def test_message(block: str, read: Read, register_type: Types, promote: bool) -> None:
+    if promote:
+        pytest.skip("the blocks are being rewritten")
+    assert _block(block.split("\n", 1)[0], read, register_type) == block
+
+
+def test_there_are_many_blocks_and_they_can_be_rewritten(read: Read, register_type: Types, promote: bool) -> None:
+    assert len(BLOCKS) >= 100
+    if promote:
+        made = [_block(block.split("\n", 1)[0], read, register_type) for block in BLOCKS]
+        GOLDEN.write_text("\n\n".join([HEADER, *made]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("opcode", sorted(UNMODELLED))
+def test_other_ptx_instructions_are_unsupported_and_no_error(opcode: str, read: Read) -> None:
+    with pytest.raises(Unsupported):
+        decode(read(f"{opcode}.sync.b32 r0, [x]"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["add.rn.f32 ff0, ff1, ff2", "atom.global.add.f32 ff0, [x], ff1", "ld.global.nc.u32 r0, [x]", "trap"],
+)
+def test_what_is_legal_but_not_modelled_is_unsupported(text: str, read: Read) -> None:
+    with pytest.raises(Unsupported, match="not modelled"):
+        decode(read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp.async.bulk.global.shared::cta.bulk_group [x], [y], 24",
+        "mbarrier.try_wait.parity.shared::cta.b64 p0, [x], 2",
+        "mbarrier.init.shared::cta.b64 [x], 0",
+        "bar.sync 0, 33",
+        "cp.async.ca.shared.global [x], [y], 4, 8",
+    ],
+)
+def test_operands_that_are_undefined_when_executed_are_no_errors(text: str, read: Read) -> None:
+    decode(read(text))
+
+
+def test_an_unknown_target_gets_the_nearest_one(read: Read) -> None:
+    with pytest.raises(InputError, match="unknown target 'sm_91a'") as caught:
+        decode(read("mov.u32 r0, 1"), target="sm_91a")
+    assert caught.value.hint == "did you mean sm_90a?"
+    assert caught.value.section == "11.1.2"
