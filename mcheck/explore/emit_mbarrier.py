@@ -59,16 +59,11 @@ def _tx(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.MbarrierArrive)
 def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierArrive)
+    there = e.instance_at(e.number(op.address, state))
+    if op.state is not None and there is not None and there.cta not in (None, e.thread.place.cta):
+        raise e.stop("UB214", "an arrive on an mbarrier of another CTA returns no state", op)
     address = object_address(e, op, e.number(op.address, state), own_cta=op.space == "shared::cta")
     count = e.maybe(op.count, state)
-    target = e.program.target
-    if (
-        count is not None
-        and not op.no_complete
-        and target is not None
-        and int("".join(filter(str.isdigit, target))) < 90
-    ):
-        raise e.stop("UB213", "an arrive with a count needs sm_90 unless it has .noComplete", op)
     step = MbarrierStep(
         address,
         "drop" if op.drop else "arrive",

@@ -48,6 +48,7 @@ class _Record:
     phase: int
     result: int | None
     completed: bool
+    invalidated: bool = False
 
 
 @dataclass(slots=True)
@@ -193,10 +194,12 @@ def _take(
             if state is not None:
                 raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", "9.7.13.15.9")
             return machine.init(what.count)[0], _Record(-1, None, False), None
+        if state is None and step.event.order is None and any(r.invalidated for r in records.values()):
+            raise Misuse("UB215", "the mbarrier was invalidated before this operation could signal it", "9.7.13.15.3")
         if state is None:
             raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
         if what.kind == "inval":
-            return None, _Record(state.phase, None, False), None
+            return None, _Record(state.phase, None, False, invalidated=True), None
         if what.kind == "wait":
             return _wait(step, state, known, records)
         after, completed = _apply(what, state)

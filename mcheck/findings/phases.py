@@ -158,38 +158,6 @@ expect clean
 """,
     ),
     Entry(
-        code="UB213",
-        name="arrive-count-before-sm-90",
-        kind="undefined",
-        message="{instruction} gives a count without .noComplete, which target {target} does not have",
-        explanation="""\
-A count operand of mbarrier.arrive without .noComplete needs sm_90. On sm_8x only a .noComplete arrive takes
-one.""",
-        section="PTX ISA 9.0 section 9.7.13.15.13",
-        remedy="Arrive once per count, or use .noComplete for all arrivals but the last.",
-        bad="""\
-PTX arrive-count-sm-80
-target sm_80
-{ .shared .align 8 .b64 bar; }
-P@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 2;
-  mbarrier.arrive.shared::cta.b64 %rd1, [bar], 2;
-}
-expect undefined
-""",
-        good="""\
-PTX arrive-nocomplete-count-sm-80
-target sm_80
-{ .shared .align 8 .b64 bar; }
-P@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 2;
-  mbarrier.arrive.noComplete.shared::cta.b64 %rd1, [bar], 1;
-  mbarrier.arrive.shared::cta.b64 %rd2, [bar];
-}
-expect clean
-""",
-    ),
-    Entry(
         code="UB214",
         name="state-of-a-remote-arrive",
         kind="undefined",

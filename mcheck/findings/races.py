@@ -339,7 +339,7 @@ consumer@cta 1 {
   cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [g], 16, [bar];
   await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
 }
-expect clean
+expect race
 """,
         good="""\
 PTX bulk-store-fences-bulk-load
