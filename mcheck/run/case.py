@@ -21,7 +21,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How tests are run. ``model`` is ``None`` where the file, or else the default, decides."""
+    """How tests are run. ``model`` is ``None`` where the file, or else the default, decides.
+
+    ``witnesses``: each outcome is to come with an execution in words.
+    """
 
     model: str | None = None
     prop: str = "spec"
@@ -30,6 +33,7 @@ class Settings:
     unroll: int = 2
     timeout: float | None = None
     warnings_as_errors: bool = False
+    witnesses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

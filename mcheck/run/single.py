@@ -102,6 +102,7 @@ def _ask(answer: Engine, program: Program, model: str, settings: Settings) -> An
         unroll=settings.unroll,
         timeout=settings.timeout,
         profile=settings.profile,
+        witnesses=settings.witnesses,
     )
 
 
