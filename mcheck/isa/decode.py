@@ -10,7 +10,7 @@ from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
 from mcheck.isa.matcher import OPERANDS, Failure, Opcode, Plan, Shapes, match
-from mcheck.isa.operands import RegisterType
+from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
 from mcheck.isa.unmodelled import UNMODELLED
@@ -27,13 +27,15 @@ def decode(
     register_type: RegisterType | None = None,
     dialect: bool = True,
     awaited: bool = False,
+    object_space: ObjectSpace | None = None,
 ) -> Op:
     """The operation of ``instruction``.
 
     ``target`` (``sm_90a``) restricts the instructions to that target's; without it those of every target are legal.
     ``register_type`` gives the PTX type of a register, or ``None`` where it is not known yet. ``dialect`` admits the
     short forms of the table dialect. ``awaited`` says that the predicate result of an mbarrier wait is left out (or
-    ``_``).
+    ``_``). ``object_space`` gives the state space of a declared object (``global``, ``shared``, ``const``,
+    ``param``), so that an address in another space than the instruction names is an error.
 
     Raises ``InputError`` for what is no instruction, ``Unsupported`` for a legal one that has no model.
     """
@@ -54,6 +56,8 @@ def decode(
             failure = Failure((0, 0), plan.family, words, operand=index)
             raise _error(failure, instruction, given)
         problem = operands.value_problem(arg, operand, plan.q, register_type, target)
+        if problem is None and object_space is not None and (arg.space or arg.generic):
+            problem = operands.space_problem(arg, operand, plan.q, object_space)
         if problem is not None:
             failure = Failure((0, 0), plan.family, said(*problem), operand=index)
             raise _error(failure, instruction, given)

@@ -12,6 +12,7 @@ from mcheck.isa.targets import meets
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 
 RegisterType = Callable[[str], str | None]
+ObjectSpace = Callable[[str], str | None]
 
 Shape = str | tuple["Shape", ...]
 """What the matcher sees of an operand: for a value one of ``r`` (register), ``p`` (a register known to be a predicate),
@@ -311,6 +312,25 @@ def _memory_problem(arg: Arg, operand: Memory, q: Qualifiers, register_type: Reg
             if problem is not None:
                 return problem
     return None
+
+
+def space_problem(arg: Arg, operand: Operand, q: Qualifiers, object_space: ObjectSpace) -> tuple[str, str] | None:
+    """``None`` if a named object lies in the state space that the operand wants, else what is wrong, what is legal."""
+    if not isinstance(operand, Memory) or not isinstance(operand.items[0], Value):
+        return None
+    base: Expr = operand.items[0].expr
+    while isinstance(base, Binary):
+        base = base.left
+    have = object_space(base.name) if isinstance(base, Name) else None
+    if have is None:
+        return None
+    written = q.get(arg.space[1:], "") if arg.space.startswith("$") else arg.space
+    legal = (written.split("::")[0],) if written else arg.generic
+    if not legal or have.split("::")[0] in legal:
+        return None
+    assert isinstance(base, Name)
+    wanted = " or ".join("." + space for space in legal)
+    return f"'{base.name}' is in .{have}, but the operand '{arg.name}' must be in {wanted}", f"an object in {wanted}"
 
 
 def width(type_name: str) -> int:

@@ -83,3 +83,41 @@ def test_an_unknown_target_gets_the_nearest_one(read: Read) -> None:
         decode(read("mov.u32 r0, 1"), target="sm_91a")
     assert caught.value.hint == "did you mean sm_90a?"
     assert caught.value.section == "11.1.2"
+
+
+_OBJECTS = {"x": "shared", "y": "global", "c": "const", "p": "param"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ld.shared.u32 r0, [y]", "'y' is in .global, but the operand 'a' must be in .shared"),
+        ("ld.u32 r0, [c]", "'c' is in .const, but the operand 'a' must be in .global or .shared"),
+        ("mbarrier.init.b64 [y], 1", "'y' is in .global, but the operand 'addr' must be in .shared"),
+        ("cp.async.bulk.global.shared::cta.bulk_group [x], [x], 16", "'x' is in .shared, but the operand 'dstMem'"),
+        ("cp.async.ca.shared.global [x], [x], 4", "'x' is in .shared, but the operand 'src'"),
+        ("st.global.u32 [x + 4], 1", "'x' is in .shared"),
+    ],
+)
+def test_an_object_in_another_space_than_the_instruction_names(text: str, words: str, read: Read) -> None:
+    with pytest.raises(InputError) as caught:
+        decode(read(text), object_space=_OBJECTS.get)
+    assert words in caught.value.message
+    decode(read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ld.shared::cluster.u32 r0, [x]",
+        "ld.u32 r0, [y]",
+        "ld.const.u32 r0, [c]",
+        "st.shared.u32 [r0], 1",
+        "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [c, {r0}], [x]",
+        "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [p, {r0}], [x]",
+        "atom.relaxed.gpu.add.u32 r0, [undeclared], 1",
+        "st.weak y, 1",
+    ],
+)
+def test_objects_where_they_belong(text: str, read: Read) -> None:
+    decode(read(text), object_space=_OBJECTS.get)

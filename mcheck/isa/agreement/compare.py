@@ -9,7 +9,7 @@ from pathlib import Path
 from mcheck.errors import InputError, Unsupported
 from mcheck.isa.agreement import meant
 from mcheck.isa.agreement.ptxas import rejected
-from mcheck.isa.agreement.sample import Line, register_type
+from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a")
@@ -43,7 +43,7 @@ class Comparison:
 def refusal(line: Line, target: str) -> str | None:
     """Why the table refuses a line, ``None`` if it takes it (modelled or not)."""
     try:
-        decode(line.instruction, target=target, register_type=register_type, dialect=False)
+        decode(line.instruction, target=target, register_type=register_type, dialect=False, object_space=object_space)
     except Unsupported:
         return None
     except InputError as error:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from mcheck.isa.agreement import matrix
-from mcheck.isa.agreement.sample import SINK, Line, Sample, constant, memory, negated, pair, reg, vector
+from mcheck.isa.agreement.sample import OBJECTS, SINK, Line, Sample, constant, memory, named, negated, pair, reg, vector
 from mcheck.isa.families import PTX
 from mcheck.isa.instruction import Memory, Operand, Value, Vector
 from mcheck.isa.operands import type_of
@@ -192,6 +192,8 @@ def operand_neighbours(operands: tuple[Sample, ...]) -> Iterator[tuple[str, tupl
             yield "operands exchanged", (*before, after[0], operand, *after[1:])
         for wrong in WRONG:
             yield "other operand", (*before, wrong, *after)
+        if isinstance(operand.operand, Memory):
+            yield from (("object", (*before, _at(operand, named(name)), *after)) for name in OBJECTS)
         if isinstance(operand.operand, Vector) and len(operand.operand.items) > 1:
             shorter = [Sample(_text(item), item) for item in operand.operand.items[:-1]]
             yield "vector too short", (*before, vector(shorter), *after)
@@ -199,6 +201,17 @@ def operand_neighbours(operands: tuple[Sample, ...]) -> Iterator[tuple[str, tupl
             yield from _coordinate_neighbours(before, operand.operand, after)
     for extra in (reg("r", 9), reg("rd", 9), reg("p", 5), constant(1)):
         yield "operand added", (*operands, extra)
+
+
+def _at(operand: Sample, place: Sample) -> Sample:
+    """The memory operand with its address replaced by that of a named object."""
+    assert isinstance(operand.operand, Memory)
+    assert isinstance(place.operand, Memory)
+    if len(operand.operand.items) == 1:
+        return place
+    _, *rest = operand.operand.items
+    coordinates = operand.text.split(", ", 1)[1]
+    return Sample(f"{place.text[:-1]}, {coordinates}", Memory((place.operand.items[0], *rest)))
 
 
 def _coordinate_neighbours(

@@ -56,6 +56,12 @@ MEANT: tuple[Meant, ...] = (
         r"cannot be the operand '(dstMem|srcMem|mbar)'",
         _LENIENT + "an address without brackets",
     ),
+    Meant(
+        "table",
+        r"^cp\.(reduce\.)?async\.bulk.*\[cst, ",
+        r"State space mismatch",
+        "the name of a tensor map in .const stands for its generic address, which the PTX ISA allows there",
+    ),
     Meant("ptxas", r"^red\.", r"'_' cannot be the operand 'a'", _LENIENT + "a sink for an address"),
     Meant(
         "ptxas",

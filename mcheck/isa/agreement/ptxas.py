@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcheck.errors import InternalError
-from mcheck.isa.agreement.sample import COUNT, REGISTERS
+from mcheck.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 
 VERSION = "9.0"
 """The PTX version that the modules declare: that of the table."""
@@ -40,7 +40,10 @@ def find() -> Path | None:
 
 def _module(lines: Sequence[str], target: str) -> tuple[str, int]:
     """A module with one instruction per line, and the number of the line before the first."""
-    head = [f".version {VERSION}", f".target {target}", ".address_size 64", ".visible .entry k()", "{"]
+    head = [f".version {VERSION}", f".target {target}", ".address_size 64"]
+    head += [f".{space} .align 128 .b8 {name}[1024];" for name, space in OBJECTS.items() if space != "shared"]
+    head += [".visible .entry k()", "{"]
+    head += [f".{space} .align 128 .b8 {name}[1024];" for name, space in OBJECTS.items() if space == "shared"]
     head += [f".reg .{kind} {prefix}<{COUNT}>;" for prefix, kind in REGISTERS.items()]
     return "\n".join([*head, *(f"{line};" for line in (*lines, _SENTINEL)), "L0:", "ret;", "}", ""]), len(head)
 

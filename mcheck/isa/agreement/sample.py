@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
-from mcheck.program.expr import Const, Reg
+from mcheck.program.expr import Const, Name, Reg
 
 REGISTERS: dict[str, str] = {
     "p": "pred",
@@ -21,6 +21,15 @@ REGISTERS: dict[str, str] = {
 
 COUNT = 160
 """How many registers of each family there are."""
+
+
+OBJECTS: dict[str, str] = {"gbl": "global", "shr": "shared", "cst": "const"}
+"""The objects that every generated module declares, with their state spaces."""
+
+
+def object_space(name: str) -> str | None:
+    """The state space of a declared object."""
+    return OBJECTS.get(name)
 
 
 def register_type(name: str) -> str | None:
@@ -83,6 +92,11 @@ def pair(first: Sample, second: Sample) -> Sample:
 def negated(number: int) -> Sample:
     """``!p``."""
     return Sample(f"!p{number}", Value(Reg(f"p{number}"), negated=True))
+
+
+def named(name: str) -> Sample:
+    """The address of an object."""
+    return memory(Sample(name, Value(Name(name))))
 
 
 SINK = Sample("_", Sink())

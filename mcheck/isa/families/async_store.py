@@ -11,7 +11,10 @@ from mcheck.program.ops import AsyncStore, Op
 _CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
 _GLOBAL = Slot("space", ("global",), optional=True, kind="space")
 _MMIO = Rule(lambda q: "mmio" not in q or q["scope"] == "sys", "scope", "'.mmio' does not go with '.{scope}'", ".sys")
-_A, _MBAR = Arg("a", "mem"), Arg("mbar", "mem")
+_A, _MBAR = (
+    Arg("a", "mem", space="$space", generic=("global", "shared")),
+    Arg("mbar", "mem", space="$space", generic=("global", "shared")),
+)
 _UNDEFINED = ("destination and mbarrier lie in different CTAs", "address not aligned to the access")
 
 

@@ -66,7 +66,11 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
     sem = Slot("sem", sems, optional=True)
     scope = scope_slot(optional=True)
     d = () if is_red else (Arg("d", "dst", "$type", sinkable=True),)
-    a, b, c = Arg("a", "mem"), Arg("b", "src", "$type"), Arg("c", "src", "$type")
+    a, b, c = (
+        Arg("a", "mem", space="$space", generic=("global", "shared")),
+        Arg("b", "src", "$type"),
+        Arg("c", "src", "$type"),
+    )
     rules = (
         Rule(
             lambda q: "cache_hint" not in q or q.get("space", "global") == "global",

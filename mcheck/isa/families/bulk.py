@@ -27,10 +27,10 @@ def space(name: str, value: str, ptx: str = "") -> Slot:
     return Slot(name, (value,), kind="space", ptx={value: ptx} if ptx else {})
 
 
-_DST = Arg("dstMem", "mem")
-_SRC = Arg("srcMem", "mem")
+_DST = Arg("dstMem", "mem", space="$dst")
+_SRC = Arg("srcMem", "mem", space="$src")
 _SIZE = Arg("size", "src", "u32")
-_MBAR = Arg("mbar", "mem")
+_MBAR = Arg("mbar", "mem", space="shared")
 
 _UNDEFINED = (
     "size is not a multiple of 16",

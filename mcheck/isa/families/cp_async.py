@@ -28,7 +28,11 @@ def _variants() -> tuple[Variant, ...]:
     made = []
     for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,))):
         slots = (Slot("cache", (cache,)), _DST, _SRC, CACHE_HINT, _PREFETCH)
-        head = (Arg("dst", "mem"), Arg("src", "mem"), Arg("cp-size", "imm", values=sizes))
+        head = (
+            Arg("dst", "mem", space="$dst_space"),
+            Arg("src", "mem", space="$src_space"),
+            Arg("cp-size", "imm", values=sizes),
+        )
         for third in (Arg("ignore-src", "predname"), Arg("src-size", "src", "u32", optional=True)):
             args = (*head, third, CACHE_POLICY)
             made.append(Variant(name=f"{cache}, {third.name}", slots=slots, args=args, lower=_copy))

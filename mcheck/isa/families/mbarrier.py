@@ -32,7 +32,7 @@ _ANY = Slot(
     "space", ("shared", "shared::cta", "shared::cluster"), optional=True, kind="space", needs={"shared::cluster": SM_90}
 )
 _B64 = Slot("type", ("b64",), kind="type")
-_ADDR = Arg("addr", "mem")
+_ADDR = Arg("addr", "mem", space="shared")
 _SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cluster": SM_90})
 
 _RELAXED = Slot("sem", ("relaxed",), optional=True)
@@ -260,7 +260,11 @@ FAMILIES = (
         completion="mbarrier",
         undefined=(_NOT_VALID, "the pending count exceeds its maximum"),
         variants=(
-            Variant(slots=(Slot("noinc", ("noinc",), optional=True), _OWN, _B64), args=(_ADDR,), lower=_async_arrive),
+            Variant(
+                slots=(Slot("noinc", ("noinc",), optional=True), _OWN, _B64),
+                args=(Arg("addr", "mem", space="$space", generic=("global", "shared")),),
+                lower=_async_arrive,
+            ),
         ),
     ),
     *_waits("test_wait"),

@@ -125,8 +125,9 @@ def _store(match: Match) -> Op:
 
 
 _WEAK = Slot("sem", ("weak",), optional=True)
-_LD_ARGS = (Arg("d", "dst", "$type", count=vector_length, wide=True, sinkable=False), Arg("a", "mem"))
-_ST_ARGS = (Arg("a", "mem"), Arg("b", "src", "$type", count=vector_length, wide=True))
+_ADDRESS = Arg("a", "mem", space="$space", generic=("global", "shared"))
+_LD_ARGS = (Arg("d", "dst", "$type", count=vector_length, wide=True, sinkable=False), _ADDRESS)
+_ST_ARGS = (_ADDRESS, Arg("b", "src", "$type", count=vector_length, wide=True))
 
 LD = Family(
     name="ld",

@@ -64,7 +64,7 @@ _RULES = (
     ),
 )
 
-_MAP = Arg("tensorMap", "tensor", count=coordinate_count)
+_MAP = Arg("tensorMap", "tensor", count=coordinate_count, generic=("global", "const", "param"))
 _INFO = Arg("im2colInfo", "src", "u16", count=info_count, when=lambda q: q.get("load_mode") in IM2COL)
 _UNDEFINED = (
     "a shared address is not aligned to 16 bytes",
@@ -127,7 +127,7 @@ TENSOR = Family(
                 _CTA_GROUP,
                 CACHE_HINT,
             ),
-            args=(Arg("dstMem", "mem"), _MAP, Arg("mbar", "mem"), _INFO, CACHE_POLICY),
+            args=(Arg("dstMem", "mem", space="$dst"), _MAP, Arg("mbar", "mem", space="shared"), _INFO, CACHE_POLICY),
             rules=_RULES,
             lower=_load,
             ptx="8.6",
@@ -146,7 +146,14 @@ TENSOR = Family(
                 _CTA_GROUP,
                 CACHE_HINT,
             ),
-            args=(Arg("dstMem", "mem"), _MAP, Arg("mbar", "mem"), _INFO, CTA_MASK, CACHE_POLICY),
+            args=(
+                Arg("dstMem", "mem", space="$dst"),
+                _MAP,
+                Arg("mbar", "mem", space="shared"),
+                _INFO,
+                CTA_MASK,
+                CACHE_POLICY,
+            ),
             rules=_RULES,
             lower=_load,
             completion="mbarrier",
@@ -167,7 +174,7 @@ TENSOR = Family(
                 GROUP,
                 CACHE_HINT,
             ),
-            args=(_MAP, Arg("srcMem", "mem"), CACHE_POLICY),
+            args=(_MAP, Arg("srcMem", "mem", space="$src"), CACHE_POLICY),
             rules=_RULES,
             lower=_store,
             completion="bulk async-group",
@@ -195,7 +202,7 @@ REDUCE = Family(
                 GROUP,
                 CACHE_HINT,
             ),
-            args=(_MAP, Arg("srcMem", "mem"), CACHE_POLICY),
+            args=(_MAP, Arg("srcMem", "mem", space="$src"), CACHE_POLICY),
             rules=_RULES,
             lower=_store,
             completion="bulk async-group",

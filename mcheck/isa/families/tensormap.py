@@ -10,7 +10,7 @@ _TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
 _MODE = Slot("mode", ("tile",))
 _SPACE = Slot("space", ("global", "shared::cta"), optional=True, kind="space")
 _OBJECT = Slot("object", ("b1024",))
-_ADDR = Arg("addr", "mem")
+_ADDR = Arg("addr", "mem", space="$space", generic=("global", "shared"))
 
 _NEW = ("sm_100f", "sm_110f", "sm_120f")
 _CODES: tuple[tuple[str, int, dict[int, tuple[str, ...]], tuple[str, ...]], ...] = (
@@ -99,7 +99,7 @@ COPY_FENCE = Family(
                 Slot("sync", ("sync",)),
                 Slot("aligned", ("aligned",)),
             ),
-            args=(Arg("dst", "mem"), Arg("src", "mem"), Arg("size", "imm", values=(128,))),
+            args=(Arg("dst", "mem", space="$dst"), Arg("src", "mem", space="$src"), Arg("size", "imm", values=(128,))),
             lower=_copy_fence,
         ),
     ),
