@@ -1,0 +1,472 @@
+"""From a candidate of the engine to an execution as it is drawn: events joined into boxes, relations reduced to edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mcheck.explore import bits
+from mcheck.explore.bits import Rows
+from mcheck.explore.chains import Step
+from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
+from mcheck.explore.result import State
+from mcheck.explore.solver import Solver
+from mcheck.explore.trial import Evaluator, Settled, Trial
+from mcheck.graph.event import Event
+from mcheck.graph.execution import Band, Box, Column, Edge, Execution
+from mcheck.graph.structure import INIT, Node, Structure
+from mcheck.graph.terms import Uid, Unknown
+
+MAX_LINES = 4
+PROXIES = {"ASYNC": "async", "TMAP": "tensormap", "TEX": "texture", "SUR": "surface", "CON": "constant"}
+Pair = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The nodes of one box."""
+
+    nodes: list[int]
+    asynchronous: bool
+    column: int = -1
+
+
+@dataclass(slots=True)
+class _Drawing:
+    solver: Solver
+    candidate: Candidate
+    settled: Settled
+    valuation: Valuation
+    groups: list[_Group] = field(default_factory=list)
+    box_of: dict[int, int] = field(default_factory=dict)
+    columns: list[Column] = field(default_factory=list)
+    phases: dict[Uid, int] = field(default_factory=dict)
+
+    @property
+    def s(self) -> Structure:
+        return self.solver.s
+
+
+def execution_of(
+    solver: Solver,
+    candidate: Candidate,
+    *,
+    model: str,
+    state: State,
+    evaluator: Evaluator,
+    explain: bool = False,
+    marked: Iterable[int] = (),
+) -> Execution:
+    """The execution of a candidate. ``explain``: it is one that the model forbids, and the axiom and its edges are wanted.
+
+    ``marked`` are nodes to point out: the two accesses of a race.
+    """
+    settled = Trial(evaluator, solver, candidate).settle(explain=explain)
+    d = _Drawing(solver, candidate, settled, solver.valuation(candidate))
+    for choice, taken in zip(solver.choices, candidate, strict=True):
+        if taken >= 0:
+            d.phases.update(choice.options[taken].phases)
+    violation = settled.violation if explain else None
+    steps = violation.steps if violation else ()
+    _group(d, {x for step in steps for x in (step.source, step.target)})
+    chosen = set(marked)
+    names = _names()
+    boxes = tuple(_box(d, g, next(names), bool(chosen & set(g.nodes))) for g in d.groups)
+    edges = _edges(d, steps)
+    return Execution(
+        name=d.s.program.name,
+        model=model,
+        state=tuple((label, _show(value)) for label, value in state),
+        columns=tuple(d.columns),
+        boxes=boxes,
+        edges=edges,
+        bands=_bands(d),
+        axiom=violation.axiom if violation else None,
+        cycle=tuple(_told(d, boxes, step) for step in steps),
+    )
+
+
+def _show(value: object) -> str:
+    return hex(value) if isinstance(value, int) and value >= 1 << 32 else str(value)
+
+
+def _names() -> Iterable[str]:  # type: ignore[misc]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    k = 0
+    while True:
+        round_, letter = divmod(k, 26)
+        yield letters[letter] + (str(round_) if round_ else "")
+        k += 1
+
+
+# --- boxes -------------------------------------------------------------------------------------------------
+
+
+def _key(s: Structure, node: Node) -> tuple[object, ...] | None:
+    """What is drawn as one box: an instruction; the reads, the writes, the signal of an asynchronous operation."""
+    event = node.source
+    if event is None:
+        return ("init", node.address)
+    if "EXIT" in event.tags:
+        return None
+    if event.order is not None:
+        return (node.thread, "at", event.instruction)
+    kind = "signal" if "ASYNCSIGNAL" in event.tags else "update" if event.rmw or _updates(s, event) else ""
+    return (node.thread, "of", event.issue, event.instruction, kind or ("write" if "W" in event.tags else "read"))
+
+
+def _updates(s: Structure, event: Event) -> bool:
+    """Whether an asynchronous read is half of the read-modify-write of an element."""
+    return any(e.rmw == event.uid for e in s.paths[event.uid[0]].events if e.issue == event.issue)
+
+
+def _group(d: _Drawing, needed: set[int]) -> None:
+    """Boxes in the order of the events, and their columns: asynchronous operations stand beside their thread."""
+    s = d.s
+    by_key: dict[tuple[object, ...], _Group] = {}
+    for node in s.nodes:
+        if node.source is None and node.index not in needed:
+            continue
+        key = _key(s, node)
+        if key is None:
+            continue
+        asynchronous = node.source is not None and node.source.order is None
+        by_key.setdefault(key, _Group([], asynchronous)).nodes.append(node.index)
+    initial = [g for k, g in by_key.items() if k[0] == "init"]
+    for thread in [*([INIT] if initial else []), *range(len(s.program.threads))]:
+        own = [g for k, g in by_key.items() if k[0] == thread] if thread >= 0 else initial
+        if not own:
+            continue
+        t = s.program.threads[thread] if thread >= 0 else None
+        first = len(d.columns)
+        d.columns.append(Column(t.name if t else "initially", _place(t.place) if t else "", thread))
+        beside: dict[Uid | None, int] = {}
+        for g in own:
+            if not g.asynchronous:
+                g.column = first
+                continue
+            source = s.nodes[g.nodes[0]].source
+            assert source is not None
+            if source.issue not in beside:
+                beside[source.issue] = len(d.columns)
+                d.columns.append(Column(f"copy of {t.name}" if t else "", "asynchronous", thread, asynchronous=True))
+            g.column = beside[source.issue]
+        d.groups += own
+    for k, g in enumerate(d.groups):
+        for n in g.nodes:
+            d.box_of[n] = k
+
+
+def _place(place: object) -> str:
+    cta = place.cta  # type: ignore[attr-defined]
+    parts = [f"gpu {cta.gpu}"] if cta.gpu else []
+    return ", ".join([*parts, f"cta {cta.number}"])
+
+
+def _box(d: _Drawing, g: _Group, name: str, marked: bool) -> Box:
+    s = d.s
+    nodes = [s.nodes[n] for n in g.nodes]
+    first = nodes[0].source
+    if first is None:
+        return Box(name=name, kind="init", column=g.column, lines=(f"W {_effect(d, nodes[0])}",), text="initial value")
+    tags = frozenset().union(*(n.source.tags for n in nodes if n.source is not None))
+    told = [line for n in _ends(nodes) if (line := _line(d, n))]
+    lines = list(dict.fromkeys(told)) or [_plain(tags)]
+    if len(lines) > MAX_LINES:
+        lines = [*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more"]
+    text = " ".join(first.op.text.split()) or type(first.op).__name__
+    proxy = next((v for k, v in PROXIES.items() if k in tags and "M" in tags), "generic")
+    span = first.op.span
+    return Box(
+        name=name, kind=_kind(tags), column=g.column, lines=tuple(lines), text=text, proxy=proxy,
+        asynchronous=g.asynchronous, marked=marked, line=span.line if span else 0,
+    )  # fmt: skip
+
+
+def _ends(nodes: list[Node]) -> list[Node]:
+    """Without the reads of read-modify-writes: their line is told by the write."""
+    halves = {n.source.rmw for n in nodes if n.source is not None and n.source.rmw is not None}
+    return [n for n in nodes if n.source is None or n.source.uid not in halves]
+
+
+def _kind(tags: frozenset[str]) -> str:
+    if "ASYNCSIGNAL" in tags:
+        return "signal"
+    if {"R", "W"} <= tags:
+        return "update"
+    order = (
+        ("R", "read"), ("W", "write"), ("ISSUE", "issue"), ("WAIT", "wait"), ("GROUPWAIT", "wait"), ("MBAR", "mbarrier"),
+        ("B", "barrier"), ("PROXYFENCE", "proxy-fence"), ("F", "fence"),
+    )  # fmt: skip
+    return next((kind for tag, kind in order if tag in tags), "fence")
+
+
+def _plain(tags: frozenset[str]) -> str:
+    kind = _kind(tags)
+    names = {"proxy-fence": "proxy fence", "issue": "issue", "wait": "wait for groups", "barrier": "barrier"}
+    if kind == "barrier" and "BWAIT" not in tags and "BARRIVE" in tags:
+        return "barrier: arrive"
+    if kind == "barrier" and "BARRIVE" not in tags and "BWAIT" in tags:
+        return "barrier: wait"
+    if kind == "issue" and "CPASYNC" not in tags:
+        return "issue"
+    return names.get(kind, kind)
+
+
+def _line(d: _Drawing, node: Node) -> str:
+    """What an event does with a value or a barrier, short."""
+    event = node.source
+    assert event is not None
+    if event.mbarrier is not None:
+        return _mbarrier_line(d, event)
+    if not node.size:
+        return ""
+    where = _object(d.s, node)
+    if "W" in event.tags and event.rmw is not None:
+        old = next((r for r in d.s.nodes_of[event.rmw] if d.s.nodes[r].address == node.address), None)
+        before = "?" if old is None else _value(lambda: d.valuation.write(d.valuation.source(old)))
+        return f"U {where}: {before} \N{RIGHTWARDS ARROW} {_value(lambda: d.valuation.write(node.index))}"
+    if "R" in event.tags:
+        return f"R {where} = {_value(lambda: d.valuation.write(d.valuation.source(node.index)))}"
+    return f"W {_effect(d, node)}"
+
+
+def _effect(d: _Drawing, node: Node) -> str:
+    return f"{_object(d.s, node)} = {_value(lambda: d.valuation.write(node.index))}"
+
+
+def _mbarrier_line(d: _Drawing, event: Event) -> str:
+    what = event.mbarrier
+    assert what is not None
+    where = _object_of(d.s, what.address, 8)
+    phase = d.phases.get(event.uid)
+    at = f", phase {phase}" if phase is not None and phase >= 0 else ""
+    match what.kind:
+        case "init":
+            return f"init {where}, count {what.count}"
+        case "inval":
+            return f"inval {where}"
+        case "wait":
+            done = _value(lambda: int(bool(d.valuation.of(event.uid))))
+            answer = {"1": "true", "0": "false"}.get(done, "?")
+            meant = f"parity {what.parity}" if what.parity is not None else "state"
+            return f"wait {where}, {meant}: {answer}"
+        case "complete":
+            return f"complete-tx {what.tx} {where}{at}"
+        case "expect":
+            return f"expect-tx {what.tx} {where}{at}"
+        case "drop":
+            return f"arrive-drop {where}{at}"
+        case "increment":
+            return f"pending count of {where} + 1"
+    announced = f" (tx +{what.tx})" if what.tx else ""
+    return f"arrive {where}{announced}{at}"
+
+
+def _value(compute: Callable[[], int]) -> str:
+    try:
+        return _digits(compute())
+    except (Unknown, NotYet, Circular):
+        return "?"
+
+
+def _digits(value: int) -> str:
+    if value < 1 << 32:
+        return str(value)
+    text = f"{value:x}"
+    return f"0x{text}" if len(text) <= 10 else f"0x\N{HORIZONTAL ELLIPSIS}{text[-8:]}"
+
+
+def _object(s: Structure, node: Node) -> str:
+    return _object_of(s, node.address, node.size)
+
+
+def _object_of(s: Structure, address: int, size: int) -> str:
+    """``x``, ``buf[2]``, ``buf[0..16)`` in bytes; the CTA only where objects of several CTAs are in play."""
+    shared = {i.cta.number for i in s.program.memory.instances if i.cta is not None}
+    for instance in s.program.memory.instances:
+        start, data = address - instance.physical, instance.object
+        if instance.base == instance.physical and 0 <= start < data.size:
+            label = instance.label if len(shared) > 1 else data.name
+            if start == 0 and size == data.size:
+                return label
+            if size == data.elem_size and start % size == 0 and data.dims:
+                return f"{label}{_indices(start // size, data.dims)}"
+            if size % data.elem_size == 0 == start % data.elem_size and len(data.dims) == 1:
+                first = start // data.elem_size
+                return f"{label}[{first}..{first + size // data.elem_size})"
+            return f"{label}+[{start}..{start + size})"
+    return hex(address)
+
+
+def _indices(k: int, dims: tuple[int, ...]) -> str:
+    out = ""
+    for n in reversed(dims):
+        out = f"[{k % n}]{out}"
+        k //= n
+    return out
+
+
+# --- edges -------------------------------------------------------------------------------------------------
+
+
+def _edges(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
+    found: dict[tuple[int, int, str], None] = {}
+
+    def add(a: int | None, b: int | None, kind: str) -> None:
+        if a is not None and b is not None and a != b:
+            found[a, b, kind] = None
+
+    columns: dict[int, list[int]] = {}
+    for k, g in enumerate(d.groups):
+        if not g.asynchronous:
+            columns.setdefault(g.column, []).append(k)
+    for column, boxes in columns.items():
+        if d.columns[column].thread >= 0:
+            for a, b in zip(boxes, boxes[1:], strict=False):
+                add(a, b, "po")
+    for a, b, kind in _pairs(d):
+        add(d.box_of.get(a), d.box_of.get(b), kind)
+    wrong: dict[tuple[int, int, str], None] = {}
+    for step in steps:
+        a, b, kind = step.source, step.target, step.kind
+        if kind.endswith("^-1"):
+            a, b, kind = b, a, kind.removesuffix("^-1")
+        kind = {"syncbar": "barrier"}.get(kind, kind)
+        x, y = d.box_of.get(a), d.box_of.get(b)
+        if x is not None and y is not None and x != y:
+            wrong[x, y, kind] = None
+            found.setdefault((x, y, kind), None)
+    out = []
+    for a, b, kind in found:
+        if kind == "barrier" and (b, a, kind) in found:
+            if a < b:
+                bad = (a, b, kind) in wrong or (b, a, kind) in wrong
+                out.append(Edge(source=a, target=b, kind=kind, violated=bad, both=True))
+            continue
+        out.append(Edge(source=a, target=b, kind=kind, violated=(a, b, kind) in wrong))
+    return tuple(sorted(out, key=lambda e: (e.kind, e.source, e.target)))
+
+
+def _pairs(d: _Drawing) -> Iterable[tuple[int, int, str]]:
+    """The relations that are drawn, reduced to what tells something."""
+    s, n = d.s, d.s.size
+    chosen = d.settled.relations
+    none = bits.empty(n)
+    rf, co = chosen.get("rf", none), chosen["co"]
+    for i, j in _of(rf):
+        yield i, j, "rf"
+    reduced = _reduced(co)
+    for i, j in _of(reduced):
+        if s.nodes[i].source is not None:
+            yield i, j, "co"
+    readers: dict[int, list[int]] = {}
+    for w, r in _of(rf):
+        readers.setdefault(w, []).append(r)
+    for w, reads in readers.items():
+        for x in bits.bits(reduced[w]):
+            later = s.nodes[x].source
+            for r in reads:
+                source = s.nodes[r].source
+                if source is not None and later is not None and later.rmw != source.uid and d.box_of.get(r) != d.box_of.get(x):
+                    yield r, x, "fr"
+    for node in s.nodes:
+        event = node.source
+        if event is not None and event.issue is not None and event.order is None:
+            here = s.nodes_of.get(event.issue)
+            if here and not (event.data & {e for e in event.data if s.events[e].issue == event.issue}):
+                if "ASYNCSIGNAL" not in event.tags or not _tracked(d, event.uid):
+                    yield here[0], node.index, "issue"
+            for uid in sorted(event.data):
+                if s.events[uid].issue == event.issue:
+                    for r in s.nodes_of[uid][:1]:
+                        yield r, node.index, "data"
+    yield from _completions(d)
+    yield from _waits(d, chosen)
+    for name in ("barrier", "syncbar"):
+        for i, j in _of(chosen.get(name, none)):
+            yield i, j, "barrier"
+    for i, j in _of(_reduced(chosen.get("sync_fence", none))):
+        yield i, j, "sync_fence"
+
+
+def _tracked(d: _Drawing, signal: Uid) -> bool:
+    return any(signal == done for path in d.s.paths for _, done in path.tracked)
+
+
+def _completions(d: _Drawing) -> Iterable[tuple[int, int, str]]:
+    """From the last accesses of an operation to its signal, or to the first wait of its group."""
+    s = d.s
+    for path in d.s.paths:
+        tracked = [m for m, _ in path.tracked]
+        for memory, signal in path.tracked:
+            if s.nodes_of[memory] and not _feeds(s, memory, tracked):
+                yield s.nodes_of[memory][0], s.nodes_of[signal][0], "complete"
+        first: dict[Uid, Uid] = {}
+        for memory, wait in path.completes:
+            if memory not in first or (s.events[wait].order or 0) < (s.events[first[memory]].order or 0):
+                first[memory] = wait
+        for memory, wait in first.items():
+            same = [m for m, w in first.items() if w == wait]
+            if s.nodes_of[memory] and not _feeds(s, memory, same):
+                yield s.nodes_of[memory][0], s.nodes_of[wait][0], "complete"
+
+
+def _feeds(s: Structure, memory: Uid, others: list[Uid]) -> bool:
+    """Whether one of the others depends on this read, so that its completion tells of both."""
+    return any(memory in s.events[o].data for o in others)
+
+
+def _waits(d: _Drawing, chosen: dict[str, Rows]) -> Iterable[tuple[int, int, str]]:
+    """Phase edges: from what counts in the phase that a wait saw complete, to the first such wait of each thread."""
+    s = d.s
+    seen: set[tuple[int, int, int]] = set()
+    for j, sources in enumerate(bits.inverse(chosen.get("phase", bits.empty(s.size)))):
+        if not sources:
+            continue
+        wait = s.nodes[j]
+        into = [(d.phases.get(e.uid, 0), i) for i in bits.bits(sources) if (e := s.nodes[i].source) is not None]
+        last = max(p for p, _ in into)
+        assert wait.source is not None and wait.source.mbarrier is not None
+        key = (wait.source.mbarrier.address, last, wait.thread)
+        if key in seen:
+            continue
+        seen.add(key)
+        for p, i in into:
+            if p == last and s.nodes[i].thread != wait.thread or (p == last and s.nodes[i].source.order is None):  # type: ignore[union-attr]
+                yield i, j, "phase"
+
+
+def _of(rows: Rows) -> Iterable[Pair]:
+    return ((i, j) for i, row in enumerate(rows) for j in bits.bits(row))
+
+
+def _reduced(rows: Rows) -> Rows:
+    """Without the pairs that others imply."""
+    two = bits.compose(rows, rows)
+    return [row & ~far for row, far in zip(rows, two, strict=True)]
+
+
+def _bands(d: _Drawing) -> tuple[Band, ...]:
+    """The phases of each mbarrier with the operations that count in them."""
+    members: dict[tuple[int, int], list[int]] = {}
+    for uid, phase in d.phases.items():
+        event = d.s.events[uid]
+        if phase >= 0 and event.mbarrier is not None and event.mbarrier.kind not in ("wait", "inval"):
+            box = d.box_of.get(d.s.nodes_of[uid][0])
+            if box is not None:
+                members.setdefault((event.mbarrier.address, phase), []).append(box)
+    return tuple(
+        Band(_object_of(d.s, address, 8), phase, tuple(sorted(set(boxes))))
+        for (address, phase), boxes in sorted(members.items())
+    )
+
+
+def _told(d: _Drawing, boxes: tuple[Box, ...], step: Step) -> str:
+    """A step of the cycle in words."""
+
+    def name(n: int) -> str:
+        k = d.box_of.get(n)
+        return boxes[k].name if k is not None else "the initial value"
+
+    return f"{name(step.source)} \N{RIGHTWARDS ARROW} {name(step.target)} by {step.kind}"

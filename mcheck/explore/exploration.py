@@ -1,0 +1,196 @@
+"""All outcomes of a program with their executions: the allowed ones, and the forbidden ones with the axiom that forbids them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.explore.choices import Candidate
+from mcheck.explore.engine import TimeOut, answer, tape_of
+from mcheck.explore.execution import execution_of
+from mcheck.explore.final import States, clauses, truth_of
+from mcheck.explore.kept import Kept
+from mcheck.explore.result import Answer, State, Value
+from mcheck.explore.solver import Solver
+from mcheck.explore.tape import Tape
+from mcheck.explore.trial import Evaluator
+from mcheck.findings.finding import Finding
+from mcheck.graph.execution import Execution
+from mcheck.graph.structure import Structure
+from mcheck.program.condition import Not
+from mcheck.program.program import Program
+
+TRIED = 4
+"""Executions of one forbidden state that are looked at for the shortest explanation."""
+
+THIN_AIR: Value = "out of thin air"  # type: ignore[assignment]
+"""Stands for the values of an execution in which a value justifies itself."""
+
+MAX_CANDIDATES = 20_000
+"""Executions without axioms that are looked at for states that no consistent execution has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """A state that only executions against the model have; ``wanted``: the condition's formula holds in it."""
+
+    state: State
+    axiom: str
+    cycle: tuple[str, ...]
+    execution: Execution | None
+    wanted: bool
+
+
+@dataclass(slots=True)
+class Exploration:
+    """An answer with its executions.
+
+    ``allowed`` gives an execution of each state (where drawing was asked for), ``findings`` one of each flagged race.
+    ``all_forbidden``: no other combination of final values could be thought of; otherwise the list is a part.
+    """
+
+    answer: Answer
+    allowed: dict[State, Execution]
+    forbidden: tuple[Forbidden, ...] = ()
+    all_forbidden: bool = True
+    findings: dict[Finding, Execution] | None = None
+
+
+class _Explorer:
+    def __init__(self, program: Program, model: Model, kept: Kept, budget: float) -> None:
+        self.program = program
+        self.model = model
+        self.kept = kept
+        self.tape = tape_of(model)
+        self.free = replace(self.tape, axioms=[])
+        self.until = time.monotonic() + budget
+        self._evaluators: dict[int, tuple[Structure, Evaluator]] = {}
+
+    def deadline(self) -> None:
+        if time.monotonic() > self.until:
+            raise TimeOut
+
+    def evaluator(self, s: Structure) -> Evaluator:
+        found = self._evaluators.get(id(s))
+        if found is None:
+            found = self._evaluators[id(s)] = (s, Evaluator(self.tape, s))
+        return found[1]
+
+    def draw(self, solver: Solver, candidate: Candidate, state: State, **more: object) -> Execution:
+        return execution_of(
+            solver,
+            candidate,
+            model=self.model.name,
+            state=state,
+            evaluator=self.evaluator(solver.s),
+            **more,  # type: ignore[arg-type]
+        )
+
+    def candidates(self, *, wanted: bool) -> Iterator[tuple[Solver, States, Candidate]]:
+        """Executions that need not satisfy any axiom: all of them, or those in which the condition's formula holds."""
+        condition = self.program.condition
+        formula = Not(condition.formula) if condition.kind == "forall" else condition.formula
+        restrictions = (clauses(formula) or [[]]) if wanted else [[]]
+        tape: Tape = self.free
+        for clause in restrictions:
+            for s, choices in self.kept.combinations():
+                self.deadline()
+                if clause and not self.kept.restrict(s, choices, clause):
+                    continue
+                solver = Solver(tape, s, choices, self.deadline)
+                states = States(solver, condition) if solver.possible else None
+                for found, _ in solver.solve():
+                    assert states is not None
+                    for c in found:
+                        if not solver.misusable or not _misused(solver, c):
+                            yield solver, states, c
+
+    def collect(self, known: set[State], into: dict[State, list[tuple[Solver, Candidate]]], *, wanted: bool, most: int) -> bool:
+        """Adds states that are not ``known``, with some executions of each; whether it saw them all."""
+        condition = self.program.condition
+        seen = 0
+        try:
+            for solver, states, c in self.candidates(wanted=wanted):
+                seen += 1
+                if seen > MAX_CANDIDATES:
+                    return False
+                try:
+                    state = states.of(c)
+                except Unsupported:
+                    state = tuple((label, THIN_AIR) for label in states.labels)
+                    into.setdefault(state, []).append((solver, c))
+                    continue
+                if state in known or (wanted and truth_of(condition, state) != {condition.kind != "forall"}):
+                    continue
+                if state not in into and len(into) >= most:
+                    return False
+                tried = into.setdefault(state, [])
+                if len(tried) < TRIED:
+                    tried.append((solver, c))
+        except (TimeOut, Unsupported, RecursionError):
+            return False
+        return True
+
+
+def _misused(solver: Solver, candidate: Candidate) -> bool:
+    return any(c.options[t].misstep is not None for c, t in zip(solver.choices, candidate, strict=True) if t >= 0)
+
+
+def explore(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    forbidden: int = 0,
+    drawn: int = 0,
+    budget: float = 5.0,
+) -> Exploration:
+    """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` states that are not.
+
+    ``budget`` bounds the seconds spent on what is not allowed, beyond the ``timeout`` of the answer itself.
+    """
+    kept = Kept()
+    given = answer(
+        program, model, unroll=unroll, timeout=timeout, profile=profile, findings=True, witnesses=True, kept=kept
+    )
+    explorer = _Explorer(program, model, kept, budget)
+    allowed = {
+        o.state: explorer.draw(*kept.outcomes[o.state], o.state) for o in islice(given.outcomes, drawn) if o.state in kept.outcomes
+    }
+    pictures = {
+        finding: explorer.draw(solver, candidate, (), marked=pair)
+        for finding, (solver, candidate, pair) in islice(kept.findings.items(), drawn)
+    }
+    out = Exploration(given, allowed, findings=pictures)
+    if forbidden and given.complete:
+        _forbidden(explorer, out, set(kept.outcomes), forbidden)
+    return out
+
+
+def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: int) -> None:
+    condition = explorer.program.condition
+    found: dict[State, list[tuple[Solver, Candidate]]] = {}
+    if condition.kind != "none":
+        explorer.collect(known, found, wanted=True, most=most)
+    wanted = set(found)
+    out.all_forbidden = explorer.collect(known, found, wanted=False, most=most)
+    entries = []
+    for state, tried in found.items():
+        drawings = []
+        for solver, candidate in tried:
+            try:
+                explorer.deadline()
+                drawings.append(explorer.draw(solver, candidate, state, explain=True))
+            except (TimeOut, RecursionError):
+                break
+        drawings = [e for e in drawings if e.axiom is not None]
+        best = min(drawings, key=lambda e: (len(e.cycle), e.axiom or ""), default=None)
+        if best is not None:
+            entries.append(Forbidden(state, best.axiom or "", best.cycle, best, state in wanted))
+    out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, [(str(type(v)), v) for _, v in f.state])))

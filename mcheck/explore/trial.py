@@ -1,0 +1,306 @@
+"""One candidate execution in full: the orders of its writes and fences, or the axiom that it fails and by which edges.
+
+The engine decides whole batches and keeps no order; whoever draws or explains an execution settles that one again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcheck.explore import bits
+from mcheck.explore.bits import Rows
+from mcheck.explore.choices import Candidate
+from mcheck.explore.chains import Explainer, Step
+from mcheck.explore.solver import Solver
+from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
+from mcheck.graph import relations
+from mcheck.graph.structure import Structure
+
+MAX_LEAVES = 48
+"""Orders of writes and fences that are tried for one candidate before the first failure has to do as explanation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The axiom that fails and the edges that show it: a cycle, or the members of a forbidden pattern."""
+
+    axiom: str
+    steps: tuple[Step, ...]
+    cost: int
+
+    @property
+    def is_cycle(self) -> bool:
+        """Whether the edges lead from an event back to itself."""
+        ends = [(s.source, s.target) for s in self.steps]
+        return bool(ends) and all(a[1] == b[0] for a, b in zip(ends, [*ends[1:], ends[0]], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The chosen relations of an execution as rows; ``violation`` is the axiom that fails on every order tried."""
+
+    relations: dict[str, Rows]
+    violation: Violation | None
+
+
+class Evaluator:
+    """The value of every node of a tape on the executions of one structure; what none of them chooses is computed once."""
+
+    def __init__(self, tape: Tape, s: Structure) -> None:
+        self.tape = tape
+        self.s = s
+        self.n = s.size
+        self._static = self._constant()
+        self._cache: list[Rows | None] = [None] * len(tape.code)
+
+    def _constant(self) -> list[bool]:
+        out: list[bool] = []
+        for i in self.tape.code:
+            fixed = i.op != "rec" and (i.op != "base" or i.name not in UNKNOWNS)
+            out.append(fixed and all(out[x] for x in (i.a, i.b) if x >= 0))
+        return out
+
+    def values(self, chosen: dict[str, Rows]) -> list[Rows]:
+        """All nodes, where the chosen relations are ``chosen``."""
+        code, n = self.tape.code, self.n
+        values: list[Rows] = [[]] * len(code)
+        at = 0
+        while at < len(code):
+            i = code[at]
+            if i.op == "rec":
+                at = self._fixpoint(values, at, chosen)
+                continue
+            known = self._cache[at]
+            if known is None:
+                known = self._base(i.name, chosen) if i.op == "base" else _apply(i, values, n)
+                if self._static[at]:
+                    self._cache[at] = known
+            values[at] = known
+            at += 1
+        return values
+
+    def _base(self, name: str, chosen: dict[str, Rows]) -> Rows:
+        if name in UNKNOWNS:
+            return chosen.get(name) or bits.empty(self.n)
+        return relations.rows(self.s, name)
+
+    def _fixpoint(self, values: list[Rows], at: int, chosen: dict[str, Rows]) -> int:
+        code, group = self.tape.code, self.tape.groups[self.tape.group_of[at]]
+        start, end, _ = group[-1]
+        bindings = [(v, body) for v, body, kind in group if kind == 0]
+        for v, _ in bindings:
+            values[v] = bits.empty(self.n)
+        while True:
+            for k in range(start, end):
+                if code[k].op == "base":
+                    values[k] = self._base(code[k].name, chosen)
+                elif code[k].op != "rec":
+                    values[k] = _apply(code[k], values, self.n)
+            if all(values[v] == values[body] for v, body in bindings):
+                return end
+            for v, body in bindings:
+                values[v] = bits.union(values[v], values[body])
+
+
+class Trial:
+    """One candidate of a solver under the axioms of a tape (which need not be those that the solver ran with)."""
+
+    def __init__(self, evaluator: Evaluator, solver: Solver, candidate: Candidate) -> None:
+        self.tape = evaluator.tape
+        self.evaluator = evaluator
+        self.s = solver.s
+        self.n = solver.s.size
+        self.chosen: dict[str, Rows] = {}
+        self.not_co: set[tuple[int, int]] = set()
+        self.leaves = 0
+        self.explain = True
+        for relation, i, j in solver.extra_edges:
+            self._add(relation, i, j)
+        for choice, taken in zip(solver.choices, candidate, strict=True):
+            if taken >= 0:
+                for relation, pairs in choice.options[taken].edges:
+                    for i, j in pairs:
+                        self._add(relation, i, j)
+                self.not_co.update(choice.options[taken].not_co)
+        self.fences = self._fences()
+
+    def _add(self, relation: str, i: int, j: int) -> None:
+        self.chosen.setdefault(relation, bits.empty(self.n))[i] |= 1 << j
+
+    def _fences(self) -> list[tuple[int, int]]:
+        """The pairs of fence.sc that must be ordered (PTX ISA 8.9.3)."""
+        if "sync_fence" not in self.tape.bases:
+            return []
+        nodes = [x.index for x in self.s.nodes if x.has("SC") and x.has("F")]
+        sr = relations.rows(self.s, "sr") if len(nodes) > 1 else []
+        return [(i, j) for i in nodes for j in nodes if i < j and sr[i] >> j & 1]
+
+    def settle(self, *, explain: bool = True) -> Settled:
+        """Orders writes and fences so that all axioms hold; if there is no such order, the most telling failure.
+
+        Without ``explain`` a failure names its axiom but no edges: cheap, where an order is known to exist.
+        """
+        self.explain = explain
+        co = bits.empty(self.n)
+        for first, *others in self.s.writes.values():
+            for w in others:
+                co[first] |= 1 << w
+        best: tuple[Violation, dict[str, Rows]] | None = None
+        for violation, found in self._orders(co, bits.empty(self.n)):
+            if violation is None:
+                return Settled(found, None)
+            if best is None or violation.cost < best[0].cost:
+                best = violation, found
+            if self.leaves >= MAX_LEAVES:
+                break
+        assert best is not None
+        return Settled(best[1], best[0])
+
+    def _orders(self, co: Rows, sf: Rows) -> Iterator[tuple[Violation | None, dict[str, Rows]]]:
+        """Every way to decide the open pairs, each with the axiom that it fails, if any."""
+        while True:
+            co, sf = bits.closure(co), bits.closure(sf)
+            chosen = {**self.chosen, "co": co, "sync_fence": sf}
+            values = self.evaluator.values(chosen)
+            failed = self._failure(values, co, sf, monotone=True)
+            if failed is not None:
+                self.leaves += 1
+                yield failed, chosen
+                return
+            demanded = [
+                (i, j)
+                for a in self.tape.axioms
+                if a.role == BOUND
+                for i, row in enumerate(values[a.node])
+                for j in bits.bits(row & ~co[i])
+            ]
+            if not demanded:
+                break
+            for i, j in demanded:
+                co = [*co]
+                co[i] |= 1 << j
+        pending = self._pending(values, co, sf)
+        if pending is None:
+            self.leaves += 1
+            yield self._failure(values, co, sf, monotone=False), chosen
+            return
+        name, i, j = pending
+        for a, b in ((i, j), (j, i)):
+            rows = [*(co if name == "co" else sf)]
+            rows[a] |= 1 << b
+            yield from self._orders(rows, sf) if name == "co" else self._orders(co, rows)
+            if self.leaves >= MAX_LEAVES:
+                return
+
+    def _pending(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
+        """A pair that must be ordered and is not yet."""
+        for a in self.tape.axioms:
+            if a.role == TOTAL:
+                for i, row in enumerate(values[a.node]):
+                    for j in bits.bits(row):
+                        if i != j and not (co[i] >> j & 1) | (co[j] >> i & 1):
+                            return "co", i, j
+        if self.tape.total_co:
+            for writes in self.s.writes.values():
+                for i in writes:
+                    for j in writes:
+                        if i < j and not (co[i] >> j & 1) | (co[j] >> i & 1):
+                            return "co", i, j
+        for i, j in self.fences:
+            if not (sf[i] >> j & 1) | (sf[j] >> i & 1):
+                return "sync_fence", i, j
+        return None
+
+    def _failure(self, values: list[Rows], co: Rows, sf: Rows, *, monotone: bool) -> Violation | None:
+        """The cheapest explanation among the axioms that fail."""
+        explainer = Explainer(self.tape, values)
+        found: list[Violation] = []
+        for i, j in sorted(self.not_co):
+            if co[i] >> j & 1:
+                found.append(self._demand(explainer, values, i, j))
+        for i in range(self.n):
+            if co[i] >> i & 1:
+                found.append(self._co_cycle(explainer, values, i))
+                break
+        for i in range(self.n):
+            if sf[i] >> i & 1:
+                found.append(Violation("FenceSC", (Step(i, i, "sync_fence"),), 50))
+                break
+        for a in self.tape.axioms:
+            if a.role == "forbid" and a.monotone is monotone and _fails(a, values[a.node]):
+                cost, steps = explainer.violation(a) if self.explain else (1, ())
+                found.append(Violation(a.name, steps, cost))
+        return min(found, key=lambda v: (v.cost, v.axiom), default=None)
+
+    def _reason(self, explainer: Explainer, values: list[Rows], i: int, j: int) -> tuple[str, int, tuple[Step, ...]]:
+        """Why co has i before j: the axiom that demands it with its edges, or the order that was tried."""
+        for a in self.tape.axioms:
+            if a.role == BOUND and values[a.node][i] >> j & 1:
+                cost, steps = explainer.path(a.node, i, j) or (1, (Step(i, j, "co"),))
+                return a.name, cost, steps
+        return "", 1, (Step(i, j, "co"),)
+
+    def _demand(self, explainer: Explainer, values: list[Rows], i: int, j: int) -> Violation:
+        """co has i before j, but i is the last write of its location."""
+        name, cost, steps = self._reason(explainer, values, i, j)
+        axiom = name or next((a.name for a in self.tape.axioms if a.role == BOUND), "co")
+        return Violation(axiom, (*steps, Step(j, i, "co")), cost + 1)
+
+    def _co_cycle(self, explainer: Explainer, values: list[Rows], start: int) -> Violation:
+        """co has a cycle: two demands contradict each other."""
+        direct = [
+            (i, j)
+            for a in self.tape.axioms
+            if a.role == BOUND
+            for i, row in enumerate(values[a.node])
+            for j in bits.bits(row)
+        ]
+        for i, j in direct:
+            if i == j or (j, i) in direct:
+                name, cost, steps = self._reason(explainer, values, i, j)
+                back = () if i == j else self._reason(explainer, values, j, i)[2]
+                return Violation(name, (*steps, *back), cost + len(back))
+        for i, j in direct:  # the other direction was tried
+            name, cost, steps = self._reason(explainer, values, i, j)
+            return Violation(name, (*steps, Step(j, i, "co")), cost + 1)
+        return Violation("co", (Step(start, start, "co"),), 50)
+
+
+def _fails(a: Axiom, rows: Rows) -> bool:
+    holds = not any(rows) if a.test == "empty" else not any(r >> i & 1 for i, r in enumerate(rows))
+    return holds if a.negated else not holds
+
+
+def _apply(i: Instr, values: list[Rows], n: int) -> Rows:
+    x = values[i.a] if i.a >= 0 else []
+    match i.op:
+        case "or":
+            return bits.union(x, values[i.b])
+        case "and":
+            return bits.meet(x, values[i.b])
+        case "sub":
+            return bits.minus(x, values[i.b])
+        case "seq":
+            return bits.compose(x, values[i.b])
+        case "prod":
+            return bits.product(x, values[i.b])
+        case "inv":
+            return bits.inverse(x)
+        case "plus":
+            return bits.closure(x)
+        case "opt":
+            return bits.union(x, bits.identity(n))
+        case "star":
+            return bits.union(bits.closure(x), bits.identity(n))
+        case "dom":
+            return bits.domain(x)
+        case "rng":
+            return bits.codomain(x)
+        case "comp":
+            return bits.complement(x)
+        case "compset":
+            return bits.diagonal(bits.complement(x))
+        case "empty":
+            return bits.empty(n)
+    raise KeyError(i.op)

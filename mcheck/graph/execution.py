@@ -1,0 +1,105 @@
+"""An execution as people draw it: boxes in columns, edges, bands. Plain data, the same for every picture and format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = ("read", "write", "update", "fence", "proxy-fence", "barrier", "mbarrier", "issue", "wait", "signal", "init", "exit")
+"""What a box may be."""
+
+DRAWN = {
+    "po": "program order",
+    "rf": "reads from",
+    "co": "coherence: an order of writes",
+    "fr": "from-reads: a read and a later write",
+    "issue": "issue of an asynchronous operation to its accesses",
+    "complete": "accesses of an asynchronous operation to what observes their completion",
+    "phase": "operations on an mbarrier to the waits that saw their phase complete",
+    "barrier": "arrival at a barrier to the departures",
+    "sync_fence": "order of fence.sc",
+}
+"""The edges that are drawn by default, with what they mean; others appear only where an axiom fails by them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """One or several events drawn as one: those of an instruction, or the reads, writes or signal of a copy.
+
+    ``lines`` say what it does with values, ``text`` is the instruction, ``column`` an index into the columns.
+    """
+
+    name: str
+    kind: str
+    column: int
+    lines: tuple[str, ...]
+    text: str
+    proxy: str = "generic"
+    asynchronous: bool = False
+    marked: bool = False
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """An edge between two boxes, by index; ``violated``: the axiom fails by it. ``both``: it leads both ways."""
+
+    source: int
+    target: int
+    kind: str
+    violated: bool = False
+    both: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A thread, or asynchronous operations of the thread before it."""
+
+    title: str
+    place: str
+    thread: int
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A phase of an mbarrier: the boxes that count in it."""
+
+    barrier: str
+    phase: int
+    boxes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """``axiom`` is the one that forbids it, ``cycle`` its edges in words; ``state`` the final values it leads to."""
+
+    name: str
+    model: str
+    state: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    bands: tuple[Band, ...] = ()
+    axiom: str | None = None
+    cycle: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """One line: which execution of what."""
+        values = " ".join(f"{label}={value};" for label, value in self.state)
+        verdict = f"forbidden by {self.axiom}" if self.axiom else "allowed"
+        return f"{self.name} under {self.model}: {values or 'an execution'} ({verdict})"
+
+    def describe(self) -> tuple[str, ...]:
+        """The picture in words, for whoever cannot see it: every box, then every edge but program order."""
+        lines = []
+        for box in self.boxes:
+            column = self.columns[box.column]
+            who = f"{column.title}, asynchronously" if box.asynchronous else column.title
+            lines.append(f"{box.name}, {who}: {'; '.join(box.lines)}")
+        for edge in self.edges:
+            if edge.kind != "po" or edge.violated:
+                arrow = "and" if edge.both else "to"
+                mark = " (violates the axiom)" if edge.violated else ""
+                lines.append(f"{edge.kind}: {self.boxes[edge.source].name} {arrow} {self.boxes[edge.target].name}{mark}")
+        return tuple(lines)
