@@ -4,10 +4,10 @@ from __future__ import annotations
 
 _ARITHMETIC = """addc bfe bfi bfind bmsk brev clz cnot copysign cos dp2a dp4a ex2 fma fns lg2 lop3 mad24 madc mul24
 popc prmt rcp rsqrt sad set shf sin slct sqrt subc szext tanh testp vabsdiff vadd vmax vmin vset vshl vshr vsub"""
-_MEMORY = """alloca applypriority createpolicy discard getctarank isspacep istypep ldu multimem prefetch prefetchu
+_MEMORY = """alloca applypriority createpolicy discard getctarank isspacep istypep ldu multimem prefetchu
 stackrestore stacksave suld suq sured sust tex tld4 txq"""
 _MATRIX = "ldmatrix mma movmatrix stmatrix tcgen05 wmma"
-_CONTROL = """activemask brev brkpt brx call clusterlaunchcontrol griddepcontrol match pmevent redux setmaxnreg shfl
+_CONTROL = """activemask brev brkpt brx call clusterlaunchcontrol griddepcontrol match pmevent redux shfl
 vote"""
 
 UNMODELLED = frozenset(f"{_ARITHMETIC} {_MEMORY} {_MATRIX} {_CONTROL}".split())

@@ -64,6 +64,8 @@ LOCAL: list[tuple[str, ops.Op]] = [
     ("bra.uni L1", ops.Branch(target="L1")),
     ("ret", ops.Exit()),
     ("exit", ops.Exit()),
+    ("setmaxnreg.dec.sync.aligned.u32 40", ops.Alu(op="nop", type="b32", dsts=(), srcs=())),
+    ("prefetch.tensormap [x]", ops.Prefetch(tensor_map=X)),
 ]
 
 MEMORY: list[tuple[str, ops.Op]] = [

@@ -6,7 +6,7 @@ from mcheck.isa.families.common import unsupported
 from mcheck.isa.instruction import Value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 from mcheck.program.expr import Name
-from mcheck.program.ops import Branch, Exit, Op
+from mcheck.program.ops import Alu, Branch, Exit, Op
 
 _UNI = Slot("uni", ("uni",), optional=True)
 
@@ -27,6 +27,10 @@ def _exit(match: Match) -> Op:
     return Exit(**match.common)
 
 
+def _nothing(match: Match) -> Op:
+    return Alu(op="nop", type="b32", dsts=(), srcs=(), **match.common)
+
+
 FAMILIES = (
     Family(
         name="bra",
@@ -36,5 +40,24 @@ FAMILIES = (
     ),
     Family(name="ret", section="9.7.12.6", title="return", variants=(Variant(slots=(_UNI,), lower=_exit),)),
     Family(name="exit", section="9.7.12.7", title="end the thread", variants=(Variant(lower=_exit),)),
+    Family(
+        name="setmaxnreg",
+        section="9.7.19.5",
+        title="change the registers of a warp; no effect on memory",
+        ptx="8.0",
+        needs=("sm_90a", "sm_100f", "sm_110f", "sm_120f"),
+        variants=(
+            Variant(
+                slots=(
+                    Slot("action", ("inc", "dec"), kind="name"),
+                    Slot("sync", ("sync",)),
+                    Slot("aligned", ("aligned",)),
+                    Slot("type", ("u32",), kind="type"),
+                ),
+                args=(Arg("count", "imm", values=tuple(range(24, 257, 8))),),
+                lower=_nothing,
+            ),
+        ),
+    ),
     Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=unsupported),)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, space
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, values
+from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, unsupported, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 from mcheck.program.ops import Op, Prefetch, TensorCopy
 
@@ -234,4 +234,37 @@ PREFETCH = Family(
     ),
 )
 
-FAMILIES = (TENSOR, REDUCE, PREFETCH)
+
+def _prefetch_map(match: Match) -> Op:
+    return Prefetch(tensor_map=address(match.args["a"]), **match.common)
+
+
+PREFETCH_MAP = Family(
+    name="prefetch",
+    section="9.7.9.15",
+    title="prefetch of a tensor map",
+    variants=(
+        Variant(
+            slots=(
+                Slot("space", ("const", "param"), optional=True, kind="space"),
+                Slot("tensormap", ("tensormap",)),
+            ),
+            args=(Arg("a", "mem", space="$space", generic=("global", "const", "param")),),
+            lower=_prefetch_map,
+            needs=SM_90,
+            ptx="8.0",
+            proxy="tensormap",
+        ),
+        Variant(
+            name="cache line",
+            slots=(
+                Slot("space", ("global", "local"), optional=True, kind="space"),
+                Slot("level", ("L1", "L2")),
+            ),
+            args=(Arg("a", "mem", space="$space", generic=("global", "shared")),),
+            lower=unsupported,
+        ),
+    ),
+)
+
+FAMILIES = (TENSOR, REDUCE, PREFETCH, PREFETCH_MAP)
