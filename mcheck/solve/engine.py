@@ -1,0 +1,226 @@
+"""Z3's answer about one program: the paths and structures of the exhaustive engine, each question put to a solver.
+
+Every execution that is reported has been held against the exhaustive engine's evaluator (see ``mcheck.solve.witness``).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from itertools import product
+
+from mcheck.cat.ast import Model
+from mcheck.errors import InputError, Unsupported
+from mcheck.explore import barriers, phases
+from mcheck.explore.choices import Choice, read_choices
+from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _prefixes, _Run
+from mcheck.explore.final import States, memory_ranges
+from mcheck.explore.reports import FlagReport, deadlock_finding
+from mcheck.explore.result import Answer, State
+from mcheck.explore.solver import Solver
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Finding
+from mcheck.graph.event import Path
+from mcheck.graph.structure import Structure, build
+from mcheck.program.program import Program
+from mcheck.solve.clauses import Side
+from mcheck.solve.question import Question
+from mcheck.solve.witness import Witness
+
+
+@dataclass(slots=True)
+class _Z3Run(_Run):
+    """One question about one program, its structures solved one after the other."""
+
+    limit: float | None = None
+
+    def remaining(self) -> float | None:
+        """The seconds that are left."""
+        self.deadline()
+        return None if self.limit is None else self.limit - time.monotonic()
+
+    def question(self, s: Structure, choices: list[Choice]) -> Question | None:
+        """The formula of a structure, ``None`` if the bounds alone refute it."""
+        prepared = Solver(self.tape, s, choices, self.deadline)
+        if not prepared.possible:
+            self._failed(prepared.failed)
+            return None
+        return Question(prepared, self.program.condition, self.remaining)
+
+    def _failed(self, names: dict[str, int] | set[str]) -> None:
+        for name in names:
+            self.failed[name] = self.failed.get(name, 0) + 1
+
+    # --- complete executions ----------------------------------------------------------------------------------
+
+    def _solve(self, paths: tuple[Path, ...]) -> None:
+        for s, choices in self.structures(paths):
+            self.deadline()
+            q = self.question(s, choices)
+            if q is None:
+                continue
+            if self.verdict_only and not self.findings_wanted:
+                self._verdict_of(q, paths)
+                if self.hit:
+                    self.complete = False
+                    return
+            else:
+                self._everything(q, paths)
+            self._failed(q.refuted)
+
+    def _verdict_of(self, q: Question, paths: tuple[Path, ...]) -> None:
+        """The condition, then whatever makes an execution undefined."""
+        condition = self.program.condition
+        if condition.kind != "none":
+            witness = q.solve(q.condition.target(condition.kind != "forall"), *(-x for x in q.misused))
+            if witness is not None:
+                self._outcome(q, witness, States(q.prepared, condition))
+                self._unfinished(q.prepared, paths)
+                self.hit = True
+                return
+        self._misuses(q)
+        self._flags(q, undefined_only=True)
+        if any(path.unfinished for path in paths) and q.solve() is not None:
+            self._unfinished(q.prepared, paths)
+        self.hit = self.undefined
+
+    def _everything(self, q: Question, paths: tuple[Path, ...]) -> None:
+        """All states, then all that is flagged or misused in any execution."""
+        states = States(q.prepared, self.program.condition)
+        defined = [-x for x in q.misused]
+        new = q.clauses.new()
+        found = False
+        while (witness := q.solve(new, *defined)) is not None:
+            found = True
+            state = self._outcome(q, witness, states)
+            self._report_flags(q, witness)
+            self._misused(q.prepared, witness.candidate)
+            q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
+        self._misuses(q)
+        self._flags(q, undefined_only=False)
+        if any(path.unfinished for path in paths) and (found or q.solve() is not None):
+            self._unfinished(q.prepared, paths)
+
+    def _outcome(self, q: Question, witness: Witness, states: States) -> State:
+        state = states.of(witness.candidate)
+        self.executions += 1
+        entry = self.outcomes.setdefault(state, [0, q.prepared, witness.candidate])
+        entry[0] += 1  # type: ignore[operator]
+        return state
+
+    # --- flags and misuse ---------------------------------------------------------------------------------------
+
+    def _report_flags(self, q: Question, witness: Witness) -> None:
+        for flag in witness.flags:
+            self._report(q.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
+
+    def _flags(self, q: Question, *, undefined_only: bool) -> None:
+        """Every pair that some execution flags."""
+        for axiom in q.prepared.flags:
+            if undefined_only and (axiom.name in NOT_UNDEFINED or not self._grave(axiom.name)):
+                continue
+            high = q.prepared.bounds.high[axiom.node]
+            open_pairs = {(i, j) for i in range(q.prepared.n) for j in range(q.prepared.n) if high[i] >> j & 1}
+            literals = {pair: q.flag(axiom.node, *pair) for pair in open_pairs}
+            while open_pairs:
+                witness = q.solve(q.clauses.any_of([literals[p] for p in open_pairs], Side.LOWER))
+                if witness is None:
+                    break
+                self._report_flags(q, witness)
+                shown = {f.pair for f in witness.flags if f.name == axiom.name}
+                if undefined_only and self.undefined:
+                    return
+                if not shown & open_pairs:
+                    raise Unsupported(f"the check {axiom.name} depends on which coherence order is least")
+                open_pairs -= shown
+
+    def _grave(self, name: str) -> bool:
+        try:
+            return catalogue.get(name).severity(self.profile) == "error"
+        except InputError:
+            return False
+
+    def _misuses(self, q: Question) -> None:
+        """Every misuse that some execution ends in."""
+        remarks: dict[object, list[int]] = {}
+        for choice, selectors in zip(q.prepared.choices, q.selectors, strict=True):
+            for option, x in zip(choice.options, selectors, strict=True):
+                for code, _, uid in (*option.remarks, *((option.misstep,) if option.misstep else ())):
+                    remarks.setdefault((code, q.s.events[uid].op.span), []).append(x)
+        for key, literals in remarks.items():
+            if key in self.findings:
+                continue
+            witness = q.solve(q.clauses.any_of(literals, Side.EXACT))
+            if witness is not None:
+                self._misused(q.prepared, witness.candidate)
+
+    # --- executions that do not end -----------------------------------------------------------------------------
+
+    def _reachable(self, every: list[list[Path]], thread: int, path: Path) -> bool:
+        """Whether a path that does not end occurs in a consistent execution, the other threads being anywhere."""
+        others = [[path] if k == thread else _prefixes(paths) for k, paths in enumerate(every)]
+        for combination in product(*others):
+            self.deadline()
+            try:
+                for s, choices in self.structures(combination):
+                    q = self.question(s, [c for c in choices if c.kind != "final"])
+                    if q is not None and q.solve() is not None:
+                        return True
+            except Unsupported:
+                return True
+        return False
+
+    def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
+        s = build(self.program, combination, memory_ranges(self.program.condition))
+        if self.semantics.static_barriers:
+            if not all(barriers.is_blocked(s, n) for n in s.nodes if n.has("BLOCKED")):
+                return None
+            met = barriers.static_choices(s)
+        else:
+            met = barriers.dynamic_choices(s)
+        stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
+        assigned = phases.choices(s, stuck) if met is not None else None
+        if met is None or assigned is None:
+            return None
+        q = self.question(s, read_choices(s, stuck) + met + assigned)
+        if q is None:
+            return None
+        if self.prop != "liveness":
+            self._misuses(q)
+        witness = q.solve(*(-x for x in q.misused))
+        if witness is None:
+            return None
+        return deadlock_finding(q.prepared, witness.candidate, combination, self.profile)
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    prop: str = "spec",
+    verdict_only: bool = False,
+    unroll: int = 2,
+    timeout: float | None = None,
+    profile: str = "ptx",
+    findings: bool | None = None,
+    witnesses: bool = False,
+) -> Answer:
+    """What the model allows of the program, by solving; the contract is that of ``mcheck.explore.engine.answer``."""
+    limit = None if timeout is None else time.monotonic() + timeout
+
+    def deadline() -> None:
+        if limit is not None and time.monotonic() > limit:
+            raise TimeOut
+
+    wanted = bool(program.expectation.kinds) if findings is None else findings
+    run = _Z3Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted, limit=limit)
+    reason: str | None = None
+    try:
+        run.explore()
+    except TimeOut:
+        reason = f"no answer within {timeout:g} s"
+    except Unsupported as e:
+        reason = e.message
+    except RecursionError:
+        reason = "the program is too deeply nested for this engine"
+    return replace(_conclude(run, reason, witnesses=witnesses), engine="z3")

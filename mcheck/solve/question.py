@@ -1,0 +1,274 @@
+"""One event structure under one model as a formula, and the questions put to it.
+
+The choices are selectors of which exactly one holds; co and the order of fences are a variable per open pair; the nodes
+of the tape are defined where an axiom, a flag or a value asks for them. Every axiom has a switch, so that an answer of
+"impossible" can name the axioms that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from mcheck.errors import InternalError
+from mcheck.explore import bits
+from mcheck.explore.choices import Candidate
+from mcheck.explore.solver import Solver
+from mcheck.explore.tape import BOUND, TOTAL
+from mcheck.program.condition import Condition
+from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
+from mcheck.solve.relations import Relations
+from mcheck.solve.values import ConditionLiterals, Values
+from mcheck.solve.witness import Witness, recheck
+
+if TYPE_CHECKING:
+    import z3
+
+Remaining = Callable[[], float | None]
+"""The seconds that are left; raises when there are none."""
+
+
+class Question:
+    """The formula of one structure."""
+
+    def __init__(self, prepared: Solver, condition: Condition, remaining: Remaining) -> None:
+        import z3
+
+        self.z3 = z3
+        self.solver: z3.Solver = z3.SolverFor("QF_FD")
+        self.prepared = prepared
+        self.s = prepared.s
+        self.remaining = remaining
+        self.clauses = Clauses()
+        self.selectors = [self._one_hot(len(c.options)) for c in prepared.choices]
+        self.pairs = self._chosen_pairs()
+        self.co: dict[tuple[int, int], int] = {}
+        self.fences: dict[tuple[int, int], int] = {}
+        self.relations = Relations(prepared, self.clauses, self.base)
+        self.values = Values(prepared, self.clauses, self.selectors)
+        self.condition = ConditionLiterals(self.values, condition)
+        self.switches: dict[int, str] = {}
+        self.refuted: set[str] = set()
+        self._misuse()
+        self._coherence()
+        self._fence_order()
+        self._not_last()
+        self._axioms()
+        for term, truth in prepared.constraints:
+            self.clauses.add(self.values.truth(term, truth))
+
+    # --- choices ----------------------------------------------------------------------------------------------
+
+    def _one_hot(self, options: int) -> list[int]:
+        if options == 1:
+            return [TRUE]
+        selectors = [self.clauses.new() for _ in range(options)]
+        self.clauses.exactly_one(selectors)
+        return selectors
+
+    def _chosen_pairs(self) -> dict[tuple[str, int, int], list[int]]:
+        found: dict[tuple[str, int, int], list[int]] = {}
+        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+            for option, x in zip(choice.options, selectors, strict=True):
+                for relation, pairs in option.edges:
+                    for i, j in pairs:
+                        found.setdefault((relation, i, j), []).append(x)
+        return found
+
+    def base(self, name: str, i: int, j: int) -> int:
+        """The literal of a pair of a base relation that the execution chooses."""
+        if name == "co":
+            return self.co[i, j]
+        if name == "sync_fence":
+            return self.fences[i, j]
+        return self.clauses.any_of(self.pairs.get((name, i, j), ()), Side.EXACT)
+
+    def _misuse(self) -> None:
+        """Only the first misuse is of interest: after it nothing is known that could justify another."""
+        self.misused = [
+            x
+            for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True)
+            for x in [
+                self.clauses.any_of(
+                    [y for o, y in zip(choice.options, selectors, strict=True) if o.misstep is not None], Side.EXACT
+                )
+            ]
+            if x != FALSE
+        ]
+        for x, y in combinations(self.misused, 2):
+            self.clauses.add(-x, -y)
+
+    # --- orders -----------------------------------------------------------------------------------------------
+
+    def _coherence(self) -> None:
+        """A strict partial order of the writes of each location, total where the model says so of every execution."""
+        p, add = self.prepared, self.clauses.add
+        always = self._always_ordered()
+        for writes in self.s.writes.values():
+            for i, j in combinations(writes, 2):
+                forward, back = (self._open_pair(p.co_low, p.co_high, a, b) for a, b in ((i, j), (j, i)))
+                if forward and back and (always[i] >> j & 1 or always[j] >> i & 1):
+                    x = self.clauses.new()
+                    self.co[i, j], self.co[j, i] = x, -x
+                    continue
+                if forward:
+                    self.co[i, j] = self.clauses.new()
+                if back:
+                    self.co[j, i] = self.clauses.new()
+                if forward and back:
+                    add(-self.co[i, j], -self.co[j, i])
+            for j in writes:
+                into = [(i, x) for i in writes if i != j and (x := self.order(i, j)) != FALSE]
+                out = [(k, x) for k in writes if k != j and (x := self.order(j, k)) != FALSE]
+                for i, x in into:
+                    for k, y in out:
+                        if i != k:
+                            add(-x, -y, self.order(i, k))
+
+    def _always_ordered(self) -> list[int]:
+        p = self.prepared
+        if p.tape.total_co:
+            return [(1 << p.n) - 1] * p.n
+        out = bits.empty(p.n)
+        for axiom in p.checks:
+            if axiom.role == TOTAL:
+                out = bits.union(out, p.bounds.low[axiom.node])
+        return out
+
+    @staticmethod
+    def _open_pair(low: list[int], high: list[int], i: int, j: int) -> bool:
+        return bool(high[i] >> j & 1) and not low[i] >> j & 1
+
+    def order(self, i: int, j: int) -> int:
+        """The literal of a pair of co."""
+        if self.prepared.co_low[i] >> j & 1:
+            return TRUE
+        return self.co.get((i, j), FALSE)
+
+    def _fence_order(self) -> None:
+        """sync_fence orders every pair of its fences, and some total order of all of them agrees with it."""
+        p = self.prepared
+        fences = [i for i in range(p.n) if p.sf_high[i]]
+        place: dict[tuple[int, int], int] = {}
+        for i, j in combinations(fences, 2):
+            x = self.clauses.new()
+            place[i, j], place[j, i] = x, -x
+            if p.sf_high[i] >> j & 1:
+                self.fences[i, j], self.fences[j, i] = x, -x
+        for i, j, k in combinations(fences, 3):
+            self.clauses.add(-place[i, j], -place[j, k], place[i, k])
+            self.clauses.add(place[i, j], place[j, k], -place[i, k])
+
+    def _not_last(self) -> None:
+        """What an option says is last is followed by nothing in co."""
+        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+            for option, x in zip(choice.options, selectors, strict=True):
+                for i, j in option.not_co:
+                    self.clauses.add(-x, -self.order(i, j))
+
+    # --- axioms -----------------------------------------------------------------------------------------------
+
+    def _axioms(self) -> None:
+        p = self.prepared
+        for axiom in p.checks + p.late:
+            switch = self.clauses.new()
+            self.switches[switch] = axiom.name
+            high = p.bounds.high[axiom.node]
+            side = Side.LOWER if axiom.negated else Side.UPPER
+            cells = [(i, j) for i in range(p.n) for j in bits.bits(high[i]) if axiom.test == "empty" or i == j]
+            if axiom.role == "forbid" and axiom.negated:
+                found = [self.relations.literal(axiom.node, i, j, side) for i, j in cells]
+                self.clauses.add(-switch, *found)
+                continue
+            for i, j in cells:
+                if axiom.role == BOUND:
+                    wanted = [self.order(i, j)]
+                elif axiom.role == TOTAL:
+                    wanted = [self.order(i, j), self.order(j, i)]
+                else:
+                    wanted = []
+                if TRUE not in wanted:
+                    self.clauses.add(-switch, -self.relations.literal(axiom.node, i, j, side), *wanted)
+
+    def flag(self, node: int, i: int, j: int) -> int:
+        """The literal of a pair that a flag would report."""
+        return self.relations.literal(node, i, j, Side.LOWER)
+
+    # --- solving ----------------------------------------------------------------------------------------------
+
+    def _expression(self, literal: int) -> z3.BoolRef:
+        if literal in (TRUE, FALSE):
+            return self.z3.BoolVal(literal == TRUE)
+        variable = self.z3.Bool(f"v{abs(literal)}")
+        return variable if literal > 0 else self.z3.Not(variable)
+
+    def _flush(self) -> None:
+        text = self.clauses.text(self.values.vectors.take())
+        if text:
+            self.solver.from_string(text)
+
+    def block(self, *literals: int) -> None:
+        """From now on these do not hold together."""
+        self.clauses.add(*(-x for x in literals))
+
+    def solve(self, *assumptions: int) -> Witness | None:
+        """An execution in which the assumptions hold, checked; ``None`` if there is none."""
+        if FALSE in assumptions:
+            return None
+        while True:
+            self._flush()
+            given = [self._expression(x) for x in (*self.switches, *assumptions)]
+            seconds = self.remaining()
+            if seconds is not None:
+                self.solver.set("timeout", max(1, int(seconds * 1000)))
+            result = self.solver.check(*given)
+            if result == self.z3.unsat:
+                names = {str(x) for x in self.solver.unsat_core()}
+                self.refuted |= {name for k, name in self.switches.items() if f"v{k}" in names}
+                return None
+            if result != self.z3.sat:
+                self.remaining()
+                raise InternalError(f"Z3 gives no answer: {self.solver.reason_unknown()}")
+            model = self.solver.model()
+            candidate = self._candidate(model)
+            if self._corrected(model, candidate):
+                continue
+            witness = recheck(self.prepared, candidate, partial(self._holds, model))
+            if witness is not None:
+                return witness
+            self._exclude(model, candidate)
+
+    def _true(self, model: z3.ModelRef, literal: int) -> bool:
+        if literal in (TRUE, FALSE):
+            return literal == TRUE
+        value = model.eval(self.z3.Bool(f"v{abs(literal)}"), model_completion=True)
+        return bool(self.z3.is_true(value)) is (literal > 0)
+
+    def _candidate(self, model: z3.ModelRef) -> Candidate:
+        return tuple(
+            0 if len(selectors) == 1 else next(o for o, x in enumerate(selectors) if self._true(model, x))
+            for selectors in self.selectors
+        )
+
+    def _holds(self, model: z3.ModelRef, name: str, i: int, j: int) -> bool:
+        literal = self.order(i, j) if name == "co" else self.fences.get((i, j), FALSE)
+        return self._true(model, literal)
+
+    def _exclude(self, model: z3.ModelRef, candidate: Candidate) -> None:
+        """Drops an execution whose least co breaks a check: its options with the order of all open pairs."""
+        taken = [s[o] for s, o in zip(self.selectors, candidate, strict=True) if len(s) > 1]
+        orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}
+        taken += [x if self._true(model, x) else -x for x in orders.values()]
+        self.block(*taken)
+
+    def _corrected(self, model: z3.ModelRef, candidate: Candidate) -> bool:
+        """Adds what untranslated operations give for the arguments of this solution, where it has them wrong."""
+        from mcheck.solve.guesses import corrections
+
+        wrong = False
+        for line in corrections(self.prepared, candidate, self.values.vectors, model, self.z3):
+            self.values.vectors.lines.append(line)
+            wrong = True
+        return wrong
