@@ -14,6 +14,15 @@ from mcheck.commands import options
 @options.profile
 @options.format_("text", "json")
 @options.target
+@click.option(
+    "--graph",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Write a picture of outcome N to the FILE of -o, which ends in .svg, .dot or .graphml.",
+)
+@click.option(
+    "--forbidden", is_flag=True, help="With --graph: N counts the states that no execution reaches, and why is marked."
+)
 @options.timeout
 @options.unroll
 @options.color
@@ -23,6 +32,8 @@ def command(
     profile: str,
     form: str,
     target: str | None,
+    graph: int | None,
+    forbidden: bool,
     timeout: float | None,
     unroll: int,
     color: str,
@@ -30,7 +41,18 @@ def command(
     """Print every allowed final state of the test PATH with an execution that ends in it.
 
     Says too whether any execution is undefined. The states are those of what the condition and `locations` name.
+
+    \b
+    mcheck outcomes MP.litmus
+    mcheck outcomes MP.litmus --graph 2 -o second.svg
+    mcheck outcomes MP.litmus --graph 1 --forbidden -o why-not.svg
     """
+    if graph is not None or forbidden:
+        from mcheck.commands.graph import write_graph
+
+        return write_graph(
+            path, target, graph, forbidden=forbidden, model=model, profile=profile, timeout=timeout, unroll=unroll
+        )
     from mcheck.errors import InputError
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color

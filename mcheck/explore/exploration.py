@@ -66,7 +66,7 @@ class _Explorer:
         self.model = model
         self.kept = kept
         self.tape = tape_of(model)
-        self.free = replace(self.tape, axioms=[])
+        self.free = replace(self.tape, axioms=[], total_co=False, free_co=False)
         self.until = time.monotonic() + budget
         self._evaluators: dict[int, tuple[Structure, Evaluator]] = {}
 
@@ -109,7 +109,9 @@ class _Explorer:
                         if not solver.misusable or not _misused(solver, c):
                             yield solver, states, c
 
-    def collect(self, known: set[State], into: dict[State, list[tuple[Solver, Candidate]]], *, wanted: bool, most: int) -> bool:
+    def collect(
+        self, known: set[State], into: dict[State, list[tuple[Solver, Candidate]]], *, wanted: bool, most: int
+    ) -> bool:
         """Adds states that are not ``known``, with some executions of each; whether it saw them all."""
         condition = self.program.condition
         seen = 0
@@ -161,7 +163,9 @@ def explore(
     )
     explorer = _Explorer(program, model, kept, budget)
     allowed = {
-        o.state: explorer.draw(*kept.outcomes[o.state], o.state) for o in islice(given.outcomes, drawn) if o.state in kept.outcomes
+        o.state: explorer.draw(*kept.outcomes[o.state], o.state)
+        for o in islice(given.outcomes, drawn)
+        if o.state in kept.outcomes
     }
     pictures = {
         finding: explorer.draw(solver, candidate, (), marked=pair)

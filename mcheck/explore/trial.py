@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
 from mcheck.explore.choices import Candidate
-from mcheck.explore.chains import Explainer, Step
+from mcheck.explore.chains import Explainer, Step, joined
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
 from mcheck.graph import relations
@@ -19,6 +20,10 @@ from mcheck.graph.structure import Structure
 
 MAX_LEAVES = 48
 """Orders of writes and fences that are tried for one candidate before the first failure has to do as explanation."""
+
+
+Tried = tuple[tuple[str, int, int], ...]
+"""The pairs (relation, first, second) that the search has decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class Trial:
             for w in others:
                 co[first] |= 1 << w
         best: tuple[Violation, dict[str, Rows]] | None = None
-        for violation, found in self._orders(co, bits.empty(self.n)):
+        for violation, found in self._orders(co, bits.empty(self.n), ()):
             if violation is None:
                 return Settled(found, None)
             if best is None or violation.cost < best[0].cost:
@@ -157,13 +162,13 @@ class Trial:
         assert best is not None
         return Settled(best[1], best[0])
 
-    def _orders(self, co: Rows, sf: Rows) -> Iterator[tuple[Violation | None, dict[str, Rows]]]:
+    def _orders(self, co: Rows, sf: Rows, tried: Tried) -> Iterator[tuple[Violation | None, dict[str, Rows]]]:
         """Every way to decide the open pairs, each with the axiom that it fails, if any."""
         while True:
             co, sf = bits.closure(co), bits.closure(sf)
             chosen = {**self.chosen, "co": co, "sync_fence": sf}
             values = self.evaluator.values(chosen)
-            failed = self._failure(values, co, sf, monotone=True)
+            failed = self._failure(values, co, sf, tried, monotone=True)
             if failed is not None:
                 self.leaves += 1
                 yield failed, chosen
@@ -183,13 +188,14 @@ class Trial:
         pending = self._pending(values, co, sf)
         if pending is None:
             self.leaves += 1
-            yield self._failure(values, co, sf, monotone=False), chosen
+            yield self._failure(values, co, sf, tried, monotone=False), chosen
             return
         name, i, j = pending
         for a, b in ((i, j), (j, i)):
             rows = [*(co if name == "co" else sf)]
             rows[a] |= 1 << b
-            yield from self._orders(rows, sf) if name == "co" else self._orders(co, rows)
+            now = (*tried, (name, a, b))
+            yield from self._orders(rows, sf, now) if name == "co" else self._orders(co, rows, now)
             if self.leaves >= MAX_LEAVES:
                 return
 
@@ -212,59 +218,65 @@ class Trial:
                 return "sync_fence", i, j
         return None
 
-    def _failure(self, values: list[Rows], co: Rows, sf: Rows, *, monotone: bool) -> Violation | None:
+    def _failure(self, values: list[Rows], co: Rows, sf: Rows, tried: Tried, *, monotone: bool) -> Violation | None:
         """The cheapest explanation among the axioms that fail."""
         explainer = Explainer(self.tape, values)
+        clash = self._clash(explainer, values, co, sf, tried)
+        if clash is not None:
+            return clash
         found: list[Violation] = []
-        for i, j in sorted(self.not_co):
-            if co[i] >> j & 1:
-                found.append(self._demand(explainer, values, i, j))
-        for i in range(self.n):
-            if co[i] >> i & 1:
-                found.append(self._co_cycle(explainer, values, i))
-                break
-        for i in range(self.n):
-            if sf[i] >> i & 1:
-                found.append(Violation("FenceSC", (Step(i, i, "sync_fence"),), 50))
-                break
         for a in self.tape.axioms:
             if a.role == "forbid" and a.monotone is monotone and _fails(a, values[a.node]):
                 cost, steps = explainer.violation(a) if self.explain else (1, ())
                 found.append(Violation(a.name, steps, cost))
         return min(found, key=lambda v: (v.cost, v.axiom), default=None)
 
-    def _reason(self, explainer: Explainer, values: list[Rows], i: int, j: int) -> tuple[str, int, tuple[Step, ...]]:
-        """Why co has i before j: the axiom that demands it with its edges, or the order that was tried."""
+    def _clash(self, explainer: Explainer, values: list[Rows], co: Rows, sf: Rows, tried: Tried) -> Violation | None:
+        """What is demanded of co or of the fences goes round in a circle, or past the last write."""
+        for i in range(self.n):
+            if sf[i] >> i & 1:
+                return Violation("FenceSC", tuple(Step(a, b, name) for name, a, b in tried if name == "sync_fence"), 60)
+        past = next(((i, j) for i, j in sorted(self.not_co) if co[i] >> j & 1), None)
+        circle = next((i for i in range(self.n) if co[i] >> i & 1), None)
+        if past is None and circle is None:
+            return None
+        start, end = past if past is not None else (circle or 0, circle or 0)
+        if not self.explain:
+            return Violation("co", (), 1)
+        cost, axiom, steps = self._demanded(explainer, values, tried, start, end)
+        back = (Step(end, start, "co"),) if past is not None else ()
+        return Violation(axiom or "co", joined((*steps, *back)), cost + len(back))
+
+    def _demanded(
+        self, explainer: Explainer, values: list[Rows], tried: Tried, start: int, end: int
+    ) -> tuple[int, str, tuple[Step, ...]]:
+        """The cheapest chain of demanded and tried pairs of co from one write to another, and an axiom that demands one."""
+        direct: dict[int, list[tuple[int, int, str, tuple[Step, ...]]]] = {}
+        for name, i, j in tried:
+            if name == "co":
+                asks = [a.name for a in self.tape.axioms if a.role == TOTAL and values[a.node][i] >> j & 1]
+                direct.setdefault(i, []).append((j, 2, asks[0] if asks else "", (Step(i, j, "co"),)))
+        for first, *others in self.s.writes.values():
+            direct.setdefault(first, []).extend((j, 2, "", (Step(first, j, "co"),)) for j in others)
         for a in self.tape.axioms:
-            if a.role == BOUND and values[a.node][i] >> j & 1:
-                cost, steps = explainer.path(a.node, i, j) or (1, (Step(i, j, "co"),))
-                return a.name, cost, steps
-        return "", 1, (Step(i, j, "co"),)
-
-    def _demand(self, explainer: Explainer, values: list[Rows], i: int, j: int) -> Violation:
-        """co has i before j, but i is the last write of its location."""
-        name, cost, steps = self._reason(explainer, values, i, j)
-        axiom = name or next((a.name for a in self.tape.axioms if a.role == BOUND), "co")
-        return Violation(axiom, (*steps, Step(j, i, "co")), cost + 1)
-
-    def _co_cycle(self, explainer: Explainer, values: list[Rows], start: int) -> Violation:
-        """co has a cycle: two demands contradict each other."""
-        direct = [
-            (i, j)
-            for a in self.tape.axioms
-            if a.role == BOUND
-            for i, row in enumerate(values[a.node])
-            for j in bits.bits(row)
-        ]
-        for i, j in direct:
-            if i == j or (j, i) in direct:
-                name, cost, steps = self._reason(explainer, values, i, j)
-                back = () if i == j else self._reason(explainer, values, j, i)[2]
-                return Violation(name, (*steps, *back), cost + len(back))
-        for i, j in direct:  # the other direction was tried
-            name, cost, steps = self._reason(explainer, values, i, j)
-            return Violation(name, (*steps, Step(j, i, "co")), cost + 1)
-        return Violation("co", (Step(start, start, "co"),), 50)
+            if a.role == BOUND:
+                for i, row in enumerate(values[a.node]):
+                    for j in bits.bits(row):
+                        cost, steps = explainer.path(a.node, i, j) or (2, (Step(i, j, "co"),))
+                        direct.setdefault(i, []).append((j, cost, a.name, steps))
+        queue: list[tuple[int, int, str, tuple[Step, ...]]] = [(0, start, "", ())]
+        done: set[int] = set()
+        while queue:
+            cost, at, axiom, steps = heappop(queue)
+            if at == end and steps:
+                return cost, axiom, steps
+            if at in done:
+                continue
+            if steps or start != end:
+                done.add(at)
+            for j, more, name, told in direct.get(at, ()):
+                heappush(queue, (cost + more, j, axiom or name, (*steps, *told)))
+        return 60, "", (Step(start, end, "co"),)
 
 
 def _fails(a: Axiom, rows: Rows) -> bool:

@@ -337,7 +337,7 @@ def _legend(out: Layout) -> None:
 
 
 MEANINGS = {
-    "data": "a copy writes what it read",
+    "data": "data dependency; a copy writes what it read",
     "rmw": "the read and the write of an atomic",
     "addr": "address dependency",
     "ctrl": "control dependency",

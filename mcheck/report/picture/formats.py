@@ -1,0 +1,90 @@
+"""An execution for other tools: DOT and GraphML, by networkx's data structures and without its optional writers."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from mcheck.errors import InputError
+from mcheck.graph.execution import Execution
+
+if TYPE_CHECKING:
+    import networkx
+
+SUFFIXES = (".svg", ".dot", ".graphml")
+COLORS = {"rf": "red", "co": "blue", "fr": "orange3", "issue": "purple", "complete": "darkgreen", "phase": "darkgreen"}
+
+
+def picture(execution: Execution, path: str) -> str:
+    """The execution in the form that the ending of ``path`` asks for."""
+    if path.endswith(".svg"):
+        from mcheck.report.picture.svg import draw
+
+        return draw(execution)
+    if path.endswith(".dot"):
+        return dot(execution)
+    if path.endswith(".graphml"):
+        return graphml(execution)
+    raise InputError(f"{path}: no picture has this ending", expected=", ".join(SUFFIXES))
+
+
+def network(execution: Execution) -> networkx.MultiDiGraph:
+    """The execution as a graph of networkx: boxes with their columns and texts, edges with their kinds."""
+    import networkx
+
+    graph = networkx.MultiDiGraph(name=execution.title)
+    for box in execution.boxes:
+        column = execution.columns[box.column]
+        graph.add_node(
+            box.name,
+            kind=box.kind,
+            thread=column.title,
+            asynchronous=box.asynchronous,
+            effect="; ".join(box.lines),
+            instruction=box.text,
+            proxy=box.proxy,
+        )
+    for edge in execution.edges:
+        source, target = execution.boxes[edge.source].name, execution.boxes[edge.target].name
+        graph.add_edge(source, target, key=edge.kind, relation=edge.kind, violated=edge.violated)
+        if edge.both:
+            graph.add_edge(target, source, key=edge.kind, relation=edge.kind, violated=edge.violated)
+    return graph
+
+
+def graphml(execution: Execution) -> str:
+    """GraphML, which yEd, Gephi and networkx read."""
+    import networkx
+
+    out = BytesIO()
+    networkx.write_graphml_xml(network(execution), out, encoding="utf-8", prettyprint=True)
+    return out.getvalue().decode("utf-8") + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def dot(execution: Execution) -> str:
+    """DOT for graphviz, a cluster per column."""
+    lines = ["digraph execution {", f"  label={_quoted(execution.title)};", "  node [shape=box, fontname=monospace];"]
+    for c, column in enumerate(execution.columns):
+        members = [b for b in execution.boxes if b.column == c]
+        lines.append(f"  subgraph cluster_{c} {{")
+        lines.append(f"    label={_quoted(column.title)};")
+        for box in members:
+            style = ", style=dashed" if box.asynchronous else ""
+            told = "\n".join([f"{box.name}: {box.lines[0]}", *box.lines[1:], box.text])
+            lines.append(f"    {box.name} [label={_quoted(told)}{style}];")
+        lines.append("  }")
+    for edge in execution.edges:
+        source, target = execution.boxes[edge.source].name, execution.boxes[edge.target].name
+        parts = [f"color={COLORS.get(edge.kind, 'gray40')}"]
+        if edge.kind != "po":
+            parts.append(f"label={_quoted(edge.kind)}")
+        if edge.violated:
+            parts.append("penwidth=3")
+        if edge.both:
+            parts.append("dir=both")
+        lines.append(f"  {source} -> {target} [{', '.join(parts)}];")
+    return "\n".join([*lines, "}"]) + "\n"
