@@ -9,14 +9,16 @@ from typing import Any
 import click
 
 ENGINES = ("auto", "explicit", "z3", "protocol", "both")
-READY = ("auto", "explicit")
+READY = ("auto", "explicit", "z3", "both")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _engine(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if value not in READY:
-        raise click.BadParameter(f"{value} is not available yet; use {' or '.join(READY)}", ctx, param)
+        raise click.BadParameter(
+            f"{value} is not available yet; use {', '.join(READY[:-1])} or {READY[-1]}", ctx, param
+        )
     return value
 
 
@@ -37,8 +39,7 @@ engine = click.option(
     default="auto",
     show_default=True,
     callback=_engine,
-    expose_value=False,
-    help="How executions are explored; z3, protocol and both are not available yet.",
+    help="How executions are found; both: two engines, which must agree. protocol is not available yet.",
 )
 profile = click.option(
     "--profile",

@@ -29,6 +29,7 @@ from mcheck.commands import options
 def command(
     path: str,
     model: str | None,
+    engine: str,
     profile: str,
     form: str,
     target: str | None,
@@ -65,7 +66,7 @@ def command(
     cases = collect([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
+    settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
     preload(settings)
     result = next(iter(run_cases([Case(cases[0].path)], settings, jobs=1)))
     for message, span in result.warnings:

@@ -48,6 +48,7 @@ def command(
     expect: str | None,
     shipped: bool,
     model: str | None,
+    engine: str,
     prop: str,
     profile: str,
     form: str,
@@ -79,6 +80,7 @@ def command(
     cases = collect(paths, expect)
     settings = Settings(
         model=model,
+        engine=engine,
         prop=prop,
         profile=profile,
         verdict_only=verdict_only,

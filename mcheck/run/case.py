@@ -27,6 +27,7 @@ class Settings:
     """
 
     model: str | None = None
+    engine: str = "auto"
     prop: str = "spec"
     profile: str = "ptx"
     verdict_only: bool = False

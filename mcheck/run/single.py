@@ -49,7 +49,7 @@ def load(path: str) -> Program:
 
 def run_case(case: Case, settings: Settings) -> Result:
     """The result of one test; raises nothing but ``KeyboardInterrupt``."""
-    from mcheck.explore.engine import answer
+    from mcheck.engines import answer
 
     started = perf_counter()
     model = settings.model or DEFAULT_MODEL
@@ -97,6 +97,7 @@ def _ask(answer: Engine, program: Program, model: str, settings: Settings) -> An
     return answer(
         program,
         model_of(model),
+        engine=settings.engine,
         prop=settings.prop,
         verdict_only=verdict_only,
         unroll=settings.unroll,
