@@ -1,0 +1,261 @@
+"""Execution barriers: bar, barrier.cta, barrier.cluster, bar.warp.sync (PTX ISA 9.0 sections 9.7.13.1 to 9.7.13.3).
+
+A barrier with a count completes when that many threads have arrived, each warp counting 32; without one it waits for every
+thread that has not exited. An arrival that falls into a later round than another, without being after it in time, could
+have come first: that order is run too.
+"""
+
+from __future__ import annotations
+
+from mcheck.program import ops
+from mcheck.program.ops import Op
+from mcheck.protocol.agents import Split
+from mcheck.protocol.clocks import joined
+from mcheck.protocol.fences import acquire
+from mcheck.protocol.machine import Agent, Blocked, Machine, Undefined, does
+from mcheck.protocol.objects import Done, Rendezvous, hand
+
+WARP = 32
+
+
+@does(ops.Barrier)
+def barrier(m: Machine, agent: Agent, op: Op) -> None:
+    """``bar.sync``, ``bar.arrive``, ``bar.red``."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.Barrier)
+    if not runs(m, agent, op):
+        return
+    number, count = m.known(agent, op.barrier), m.known(agent, op.count)
+    if number is None or not 0 <= number <= 15:
+        _wrong(m, agent, op, "UB302", f"barrier {number} is not one of 0 to 15")
+    if count is not None and (count <= 0 or count % WARP):
+        _wrong(m, agent, op, "UB301", f"{count} threads are not a positive multiple of the warp size")
+    key = ("bar", agent.place[2], number)
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        inside = frozenset(a.index for a in m.agents if a.place[2] == agent.place[2])
+        meeting = m.meetings[key] = Rendezvous(key, inside)
+    _meet(m, agent, op, meeting, count, "red" if op.kind == "red" else "plain", op.kind != "arrive", op.aligned)
+
+
+def _wrong(m: Machine, agent: Agent, op: Op, code: str, text: str) -> None:
+    m.problem(code, text, agent, op)
+    raise Undefined
+
+
+def _meet(
+    m: Machine, agent: Agent, op: Op, meeting: Rendezvous, count: int | None, kind: str, waits: bool, aligned: bool
+) -> None:
+    """The agent arrives, and stands there if it waits."""
+    agent.effects += 1
+    if meeting.here and (meeting.count != count or kind not in meeting.kinds):
+        text = "threads give one barrier different counts" if meeting.count != count else "bar.red meets another kind"
+        _wrong(m, agent, op, "UB304", text)
+    if agent.index in meeting.here:
+        _wrong(m, agent, op, "UB303", "arrives at a barrier again before its round is complete")
+    meeting.count = count
+    meeting.kinds.add(kind)
+    place = m.program.threads[agent.threads[0]].place
+    statement = (op.span.line, op.span.column) if op.span is not None else (0, 0)
+    if aligned and meeting.statements.setdefault(place.warp, statement) != statement:
+        _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
+    time = agent.now() if agent.single else agent.time
+    event = m.emit_nothing(agent, op)
+    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round)
+    if count is not None:
+        for other in meeting.before:
+            m.reverse(other, agent.index, time, agent.single)
+        m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
+    meeting.here[agent.index] = done
+    meeting.warps.setdefault((place.cta.number, place.warp), set()).update(agent.threads)
+    if isinstance(op, ops.Barrier) and op.src is not None:
+        for lane in range(len(agent.lanes)):
+            value = m.term(agent, lane, op.src)
+            meeting.votes.append((value if isinstance(value, int) else None, 1))
+    know = agent.know()
+    meeting.know = know if meeting.know is None else meeting.know.join(know)
+    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+    if waits:
+        meeting.waiting.append(agent.index)
+        agent.status, agent.where = "standing", meeting
+    else:
+        agent.pc += 1
+    try_complete(m, meeting, late=False)
+
+
+def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
+    """Completes the round if all have come; ``late`` also if lanes of a warp that has arrived never will."""
+    if not meeting.here:
+        return False
+    if meeting.count is None:
+        if any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
+            return False
+    else:
+        if len(meeting.warps) * WARP < meeting.count:
+            return False
+        if len(meeting.warps) * WARP > meeting.count:
+            first = next(iter(meeting.here.values()))
+            _wrong(m, m.agents[first.agent], first.event.op, "UB303", "more threads arrive than the barrier counts")
+        if not late and not _whole_warps(m, meeting):
+            return False
+    _complete(m, meeting)
+    return True
+
+
+def _whole_warps(m: Machine, meeting: Rendezvous) -> bool:
+    """Whether all lanes of the warps that arrived are here, or have exited."""
+    for agent in m.agents:
+        place = m.program.threads[agent.threads[0]].place
+        if (place.cta.number, place.warp) in meeting.warps and agent.index not in meeting.here and agent.status != "done":
+            return False
+    return True
+
+
+def _complete(m: Machine, meeting: Rendezvous) -> None:
+    waiting = meeting.waiting
+    votes = [v for v, n in meeting.votes for _ in range(n)]
+    for k in waiting:
+        agent = m.agents[k]
+        op = agent.code[agent.pc]
+        if meeting.know is not None:
+            agent.learn(meeting.know)
+        for source, know in meeting.handed.items():
+            acquire(agent, {source: know}, "cluster", False)
+        agent.time = joined(agent.time, meeting.time)
+        if isinstance(op, ops.Barrier) and op.dst is not None:
+            _result(m, agent, op, votes)
+        agent.status, agent.where = "run", None
+        agent.pc += 1
+    meeting.before = list(meeting.here.values())
+    meeting.round += 1
+    meeting.here, meeting.waiting, meeting.statements, meeting.kinds = {}, [], {}, set()
+    meeting.know, meeting.handed, meeting.time, meeting.votes, meeting.warps = None, {}, [], [], {}
+    meeting.count = None
+
+
+def _result(m: Machine, agent: Agent, op: ops.Barrier, votes: list[int | None]) -> None:
+    """What ``bar.red`` returns to every lane."""
+    assert op.dst is not None
+    value: int | None = None
+    known = [v for v in votes if v is not None]
+    if op.red_op == "popc" and len(known) == len(votes):
+        value = sum(1 for v in known if v)
+    elif op.red_op == "and":
+        value = 0 if any(not v for v in known) else 1 if len(known) == len(votes) else None
+    elif op.red_op == "or":
+        value = 1 if any(known) else 0 if len(known) == len(votes) else None
+    for lane in range(len(agent.lanes)):
+        m.set(agent, lane, op.dst.name, "u32" if op.red_op == "popc" else "pred", value)
+
+
+def complete_late(m: Machine) -> bool:
+    """When nobody can go on: rounds whose missing lanes never come."""
+    return any(try_complete(m, meeting, late=True) for meeting in list(m.meetings.values()))
+
+
+@does(ops.WarpSync)
+def warp_sync(m: Machine, agent: Agent, op: Op) -> None:
+    """``bar.warp.sync``: the declared lanes of the mask meet."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.WarpSync)
+    if not runs(m, agent, op):
+        return
+    mask = (m.known(agent, op.mask) or 0) & 0xFFFFFFFF
+    threads = m.program.threads
+    inside = [bool(mask >> threads[t].place.lane & 1) for t in agent.threads]
+    if not all(inside):
+        if any(inside):
+            groups = [tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False)]
+            raise Split(groups)
+        _wrong(m, agent, op, "UB109", "the member mask of bar.warp.sync leaves out the executing lane")
+    place = threads[agent.threads[0]].place
+    key = ("warp", place.cta.number, place.warp, mask)
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        members = set()
+        for other in m.agents:
+            there = [threads[t].place for t in other.threads]
+            lanes = [p for p in there if (p.cta.number, p.warp) == key[1:3] and mask >> p.lane & 1]
+            if lanes and len(lanes) != len(there):
+                raise Split([
+                    tuple(t for t in other.threads if bool(mask >> threads[t].place.lane & 1) is want) for want in (True, False)
+                ])
+            if lanes:
+                members.add(other.index)
+        meeting = m.meetings[key] = Rendezvous(key, frozenset(members))
+    _meet(m, agent, op, meeting, None, "plain", True, False)
+
+
+@does(ops.ClusterBarrier)
+def cluster_barrier(m: Machine, agent: Agent, op: Op) -> None:
+    """``barrier.cluster.arrive`` and ``.wait``."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.ClusterBarrier)
+    if not runs(m, agent, op):
+        return
+    agent.effects += 1
+    key = ("cluster", *agent.place[:2])
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        inside = frozenset(a.index for a in m.agents if a.place[:2] == agent.place[:2])
+        meeting = m.meetings[key] = Rendezvous(key, inside)
+    if op.kind == "arrive":
+        if agent.cluster_arrived is not None:
+            _wrong(m, agent, op, "UB306", "a thread arrives twice at the cluster barrier without waiting")
+        _cluster_arrive(m, agent, op, meeting)
+        agent.pc += 1
+        cluster_complete(m, meeting)
+        return
+    if agent.cluster_arrived is None:
+        _wrong(m, agent, op, "UB306", "a thread waits at the cluster barrier without having arrived")
+    _cluster_wait(agent)
+
+
+def _cluster_arrive(m: Machine, agent: Agent, op: ops.ClusterBarrier, meeting: Rendezvous) -> None:
+    event = m.emit_nothing(agent, op)
+    meeting.here[agent.index] = Done(
+        agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round
+    )
+    agent.cluster_arrived = meeting
+    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+    if op.sem == "release":
+        know = agent.know()
+        meeting.know = know if meeting.know is None else meeting.know.join(know)
+        return
+    for source, know in agent.releases.items():
+        scope, _, half = source
+        if half:
+            hand(meeting.handed, source, know)
+        elif scope != "cta":
+            meeting.know = know if meeting.know is None else meeting.know.join(know)
+
+
+def cluster_complete(m: Machine, meeting: Rendezvous) -> None:
+    """The round is complete when every thread of the cluster has arrived or exited."""
+    if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
+        return
+    done = Rendezvous(meeting.key, round=meeting.round, know=meeting.know, handed=meeting.handed, time=meeting.time)
+    for k in meeting.here:
+        agent = m.agents[k]
+        agent.cluster_arrived = done
+        if agent.status == "blocked" and agent.where is meeting:
+            agent.status, agent.where = "run", None
+    meeting.round += 1
+    meeting.here, meeting.know, meeting.handed, meeting.time = {}, None, {}, []
+
+
+def _cluster_wait(agent: Agent) -> None:
+    meeting = agent.cluster_arrived
+    assert meeting is not None
+    if agent.index in meeting.here:  # the round is not complete
+        raise Blocked(meeting)
+    if meeting.know is not None:
+        agent.learn(meeting.know)
+    for source, know in meeting.handed.items():
+        acquire(agent, {source: know}, "cluster", False)
+    agent.time = joined(agent.time, meeting.time)
+    agent.cluster_arrived = None
+    agent.pc += 1

@@ -1,0 +1,229 @@
+"""All executions that differ in more than the order of what commutes, one after the other.
+
+An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in the
+other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one itself make a
+new prefix. A well-formed pipeline needs one execution.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.findings.finding import Finding
+from mcheck.program.program import Program
+from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
+from mcheck.protocol.agents import Partition, Split, partition
+from mcheck.protocol.machine import Entry, Forced, Machine
+from mcheck.protocol.report import finding_of, key_of
+from mcheck.protocol.setup import NewMbarrier, Setup, prepare
+
+MODULES = (accesses, barriers, control, fences, mbarriers, words)
+"""Imported for the operations that they register."""
+
+MAX_EXECUTIONS = 2_000
+AFTER_FINDING = 48
+"""Executions after the first finding of severity error: enough to see its other faces."""
+
+
+class TimeOut(Exception):
+    """The time given is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What ``mcheck check`` says of a program: ``proved``, ``bounded``, ``finding`` or ``unknown`` with a ``reason``."""
+
+    verdict: str
+    findings: tuple[Finding, ...] = ()
+    executions: int = 0
+    reason: str | None = None
+    assumptions: tuple[str, ...] = ()
+    engine: str = "protocol"
+
+
+@dataclass(slots=True)
+class _Search:
+    program: Program
+    model: Model
+    profile: str
+    unroll: int
+    deadline: Callable[[], None]
+    limit: int
+    findings: dict[object, Finding] = field(default_factory=dict)
+    executions: int = 0
+    bounded: str | None = None
+    unsure: str | None = None
+    extra: tuple[int, ...] = ()
+    setup: Setup | None = None
+    halved: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def wrong(self) -> bool:
+        return any(f.severity == "error" for f in self.findings.values())
+
+    def run(self) -> None:
+        """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
+        agents = partition(self.program)
+        while True:
+            try:
+                self.setup = prepare(
+                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra
+                )
+                coarse = self._explore(self.setup)
+            except Split as split:
+                agents = self._smaller(agents, split.groups)
+                continue
+            except NewMbarrier as new:
+                self.extra = (*self.extra, new.address)
+                continue
+            if not coarse or self.wrong:
+                return
+            for k in coarse:
+                group = self.setup.partition[k]
+                agents = self._smaller(agents, [group[:1], group[1:]])
+
+    def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
+        """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
+        whole = tuple(sorted(t for g in groups for t in g))
+        if any(set(whole) < set(earlier) for earlier in self.halved):
+            groups = [(t,) for t in whole]
+        self.halved.add(whole)
+        out = [a for a in agents if not set(a) & set(whole)]
+        rest = [tuple(t for t in a if t not in whole) for a in agents if set(a) & set(whole)]
+        out += [g for g in groups if g] + [r for r in rest if r]
+        return tuple(sorted(out))
+
+    def _explore(self, setup: Setup) -> set[int]:
+        """All executions with these agents; the agents whose lanes would have to be told apart."""
+        todo: list[Forced] = [()]
+        planned: set[Forced] = {()}
+        seen: set[object] = set()
+        coarse: set[int] = set()
+        after = 0
+        while todo:
+            forced = todo.pop()
+            self.deadline()
+            if self.executions >= self.limit:
+                self.bounded = f"{self.limit} executions"
+                return set()
+            machine = Machine(setup, forced)
+            machine.run()
+            self.executions += 1
+            self._collect(machine)
+            coarse |= machine.coarse
+            if machine.bounded:
+                self.bounded = "the rounds of a loop"
+            if machine.unsure:
+                self.unsure = machine.unsure
+            if self.wrong:
+                after += 1
+                if after > AFTER_FINDING:
+                    return coarse
+            alternatives = _alternatives(machine)
+            if not alternatives:
+                continue
+            signature = hash(frozenset(machine.assigned)), machine.ended
+            if signature in seen:
+                continue
+            seen.add(signature)
+            for plan in alternatives:
+                if plan not in planned:
+                    planned.add(plan)
+                    todo.append(plan)
+        return coarse
+
+    def _collect(self, machine: Machine) -> None:
+        for problem in machine.problems:
+            key = key_of(problem)
+            if key not in self.findings:
+                self.findings[key] = finding_of(machine, problem, self.profile)
+
+
+def _alternatives(machine: Machine) -> list[Forced]:
+    """The prefixes to run next: other choices, and other orders."""
+    trace = machine.trace
+    if not machine.reversals and not any(e.choices for e in trace):
+        return []
+    steps: list[tuple[object, tuple[int, ...]]] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
+    out: list[Forced] = []
+    for k, entry in enumerate(trace):
+        for j, (taken, of) in enumerate(entry.choices):
+            for other in range(taken + 1, of):
+                chosen = tuple(c for c, _ in entry.choices[:j]) + (other,)
+                out.append((*steps[:k], (entry.who, chosen)))
+    for earlier, later in machine.reversals:
+        if later >= len(trace):
+            continue
+        end = trace[later]
+        needed = [
+            steps[k]
+            for k in range(earlier + 1, later)
+            if _before(trace[k], end) and not _before(trace[earlier], trace[k])
+        ]
+        out.append((*steps[:earlier], *needed, (end.who, ())))
+    return out
+
+
+def _before(a: Entry, b: Entry) -> bool:
+    """Whether step ``a`` is before ``b`` in time."""
+    if a.signal >= 0:
+        return b.time[a.signal] > a.phase
+    if a.agent == b.agent:
+        return a.step < b.step if b.signal < 0 else a.step <= b.step
+    return b.time[a.agent] >= a.step
+
+
+def check(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    limit: int = MAX_EXECUTIONS,
+) -> Verdict:
+    """Races, undefined behaviour and deadlocks of a program; never raises for a time-out or an unmodelled construct."""
+    end = None if timeout is None else time.monotonic() + timeout
+
+    def deadline() -> None:
+        if end is not None and time.monotonic() > end:
+            raise TimeOut
+
+    search = _Search(program, model, profile, unroll, deadline, limit)
+    reason: str | None = None
+    try:
+        search.run()
+    except TimeOut:
+        reason = f"no answer within {timeout:g} s"
+    except Unsupported as error:
+        reason = error.message
+    found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
+    reason = reason or search.unsure
+    if search.wrong:
+        verdict = "finding"
+    elif reason is not None:
+        verdict = "unknown"
+    elif search.bounded is not None:
+        verdict, reason = "bounded", f"explored up to {search.bounded}"
+    else:
+        verdict = "finding" if any(f.severity == "review" for f in found) else "proved"
+    return Verdict(
+        verdict=verdict,
+        findings=found,
+        executions=search.executions,
+        reason=reason,
+        assumptions=_assumptions(program),
+    )
+
+
+def _assumptions(program: Program) -> tuple[str, ...]:
+    ctas = len({t.place.cta for t in program.threads})
+    return (
+        f"sizes as written: {len(program.threads)} threads in {ctas} CTA{'s' if ctas != 1 else ''}, loops by their trip counts",
+        "the scheduler is fair: whoever can go on does, and every write is seen at last",
+        "strong reads return writes that come earlier in some interleaving (no load buffering)",
+    )

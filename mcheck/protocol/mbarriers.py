@@ -1,0 +1,419 @@
+"""Operations on mbarriers: the state machine of ``mcheck.executor.mbarrier``, and what phases hand over.
+
+Two operations on one object commute if they fall into the same phase. One that falls into the phase after another, without
+being after it in time, could have come first: that order is run too. So is the order in which a wait comes only after the
+phase that follows the one it waits for, unless something in that phase is after the wait.
+"""
+
+from __future__ import annotations
+
+from mcheck.executor import mbarrier as machine
+from mcheck.executor.misuse import Misuse
+from mcheck.graph.event import Event, MbarrierStep
+from mcheck.program import ops
+from mcheck.program.ops import Op
+from mcheck.protocol.agents import Split
+from mcheck.protocol.clocks import joined, raised
+from mcheck.protocol.fences import acquire, contributions
+from mcheck.protocol.machine import Agent, Blocked, Entry, Machine, Undefined, does
+from mcheck.protocol.objects import Done, Mbarrier, Signal, hand
+from mcheck.protocol.setup import NewMbarrier
+
+ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
+
+
+def object_at(m: Machine, address: int) -> Mbarrier:
+    """The mbarrier at an address; asks for a place in the vectors if it has none."""
+    found = m.mbarriers.get(address)
+    if found is None:
+        raise NewMbarrier(address)
+    return found
+
+
+def misuse(m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None) -> Undefined:
+    """A misuse ends the execution."""
+    m.problem(code, text, agent, op, event)
+    return Undefined()
+
+
+@does(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive)
+def operate(m: Machine, agent: Agent, op: Op) -> None:
+    """An operation that is done at once."""
+    from mcheck.protocol.accesses import runs
+
+    if not runs(m, agent, op):
+        return
+    for name in ("address", "count", "tx"):
+        expr = getattr(op, name, None)
+        if expr is not None:
+            m.known(agent, expr)
+    agent.effects += 1
+    event = m.emit(agent, 0, op)[0]
+    step = event.mbarrier
+    assert step is not None
+    bar = object_at(m, step.address)
+    _outlives(m, agent, bar, event)
+    if step.kind == "init":
+        _init(m, agent, op, bar, step, event)
+    elif step.kind == "inval":
+        _inval(m, agent, op, bar, event)
+    else:
+        _valid(m, agent, op, bar, event)
+        _act(m, agent, op, bar, step, event)
+    agent.pc += 1
+
+
+def _outlives(m: Machine, agent: Agent, bar: Mbarrier, event: Event) -> None:
+    if m.program.clustered:
+        owner = m.program.memory.find(bar.address)
+        if owner is not None and owner.cta is not None and owner.cta.number != agent.place[2]:
+            done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "remote", 0)
+            m.remote[owner.cta.number, agent.index, id(event.op)] = (done, event)
+
+
+def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    if bar.state is not None or len(agent.lanes) > 1:
+        raise misuse(m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which holds a valid mbarrier object", event)
+    _no_access_before(m, agent, bar, event)
+    try:
+        bar.state = machine.init(step.count)[0]
+    except Misuse as wrong:
+        raise misuse(m, agent, op, wrong.code, str(wrong), event) from None
+    if bar.ended is not None and not _after(agent, bar.ended):
+        raise misuse(m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which mbarrier.inval need not precede", event)
+    bar.generation += 1
+    bar.now, bar.before, bar.looks = [], [], []
+    bar.known.clear()
+    bar.ended = None
+    bar.time = bar.next_time = m.zero
+    bar.expected_bytes = bar.got_bytes = 0
+    agent.causal = raised(agent.causal, bar.born, bar.generation)
+    agent.inits[bar.born] = bar.generation
+
+
+def _after(agent: Agent, done: Done) -> bool:
+    return done.agent == agent.index or agent.causal[done.agent] >= done.step
+
+
+def _no_access_before(m: Machine, agent: Agent, bar: Mbarrier, event: Event) -> None:
+    """Ordinary accesses to the object's bytes must come before it is initialised."""
+    _, history = m.history(bar.address)
+    view = agent.view()
+    for k in history.cut(bar.address, bar.address + machine.OBJECT_SIZE):
+        for record in history.cells[k]:
+            if not view.before(record, record.lanes if record.agent == agent.index else None):
+                code = "UB203" if record.asynchronous else "UB202"
+                text = f"accesses {bar.label}, which mbarrier.init may have initialised before"
+                m.problem(code, text, m.agents[record.agent], record.event.op)
+
+
+def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    _valid(m, agent, op, bar, event)
+    time = agent.now() if agent.single else agent.time
+    for other in bar.now + bar.before + bar.looks:
+        m.reverse(other, agent.index, time, agent.single)
+    for signal in m.signals.values():
+        if signal.address == bar.address:
+            raise misuse(m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event)
+    assert bar.state is not None
+    _unannounced(m, agent, bar)
+    bar.state = None
+    bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
+
+
+def _unannounced(m: Machine, agent: Agent | None, bar: Mbarrier) -> None:
+    """Bytes that came without being announced (UB216)."""
+    if bar.state is None or bar.state.tx >= 0:
+        return
+    late = [d for d in bar.now if d.kind == "complete"]
+    if late:
+        text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {bar.label} that nobody announced"
+        m.problem("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event)
+
+
+def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    """The object exists, and its initialisation comes before this operation (9.7.13.15.3)."""
+    if bar.state is None:
+        code, text = "UB201", f"{bar.label} holds no mbarrier"
+        if bar.ended is not None and event.order is None:
+            code, text = "UB215", f"{bar.label} is gone before this operation has signalled it"
+        raise misuse(m, agent, op, code, text, event)
+    if agent.causal[bar.born] < bar.generation:
+        text = f"{bar.label} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
+        raise misuse(m, agent, op, "UB201", text, event)
+
+
+# --- arrivals, expectations, completions ------------------------------------------------------------------------
+
+
+def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    """An arrive, an expect-tx or a complete-tx of a thread, or of all lanes of an agent."""
+    assert bar.state is not None
+    before = bar.state
+    lanes = len(agent.lanes)
+    time = agent.now() if agent.single else agent.time
+    try:
+        after, completed = _apply(step, before, lanes)
+    except Misuse as wrong:
+        if lanes > 1:
+            raise Split([(t,) for t in agent.threads]) from None
+        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+    handed = contributions(agent, "REL" in event.tags, event.scope or "cta") if step.kind != "expect" else {}
+    kind = "arrive" if step.kind in ARRIVALS else step.kind
+    if step.no_complete:
+        kind = "nocomplete"
+    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, before.phase)
+    if isinstance(op, ops.MbarrierArrive) and op.state is not None:
+        token = machine.state_token(before, bar.address, no_complete=step.no_complete)
+        m.set(agent, 0, op.state.name, "b64", token)
+    bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
+    bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
+    _landed(m, bar, done, time, agent.index, agent.single)
+    for source, know in handed.items():
+        hand(bar.next_handed, source, know)
+    bar.next_time = joined(bar.next_time, agent.now())
+    bar.state = after
+    m.assigned.append((agent.index, agent.step, "phase", bar.address, before.phase))
+    if step.kind in ARRIVALS:
+        bar.arrived.setdefault(before.phase, event)
+    if completed:
+        _complete(m, bar)
+
+
+def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
+    if lanes > 1 and step.kind == "arrive" and step.tx is None and step.count * lanes <= state.pending:
+        return machine.arrive(state, step.count * lanes, no_complete=step.no_complete)
+    result: machine.Step = (state, False)
+    for k in range(lanes):
+        result = _once(step, result[0])
+        if result[1] and k < lanes - 1:
+            raise Misuse("UB205", "lanes fall into different phases", "")
+    return result
+
+
+def _once(step: MbarrierStep, state: machine.State) -> machine.Step:
+    match step.kind:
+        case "expect":
+            return machine.expect_tx(state, step.tx or 0)
+        case "complete":
+            return machine.complete_tx(state, step.tx or 0)
+        case "increment":
+            return machine.async_arrive_begin(state)
+        case "async-arrive":
+            return machine.async_arrive_end(state)
+        case "drop":
+            return machine.arrive_drop(state, step.count, tx=step.tx or 0, no_complete=step.no_complete)
+    if step.tx is not None:
+        return machine.arrive_expect_tx(state, step.tx, step.count, no_complete=step.no_complete)
+    return machine.arrive(state, step.count, no_complete=step.no_complete)
+
+
+def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
+    """An operation counts in the current phase: could it have counted in the one before?"""
+    found = False
+    for other in bar.before:
+        found = m.reverse(other, agent, time, single) or found
+    bar.now.append(done)
+
+
+def _complete(m: Machine, bar: Mbarrier) -> None:
+    """The phase is complete: those who wait for it go on, with what it hands over."""
+    _overrun(m, bar)
+    _early(m, bar)
+    for source, know in bar.next_handed.items():
+        hand(bar.handed, source, know)
+    bar.next_handed = {}
+    assert bar.state is not None
+    bar.time = raised(joined(bar.time, bar.next_time), bar.seen, bar.state.phase)
+    bar.before, bar.now, bar.looks = bar.now, [], []
+    bar.expected_bytes = bar.got_bytes = 0
+    m.wake(bar)
+
+
+def _overrun(m: Machine, bar: Mbarrier) -> None:
+    """Waits of this phase's time that could as well come when it is over, because nothing in it is after them."""
+    for look in bar.looks:
+        if any(d.time[look.agent] >= look.step for d in bar.now):
+            continue
+        m.reversals.append((look.position, len(m.trace) - 1))
+        if not m.agents[look.agent].single:
+            m.coarse.add(look.agent)
+
+
+def _early(m: Machine, bar: Mbarrier) -> None:
+    """Expectations and .noComplete arrives that need not precede an arrival could come when the phase is over."""
+    for done in bar.now:
+        if done.kind not in ("expect", "nocomplete"):
+            continue
+        if not any(
+            d is not done and d.kind in ("arrive", "complete") and (d.time[done.agent] >= done.step) for d in bar.now
+        ):
+            m.reversals.append((done.position, len(m.trace) - 1))
+
+
+def increment(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> None:
+    """What cp.async.mbarrier.arrive does at once: a pending arrival more (9.7.13.15.15)."""
+    for events in emitted:
+        for event in events:
+            step = event.mbarrier
+            if step is not None and step.kind == "increment":
+                bar = object_at(m, step.address)
+                _valid(m, agent, op, bar, event)
+                assert bar.state is not None
+                try:
+                    bar.state, _ = machine.async_arrive_begin(bar.state)
+                except Misuse as wrong:
+                    raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+                time = agent.now() if agent.single else agent.time
+                done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "expect", bar.state.phase)
+                _landed(m, bar, done, time, agent.index, agent.single)
+
+
+def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
+    """A completion signal reaches its mbarrier."""
+    bar = object_at(m, signal.address)
+    agent = m.agents[signal.agent]
+    step = signal.event.mbarrier
+    assert step is not None
+    _valid_signal(m, agent, signal, bar)
+    assert bar.state is not None
+    phase = bar.state.phase
+    entry.signal, entry.phase = bar.seen, phase
+    done = Done(agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen)
+    if signal.kind == "async-arrive":
+        done.kind = "arrive"
+    try:
+        after, completed = bar.state, False
+        for k in range(signal.count):
+            if signal.kind == "complete":
+                after, completed = machine.complete_tx(after, signal.tx)
+            else:
+                after, completed = machine.async_arrive_end(after)
+            if completed and k < signal.count - 1:
+                raise Split([(t,) for t in agent.threads])
+    except Misuse as wrong:
+        if len(agent.lanes) > 1:
+            raise Split([(t,) for t in agent.threads]) from None
+        raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
+    bar.got_bytes += signal.tx * signal.count
+    _landed(m, bar, done, signal.time, -1, True)
+    for record in signal.records:
+        record.signals.append((bar.seen, phase))
+    bar.next_time = joined(bar.next_time, signal.time)
+    bar.state = after
+    m.assigned.append((signal.key, "phase", bar.address, phase))
+    if done.kind == "arrive":
+        bar.arrived.setdefault(phase, signal.event)
+    if completed:
+        _complete(m, bar)
+
+
+def _valid_signal(m: Machine, agent: Agent, signal: Signal, bar: Mbarrier) -> None:
+    if bar.state is None:
+        code, text = ("UB201", f"{bar.label} holds no mbarrier") if bar.ended is None else (
+            "UB215", f"{bar.label} is gone before this operation has signalled it")  # fmt: skip
+        raise misuse(m, agent, signal.event.op, code, text, signal.event)
+
+
+def announced(m: Machine, agent: Agent, address: int, event: Event) -> None:
+    """The issue of an operation that will signal: the object must exist for the issuing thread by then."""
+    bar = m.mbarriers.get(address)
+    if bar is None:
+        raise misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
+    if bar.state is not None and agent.causal[bar.born] < bar.generation:
+        text = f"{bar.label} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
+        raise misuse(m, agent, event.op, "UB201", text, event)
+
+
+# --- waits --------------------------------------------------------------------------------------------------------
+
+
+def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool) -> bool:
+    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true."""
+    for expr in (op.address, op.parity):
+        if expr is not None:
+            m.known(agent, expr)
+    event = m.emit(agent, 0, op)[0]
+    step = event.mbarrier
+    assert step is not None
+    bar = object_at(m, step.address)
+    _valid(m, agent, op, bar, event)
+    state = bar.state
+    assert state is not None
+    last = bar.known.get(agent.index, -1)
+    try:
+        if step.parity is not None:
+            done = machine.wait_parity(state, step.parity)
+            meant = last if state.phase - 1 == last and done else machine.next_phase(last, step.parity)
+            if meant < state.phase - 1:
+                machine.check_awaited(state, meant)
+        else:
+            token = m.uniform(agent, op.state) if op.state is not None else None
+            if not isinstance(token, int):
+                raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
+            done = machine.wait_state(state, token, bar.address)
+    except Misuse as wrong:
+        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+    if must and not done:
+        raise Blocked(bar)
+    agent.looked["mbarrier", bar.address] = state.phase
+    kind = "wait" if done else "miss"
+    time = agent.now() if agent.single else agent.time
+    if done and not must:
+        for other in bar.before:
+            m.reverse(other, agent.index, time, agent.single)
+    bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, state.phase))
+    m.assigned.append((agent.index, agent.step, kind, bar.address, state.phase))
+    if done:
+        bar.known[agent.index] = state.phase - 1
+        bar.waited.add(state.phase - 1)
+        agent.time = raised(joined(agent.time, bar.time), bar.seen, state.phase)
+        acquires = "ACQ" in event.tags
+        if acquires:
+            agent.causal = raised(agent.causal, bar.seen, state.phase)
+        else:
+            agent.pending_seen[bar.seen] = state.phase
+        acquire(agent, bar.handed, event.scope or "cta", acquires)
+    return done
+
+
+@does(ops.MbarrierWait)
+def test(m: Machine, agent: Agent, op: Op) -> None:
+    """A wait that gives its answer in a register."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.MbarrierWait)
+    if not runs(m, agent, op):
+        return
+    wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
+    if not wanted and op.dst is not None:
+        m.set(agent, 0, op.dst.name, "pred", None)
+        for lane in range(1, len(agent.lanes)):
+            m.set(agent, lane, op.dst.name, "pred", None)
+        event = m.emit(agent, 0, op)[0]
+        assert event.mbarrier is not None
+        _valid(m, agent, op, object_at(m, event.mbarrier.address), event)
+        agent.pc += 1
+        return
+    result = wait(m, agent, op, must=False)
+    if op.dst is not None:
+        for lane in range(len(agent.lanes)):
+            m.set(agent, lane, op.dst.name, "pred", int(result))
+    agent.pc += 1
+
+
+@does(ops.MbarrierPending)
+def pending(m: Machine, agent: Agent, op: Op) -> None:
+    """``mbarrier.pending_count``."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.MbarrierPending)
+    if not runs(m, agent, op):
+        return
+    token = m.uniform(agent, op.state)
+    try:
+        value = machine.pending_count(token if isinstance(token, int) else 0)
+    except Misuse as wrong:
+        raise misuse(m, agent, op, wrong.code, str(wrong), None) from None
+    m.set(agent, 0, op.dst.name, "u32", value)
+    agent.pc += 1

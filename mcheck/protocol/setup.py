@@ -1,0 +1,121 @@
+"""What all executions of a program share: its agents, the components of the vectors, the footprints found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.explore import emit_async, emit_mbarrier
+from mcheck.explore.liveness_of_registers import loop_heads
+from mcheck.explore.semantics import Semantics
+from mcheck.explore.semantics import of as semantics_of
+from mcheck.graph.event import Event
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.program import Program
+from mcheck.protocol.agents import Partition
+from mcheck.protocol.history import Lanes
+from mcheck.protocol.needed import needed
+
+HANDLERS = (emit_async, emit_mbarrier)
+"""Imported for the operations that they register."""
+
+Footprint = tuple[Event, int, int, Lanes]
+"""An event that stands for those of all lanes, the bytes that they touch, and who touched which."""
+
+SCOPED_PROXIES = frozenset(("texture", "surface", "constant"))
+
+
+class NewMbarrier(Exception):
+    """An mbarrier at an address that was not foreseen: the vectors need two more components."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__("an mbarrier at a computed address")
+        self.address = address
+
+
+@dataclass(slots=True)
+class Setup:
+    """A program as the engine runs it."""
+
+    program: Program
+    partition: Partition
+    semantics: Semantics
+    profile: str
+    unroll: int
+    deadline: Callable[[], None]
+    mbarriers: list[int]
+    needed: list[frozenset[str]]
+    places: list[tuple[int, int, int]] = field(default_factory=list)
+    components: int = 0
+    footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
+    loops: dict[int, set[int]] = field(default_factory=dict)
+    many_ctas: bool = False
+
+
+def prepare(
+    program: Program,
+    partition: Partition,
+    model: Model,
+    profile: str,
+    unroll: int,
+    deadline: Callable[[], None],
+    known: Setup | None = None,
+    extra: tuple[int, ...] = (),
+) -> Setup:
+    """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
+    if known is None:
+        _check(program, model)
+    found = sorted(
+        {
+            op.address.value
+            for code in {id(t.code): t.code for t in program.threads}.values()
+            for op in code
+            if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
+        }
+        if known is None
+        else set(known.mbarriers)
+    )
+    mbarriers = found + [a for a in extra if a not in found]
+    setup = Setup(
+        program,
+        partition,
+        semantics_of(model, dialect=program.dialect),
+        profile,
+        unroll,
+        deadline,
+        mbarriers,
+        needed(program) if known is None else known.needed,
+    )
+    for group in partition:
+        cta = program.threads[group[0]].place.cta
+        setup.places.append((cta.gpu, cta.cluster, cta.number))
+    setup.many_ctas = len({p[2] for p in setup.places}) > 1
+    setup.components = len(partition) + 2 * len(mbarriers)
+    for k, group in enumerate(partition):
+        setup.loops[k] = loop_heads(program.threads[group[0]])
+    return setup
+
+
+def _check(program: Program, model: Model) -> None:
+    name = dict(model.options).get("semantics", "")
+    if name not in ("ptx-9.0", "ptx-9.3"):
+        raise Unsupported("the protocol engine knows the rules of ptx-9.0 and ptx-9.3 only")
+    for item in program.memory.instances:
+        if item.base != item.physical or item.object.alias_of is not None:
+            raise Unsupported("aliases are not followed by the protocol engine")
+    seen: set[int] = set()
+    for thread in program.threads:
+        for op in thread.code:
+            if id(op) in seen:
+                continue
+            seen.add(id(op))
+            inner = op.inner if isinstance(op, ops.Await) else op
+            if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
+                isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
+            ):
+                raise Unsupported("texture, surface and constant proxies are not followed by the protocol engine")
+            if isinstance(inner, ops.Barrier) and inner.instance is not None:
+                raise Unsupported("static barriers of the table dialect are not followed by the protocol engine")

@@ -1,0 +1,302 @@
+"""Words that strong operations share: flags, counters, semaphores.
+
+A strong read may return any write that coherence and causality leave it: those after the latest one that it must know of.
+An atomic takes the latest (8.10.3). What a read returns hands over the releases of the write and of the atomics before it
+in its chain (8.9.2). Which of two writes comes first is explored by running them in the other order.
+"""
+
+from __future__ import annotations
+
+from mcheck.explore.emit import FENCE_TAG  # noqa: F401 - the tags that the emitters give
+from mcheck.graph.event import Event
+from mcheck.graph.terms import rmw, type_size, typed
+from mcheck.program import ops
+from mcheck.program.expr import apply_binary
+from mcheck.program.ops import Op
+from mcheck.protocol.clocks import Know, joined, mutual, raised
+from mcheck.protocol.fences import acquire, contributions
+from mcheck.protocol.machine import Agent, Blocked, Machine, does
+from mcheck.protocol.objects import Done, Handed, Word, Written, hand
+
+COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
+
+
+def word_at(m: Machine, address: int, size: int) -> Word:
+    """The shared word at an address, with its present contents as its first write."""
+    word = m.words.get(address)
+    if word is None:
+        word = m.words[address] = Word(address, size)
+        first = Written(-1, 0, m.memory.load(address, size), {}, m.zero, None, (0, 0, 0), None)
+        word.writes.append(first)
+    return word
+
+
+def weakly_written(m: Machine, agent: Agent, address: int, size: int) -> None:
+    """A weak write to a word that strong operations access."""
+    word = m.words.get(address)
+    if word is not None:
+        value = m.memory.load(address, word.size)
+        word.writes.append(Written(agent.index, agent.step, value, {}, agent.now(), None, agent.place, None))
+        word.version += 1
+        _wake(m, word)
+
+
+def overwritten(m: Machine, address: int, size: int) -> None:
+    """Bytes that an asynchronous operation wrote."""
+    for word in m.words.values():
+        if address < word.address + word.size and word.address < address + size:
+            word.writes.append(Written(-1, 0, m.memory.load(word.address, word.size), {}, m.zero, None, (0, 0, 0), None))
+            word.version += 1
+            _wake(m, word)
+
+
+def _wake(m: Machine, word: Word) -> None:
+    for agent in m.agents:
+        if agent.status == "blocked" and (agent.where is word or isinstance(agent.where, list)):
+            agent.status, agent.where = "run", None
+
+
+def _candidates(agent: Agent, word: Word) -> list[int]:
+    """The indices of the writes that the agent's read may return, the latest first."""
+    first = agent.last_read.get(word.address, 0)
+    for k in range(len(word.writes) - 1, first, -1):
+        w = word.writes[k]
+        known = w.agent >= 0 and (agent.causal[w.agent] >= w.step or w.agent == agent.index)
+        if known or any(agent.causal[a] >= s or a == agent.index for a, s in w.observers):
+            first = k
+            break
+    return list(range(len(word.writes) - 1, first - 1, -1))
+
+
+def _record(m: Machine, agent: Agent, event: Event) -> None:
+    from mcheck.protocol.accesses import entering, outlives, record_of
+    from mcheck.protocol.races import touch
+
+    entering(agent, event)
+    record = record_of(m, agent, event, None)
+    touch(m, record, event.address, event.address + event.size, agent.view())
+    outlives(m, agent, event, record)
+
+
+def _observe(m: Machine, agent: Agent, word: Word, index: int, event: Event, acquires: bool) -> None:
+    """The agent reads write ``index``: it learns what that hands over, if the two are morally strong."""
+    w = word.writes[index]
+    agent.last_read[word.address] = max(agent.last_read.get(word.address, 0), index)
+    agent.time = joined(agent.time, w.time)
+    m.assigned.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
+    if w.agent < 0 or w.scope is None or event.scope is None:
+        return
+    if not mutual(w.scope, w.place, event.scope, agent.place):
+        return
+    w.observers.append((agent.index, agent.step))
+    if w.record is not None:
+        w.record.observers.append((agent.index, agent.step))
+    acquire(agent, w.handed, event.scope, acquires)
+
+
+def _find_record(m: Machine, event: Event, agent: Agent) -> None:
+    """Ties the write just made to its record, so that observing the one is observing the other."""
+    word = m.words[event.address]
+    _, history = m.history(event.address)
+    for k in history.cut(event.address, event.address + event.size):
+        for record in history.cells[k]:
+            if record.event is event:
+                word.writes[-1].record = record
+
+
+def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
+    """A strong load; with ``compare`` an awaited one, which blocks until some write satisfies it."""
+    events = m.emit(agent, 0, op)
+    wanted = m.setup.needed[agent.threads[0]]
+    for k, event in enumerate(events):
+        reg = op.dsts[k]
+        _record(m, agent, event)
+        if compare is None and (reg is None or reg.name not in wanted):
+            if reg is not None:
+                m.set(agent, 0, reg.name, op.type, None)
+            continue
+        word = word_at(m, event.address, event.size)
+        index = _choose(m, agent, word, op.type, compare if k == 0 else None)
+        value = word.writes[index].value
+        _dependent(m, agent, word, event, "read")
+        _observe(m, agent, word, index, event, "ACQ" in event.tags)
+        agent.looked["word", word.address] = word.version
+        if reg is not None:
+            m.set(agent, 0, reg.name, op.type, value)
+
+
+def _choose(m: Machine, agent: Agent, word: Word, type_name: str, compare: tuple[str, int] | None) -> int:
+    """Which write is read."""
+    found = _candidates(agent, word)
+    if compare is None:
+        if agent.spinning:
+            return found[0]
+        return found[m.choose(len(found))] if len(found) > 1 else found[0]
+    operator, right = compare
+    fits = [k for k in found if _fits(word.writes[k].value, type_name, operator, right)]
+    if not fits:
+        raise Blocked(word)
+    ways = len(fits) + (fits[0] != found[0])  # a value that has been overwritten may also be missed
+    taken = m.choose(ways) if ways > 1 else 0
+    if taken == len(fits):
+        raise Blocked(word)
+    return fits[taken]
+
+
+def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
+    if value is None:
+        return True
+    left = typed(type_name, value)
+    assert isinstance(left, int)
+    return bool(apply_binary(operator, left, right))
+
+
+def _dependent(m: Machine, agent: Agent, word: Word, event: Event, kind: str) -> None:
+    """Notes the earlier operations on the word that could come after this one, to other effect."""
+    time = agent.now() if agent.single else agent.time
+    for other in reversed(word.done):
+        if other.agent == agent.index:
+            break
+        if kind == other.kind and (kind == "read" or kind in COMMUTING):
+            continue
+        m.reverse(other, agent.index, time, agent.single)
+    word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, kind, 0))
+    if len(word.done) > 256:
+        del word.done[:128]
+        m.bounded = True
+
+
+def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed) -> None:
+    """A strong write: its releases, and in a chain of atomics those before it."""
+    word = word_at(m, event.address, event.size)
+    handed = contributions(agent, "REL" in event.tags, event.scope or "sys")
+    if "REL" in event.tags:
+        mine = agent.released_words.setdefault(event.address, {})
+        hand(mine, (event.scope or "sys", agent.place, False), agent.know())
+    for source, know in agent.released_words.get(event.address, {}).items():
+        hand(handed, source, know)
+    for source, know in chain.items():
+        hand(handed, source, know)
+    time = joined(agent.now(), word.writes[-1].time) if chain else agent.now()
+    _dependent(m, agent, word, event, kind)
+    m.assigned.append((agent.index, agent.step, "after", word.address, word.writes[-1].agent, word.writes[-1].step))
+    word.writes.append(Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event))
+    word.version += 1
+    m.memory.store(event.address, event.size, value)
+    _find_record(m, event, agent)
+    _wake(m, word)
+
+
+def store(m: Machine, agent: Agent, op: ops.Store) -> None:
+    """A strong store."""
+    from mcheck.protocol.accesses import value_of
+
+    events = m.emit(agent, 0, op)
+    for event in events:
+        _record(m, agent, event)
+        _write(m, agent, event, value_of(event.value, {}), "write", {})
+
+
+@does(ops.Atomic)
+def atomic(m: Machine, agent: Agent, op: Op) -> None:
+    """``atom`` and ``red``."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.Atomic)
+    if not runs(m, agent, op):
+        return
+    _atomic(m, agent, op, None)
+    agent.pc += 1
+
+
+def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
+    emitter, state = agent.emitters[0], agent.lanes[0]
+    base, size = m.known(agent, op.address), type_size(op.type)
+    assert base is not None
+    from mcheck.explore.emit import _check_space
+
+    _check_space(emitter, op, base, op.space)
+    extra = ("ATOM", "RED", "RMW") if op.is_red else ("ATOM", "RMW")
+    read_sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
+    write_sem = "release" if op.sem in ("release", "acq_rel") else "relaxed"
+    read = emitter.memory(state, op, "R", base, size, read_sem, op.proxy, op.scope, extra=extra)
+    word = word_at(m, read.address, size)
+    latest = word.writes[-1]
+    if compare is not None and not _fits(latest.value, op.type, *compare):
+        raise Blocked(word)
+    operands = [m.term(agent, 0, s) for s in op.srcs]
+    values = [v for v in operands if isinstance(v, int)]
+    old = latest.value
+    new: int | None = None
+    stores = True
+    if len(values) == len(operands) and (old is not None or op.op == "exch"):
+        result = rmw(op.op, op.type, old if old is not None else 0, tuple(values))
+        assert isinstance(result, int)
+        new = result
+        if op.op == "cas":
+            assert old is not None
+            stores = old == values[0] & ((1 << (8 * size)) - 1)
+    wanted = m.setup.needed[agent.threads[0]]
+    used = op.dst is not None and op.dst.name in wanted
+    kind = op.op if op.op in COMMUTING and not used and compare is None else "atomic"
+    _record(m, agent, read)
+    chain = latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
+    if not op.is_red:
+        _observe(m, agent, word, len(word.writes) - 1, read, "ACQ" in read.tags)
+    agent.looked["word", word.address] = word.version
+    if stores:
+        write = emitter.memory(
+            state, op, "W", base, size, write_sem, op.proxy, op.scope, rmw=read.uid, extra=extra
+        )
+        _record(m, agent, write)
+        agent.effects += 1
+        _write(m, agent, write, new, kind, chain)
+    else:
+        _dependent(m, agent, word, read, "read")
+    if op.dst is not None:
+        m.set(agent, 0, op.dst.name, op.type, old)
+
+
+@does(ops.Await)
+def await_(m: Machine, agent: Agent, op: Op) -> None:
+    """Blocks until the inner operation gives what is asked for."""
+    from mcheck.protocol.accesses import runs
+
+    assert isinstance(op, ops.Await)
+    if not runs(m, agent, op):
+        return
+    inner = op.inner
+    if isinstance(inner, ops.MbarrierWait):
+        from mcheck.protocol.mbarriers import wait
+
+        wait(m, agent, inner, must=True)
+    else:
+        assert op.compare is not None
+        right = m.known(agent, op.compare[1])
+        assert right is not None
+        if isinstance(inner, ops.Load):
+            _await_load(m, agent, inner, (op.compare[0], right))
+        else:
+            assert isinstance(inner, ops.Atomic)
+            _atomic(m, agent, inner, (op.compare[0], right))
+    agent.pc += 1
+
+
+def _await_load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int]) -> None:
+    """A weak awaited load spins on plain memory, a strong one on the word's writes."""
+    if op.sem != "weak":
+        # The word must exist before the agent can block on it, so that writes to it are noticed.
+        load(m, agent, op, compare)
+        return
+    events = m.emit(agent, 0, op)
+    word = word_at(m, events[0].address, events[0].size)
+    if not _fits(word.writes[-1].value, op.type, *compare):
+        raise Blocked(word)
+    for k, event in enumerate(events):
+        _record(m, agent, event)
+        reg = op.dsts[k]
+        if reg is not None:
+            m.set(agent, 0, reg.name, op.type, m.memory.load(event.address, event.size))
+
+
+__all__ = ["Know", "atomic", "await_", "load", "raised", "store"]
