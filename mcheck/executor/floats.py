@@ -1,7 +1,8 @@
 """Exact addition and comparison on the bit patterns of f16, bf16, f32 and f64, in integer arithmetic.
 
 Rounding is to nearest even. The PTX ISA does not promise the bits of a NaN result (sections 9.7.3 and 9.7.4 speak of a
-canonical NaN for some types only); here they are the canonical 0x7FFF and 0x7FFFFFFF, for f64 the plain quiet NaN.
+canonical NaN for some types only); here they are those of an sm_90 chip: the canonical 0x7FFF and 0x7FFFFFFF, and for f64 a
+NaN operand as it is, the second one first.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def flush(form: Format, bits: int) -> int:
 def add(form: Format, a: int, b: int) -> int:
     """a + b, rounded to nearest even; an exact zero sum of numbers of either sign is +0."""
     if is_nan(form, a) or is_nan(form, b):
-        return form.nan
+        if form.bits < 64:
+            return form.nan
+        return b if is_nan(form, b) else a
     a_infinite, b_infinite = (x & (form.sign - 1) == form.infinity for x in (a, b))
     if a_infinite or b_infinite:
         if a_infinite and b_infinite and a != b:

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcheck.errors import Unsupported
 from mcheck.executor import tensor_map
 from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import supported
 from mcheck.program.memory import TensorMapSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
 
 SECTION = "PTX ISA 9.0 section 9.7.9.27.1.2"
 MAX_SHARED = 256 * 1024
@@ -51,9 +57,9 @@ def footprint(
     ``info`` are those of the instruction, dimension 0 first. Elements outside the tensor are filled by a load and
     skipped by a store or a reduction. Raises ``Misuse`` and ``Unsupported`` as ``check`` does.
     """
-    check(spec, kind, len(coords) if mode not in _ROWS else 2, mode, shared, coords, info, reduce)
+    check(spec, kind, len(coords) if mode not in FOUR_ROWS else 2, mode, shared, coords, info, reduce)
     inner = tensor_map.inner_bytes(spec)
-    pitch = max(inner, tensor_map.swizzle_span(spec))
+    pitch = tensor_map.row_pitch(spec)
     runs: list[TensorRun] = []
     for index, row in enumerate(_rows(spec, mode, coords, info)):
         for start, address, length in _clipped(spec, row, inner):
@@ -71,7 +77,7 @@ def box_bytes(spec: TensorMapSpec, mode: str, info: Sequence[int] = ()) -> int: 
     """
     _check_mode(mode)
     tensor_map.check(spec)
-    if mode in _ROWS:
+    if mode in FOUR_ROWS:
         rows = 4
     elif tensor_map.is_im2col(spec):
         rows = spec.pixels_per_column or 0
@@ -84,7 +90,7 @@ def box_bytes(spec: TensorMapSpec, mode: str, info: Sequence[int] = ()) -> int: 
 
 # --- conditions ---------------------------------------------------------------------------------------
 
-_ROWS = ("tile::gather4", "tile::scatter4")
+FOUR_ROWS = ("tile::gather4", "tile::scatter4")
 _MODES = {
     "load": ("tile", "tile::gather4", "im2col"),
     "store": ("tile", "tile::scatter4", "im2col_no_offs"),
@@ -141,10 +147,10 @@ def _check_fit(spec: TensorMapSpec, dim: int, mode: str, coords: Sequence[int], 
     if mode.startswith("im2col") != tensor_map.is_im2col(spec):
         layout = "an im2col" if tensor_map.is_im2col(spec) else "a tiled"
         raise Misuse("UB404", f"mode {mode} with {layout} tensor map", SECTION)
-    wanted = 5 if mode in _ROWS else spec.rank
+    wanted = 5 if mode in FOUR_ROWS else spec.rank
     if len(coords) != wanted:
         raise Misuse("UB404", f"{len(coords)} coordinates; mode {mode} of rank {spec.rank} takes {wanted}", SECTION)
-    if mode in _ROWS and spec.box_dim[1] != 1:
+    if mode in FOUR_ROWS and spec.box_dim[1] != 1:
         raise Misuse("UB404", f"mode {mode} with box_dim[1] = {spec.box_dim[1]}; it has to be 1", tensor_map.TENSORS)
     if reduce is not None and not _can_reduce(reduce, tensor_map.base_type(spec.elemtype)):
         raise Misuse("UB404", f"a reduction .{reduce} of elements of type {spec.elemtype}", "PTX ISA 9.2 9.7.9.25.5.3")
@@ -182,7 +188,7 @@ Row = tuple[int, ...]
 
 
 def _rows(spec: TensorMapSpec, mode: str, coords: Sequence[int], offsets: Sequence[int]) -> Iterator[Row]:
-    if mode in _ROWS:
+    if mode in FOUR_ROWS:
         return ((coords[0], row) for row in coords[1:])
     if mode.startswith("im2col"):
         return _im2col_rows(spec, coords, tuple(offsets) or (0,) * (spec.rank - 2))
@@ -252,6 +258,42 @@ def swizzle(spec: TensorMapSpec, address: int) -> int:
     if spec.swizzle_atomicity == "32B+8B":
         moved ^= (address >> 7 & 1) << 3
     return moved
+
+
+def swizzled(spec: TensorMapSpec, addresses: Integers) -> Integers:
+    """``swizzle`` of many addresses at once."""
+    span = tensor_map.swizzle_span(spec)
+    if span == 0:
+        return addresses
+    if span == 96:
+        return addresses ^ ((addresses >> 3) & 16)
+    atom = _ATOMS[spec.swizzle_atomicity]
+    moved = addresses ^ (((addresses >> 7) & (span // atom - 1)) * atom)
+    if spec.swizzle_atomicity == "32B+8B":
+        moved = moved ^ (((addresses >> 7) & 1) << 3)
+    return moved
+
+
+def pixels(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int]) -> Integers:  # noqa: ARG001
+    """The pixels of an im2col copy, shape (pixels, rank - 1), by counting instead of walking.
+
+    Along each dimension the walk is at its start for the first round and at the low corner for every later one, so the
+    n-th pixel follows from quotients and remainders (5.5.4.2).
+    """
+    import numpy
+
+    offsets = tuple(info) or (0,) * (spec.rank - 2)
+    n = numpy.arange(spec.pixels_per_column or 0, dtype=numpy.int64)
+    out = numpy.empty((len(n), spec.rank - 1), numpy.int64)
+    for i, (low, high) in enumerate(tensor_map.bounding_box(spec)):
+        start, step = coords[i + 1], spec.element_stride[i + 1]
+        later = n - ((high - start) // step + 1)
+        each = (high - low) // step + 1
+        first = later < 0
+        out[:, i] = numpy.where(first, start + n * step, low + later % each * step) + offsets[i]
+        n = numpy.where(first, 0, 1 + later // each)
+    out[:, -1] = coords[-1] + n * spec.element_stride[spec.rank - 1]
+    return out
 
 
 def _swizzled(spec: TensorMapSpec, shared: int, start: int, address: int | None, length: int) -> Iterator[TensorRun]:

@@ -69,6 +69,22 @@ def inner_bytes(spec: TensorMapSpec) -> int:
     return elements * element_size(spec.elemtype)
 
 
+def row_pitch(spec: TensorMapSpec) -> int:
+    """Bytes from one row of the image in shared memory to the next, before swizzling.
+
+    A row narrower than the swizzle span still takes the whole span; the documents do not say so, an sm_90 chip does it.
+    """
+    return max(inner_bytes(spec), swizzle_span(spec))
+
+
+def reduction_type(elemtype: str, reduce: str | None) -> str:
+    """The type by which a reduction takes elements of a map: bitwise operations have untyped words of that width."""
+    kind = {"f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32"}.get(elemtype, elemtype)
+    if reduce in ("and", "or", "xor") and kind[0] in "us":
+        return "b" + kind[1:]
+    return kind
+
+
 def fill_pattern(spec: TensorMapSpec) -> bytes:
     """What out-of-bounds elements of a load become (5.5.3.3): zeros, or NaN.
 
@@ -126,8 +142,8 @@ def _common_limits(spec: TensorMapSpec) -> Iterator[str]:
     for i, stride in enumerate(spec.global_stride[: spec.rank - 1]):
         if stride % 16 or not 0 <= stride < 1 << 40:
             yield f"global_stride[{i}] is {stride}; it is a multiple of 16 below 2^40"
-    # That of dimension 0 counts in interleaved layouts only.
-    for i, stride in enumerate(spec.element_stride[1 : spec.rank], 1):
+    # That of dimension 0 counts in interleaved layouts only, but has to be in range everywhere.
+    for i, stride in enumerate(spec.element_stride[: spec.rank]):
         if not 1 <= stride <= 8:
             yield f"element_stride[{i}] is {stride}; it is 1 to 8"
     if spec.fill_mode == "nan" and base_type(spec.elemtype) not in _FLOATS:

@@ -1,0 +1,307 @@
+"""The data of tensor copies, by NumPy: a whole box at once.
+
+A box is cut into units of 16 bytes (8 where the swizzle exchanges halves), which no swizzle and no stride tears apart:
+strides, the start along dimension 0 and rows are multiples of 16 bytes. A ``Plan`` says for every unit where it lies in
+shared memory, where in the tensor, and how many of its bytes are inside the tensor. The part that depends on the map alone
+is kept between copies. ``mcheck.executor.tensor`` has the same as a list of runs, byte by byte.
+PTX ISA 9.0 sections 5.5 and 9.7.9.27.1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mcheck.executor import arrays, tensor, tensor_map
+from mcheck.executor.behaviour import DOCUMENTED, Behaviour
+from mcheck.executor.memory import Memory
+from mcheck.executor.misuse import Misuse
+from mcheck.program.memory import TensorMapSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+    Integers = NDArray[np.int64]
+
+_PERIOD = 1024
+"""The longest swizzle pattern repeats after so many bytes of shared memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """One copy, unit by unit, in the order of the box, dimension 0 fastest. All arrays have one entry per unit.
+
+    ``shared`` and ``address`` are absolute byte addresses (that of a unit outside the tensor means nothing), ``inside``
+    is how many bytes of the unit, from its first on, are inside the tensor; ``whole`` says that all are, everywhere.
+    """
+
+    spec: TensorMapSpec
+    unit: int
+    shared: Integers
+    address: Integers
+    inside: Integers
+    whole: bool
+
+
+def plan(
+    spec: TensorMapSpec,
+    mode: str,
+    coords: Sequence[int],
+    shared: int,
+    *,
+    kind: str = "load",
+    info: Sequence[int] = (),
+    reduce: str | None = None,
+) -> Plan:
+    """Where every unit of a copy goes; arguments, ``Misuse`` and ``Unsupported`` as those of ``tensor.footprint``."""
+    import numpy
+
+    four = mode in tensor.FOUR_ROWS
+    tensor.check(spec, kind, 2 if four else len(coords), mode, shared, coords, info, reduce)
+    rows = _rows(spec, mode, coords, info)
+    unit = _unit(spec)
+    columns, offsets = _image(spec, len(rows), shared % _PERIOD)
+    dims = numpy.array(spec.global_dim[1 : spec.rank], numpy.int64)
+    strides = numpy.array(spec.global_stride[: spec.rank - 1], numpy.int64)
+    size = tensor_map.element_size(spec.elemtype)
+    begin = coords[0] * size + columns
+    inside = numpy.clip(spec.global_dim[0] * size - begin, 0, unit)
+    inside[begin < 0] = 0
+    outer = ((rows >= 0) & (rows < dims)).all(axis=1)
+    address = ((spec.global_address + rows @ strides)[:, None] + begin[None, :]).reshape(-1)
+    counts = (outer[:, None] * inside[None, :]).reshape(-1)
+    base = shared - shared % _PERIOD
+    return Plan(spec, unit, offsets + base, address, counts, bool(outer.all() and (inside == unit).all()))
+
+
+def _unit(spec: TensorMapSpec) -> int:
+    return 8 if spec.swizzle_mode == "128B" and spec.swizzle_atomicity == "32B+8B" else 16
+
+
+@lru_cache(maxsize=256)
+def _image(spec: TensorMapSpec, rows: int, phase: int) -> tuple[Integers, Integers]:
+    """First byte of every unit within its row, and the place of every unit of the image at ``phase`` after swizzling."""
+    import numpy
+
+    columns = numpy.arange(0, tensor_map.inner_bytes(spec), _unit(spec), dtype=numpy.int64)
+    pitch = tensor_map.row_pitch(spec)
+    linear = phase + (numpy.arange(rows, dtype=numpy.int64) * pitch)[:, None] + columns[None, :]
+    places: Integers = tensor.swizzled(spec, linear.reshape(-1))
+    columns.setflags(write=False)
+    places.setflags(write=False)
+    return columns, places
+
+
+def _rows(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int]) -> Integers:
+    """The coordinates of every row in the dimensions from 1 on; shape (rows, rank - 1)."""
+    import numpy
+
+    if mode in tensor.FOUR_ROWS:
+        return numpy.array(coords[1:], numpy.int64)[:, None]
+    if mode.startswith("im2col"):
+        return tensor.pixels(spec, mode, coords, info)
+    rows: Integers = _grid(spec) + numpy.array(coords[1:], numpy.int64)
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _grid(spec: TensorMapSpec) -> Integers:
+    """The rows of a tile relative to its start (5.5.3.2): along dimension i every element_stride[i]-th element."""
+    import numpy
+
+    steps = [numpy.arange(0, spec.box_dim[i], spec.element_stride[i], dtype=numpy.int64) for i in range(1, spec.rank)]
+    if not steps:
+        return numpy.zeros((1, 0), numpy.int64)
+    # The last dimension is the slowest: build the grid with it first, and turn the columns round.
+    outer = numpy.stack(numpy.meshgrid(*reversed(steps), indexing="ij"), axis=-1).reshape(-1, len(steps))
+    grid: Integers = outer[:, ::-1].copy()
+    grid.setflags(write=False)
+    return grid
+
+
+# --- moving the bytes ---------------------------------------------------------------------------------
+
+
+def gather(memory: Memory, what: Plan) -> Bytes:
+    """The units of a load as they go to shared memory, shape (units, bytes): converted, with the fill outside."""
+    import numpy
+
+    fill = tensor_map.fill_pattern(what.spec)
+    if what.whole:
+        image = _take(memory, what.address, what.unit)
+        return arrays.converted(what.spec.elemtype, image)
+    image = numpy.empty((len(what.address), what.unit), numpy.uint8)
+    image[:] = numpy.frombuffer(fill * (what.unit // len(fill)), numpy.uint8)
+    full = what.inside == what.unit
+    image[full] = arrays.converted(what.spec.elemtype, _take(memory, what.address[full], what.unit))
+    for k in numpy.flatnonzero((what.inside > 0) & ~full):
+        count = int(what.inside[k])
+        data, _ = memory.read(int(what.address[k]), count)
+        piece = numpy.frombuffer(data, numpy.uint8).reshape(1, -1)
+        image[k, :count] = arrays.converted(what.spec.elemtype, piece)[0]
+    return image
+
+
+def deposit(memory: Memory, what: Plan, image: Bytes, shift: int = 0) -> None:
+    """Writes the units of a load into shared memory, ``shift`` bytes further on (that of another CTA's window)."""
+    _put(memory, what.shared + shift, image)
+
+
+def image_of(memory: Memory, what: Plan) -> Bytes:
+    """The units of a store, from shared memory; those outside the tensor are read like the others."""
+    return _take(memory, what.shared, what.unit)
+
+
+def scatter(memory: Memory, what: Plan, image: Bytes, reduce: str | None = None, how: Behaviour = DOCUMENTED) -> None:
+    """Writes the units of a store into the tensor, or reduces into it; what lies outside is skipped (5.5.3.3)."""
+    import numpy
+
+    # A map of f32.ftz flushes on every chip; what .ftz is for besides, nothing says.
+    flush = how.flushes_f32 or what.spec.elemtype.endswith(".ftz")
+    if how.pads_stores:
+        what = padded(what)
+    full = numpy.ones(len(what.inside), bool) if what.whole else what.inside == what.unit
+    kind = tensor_map.reduction_type(what.spec.elemtype, reduce)
+    if reduce is None:
+        _put(memory, what.address[full], image[full])
+    else:
+        # Rows may be named twice (scatter4): each addition has to see the one before.
+        places, values = what.address[full], image[full]
+        for part in _distinct(places):
+            old = _take(memory, places[part], what.unit)
+            _put(memory, places[part], arrays.reduced(reduce, kind, old, values[part], flush=flush))
+    for k in numpy.flatnonzero((what.inside > 0) & ~full):
+        count, address = int(what.inside[k]), int(what.address[k])
+        piece = image[k, :count]
+        if reduce is not None:
+            data, _ = memory.read(address, count)
+            piece = arrays.reduced(reduce, kind, numpy.frombuffer(data, numpy.uint8), piece, flush=flush)
+        memory.write(address, piece.tobytes())
+
+
+def padded(what: Plan) -> Plan:
+    """The plan of a store that writes every unit whole of which a byte is inside the tensor."""
+    import numpy
+
+    return replace(what, inside=numpy.where(what.inside > 0, what.unit, 0))
+
+
+def check_tensor(memory: Memory, what: Plan) -> None:
+    """Every byte of the copy inside the tensor has to lie in one object; nothing has been touched before this."""
+    import numpy
+
+    used = what.inside > 0
+    if not used.any():
+        return
+    low = int(what.address[used].min())
+    ends = what.address[used] + what.inside[used]
+    block, offset = memory.locate(low)
+    beyond = int(ends.max()) - (low - offset) - len(block.data)
+    if beyond > 0:
+        # Several objects under one map are legal as long as every piece is in one; rare, so looked at one by one.
+        for k in numpy.flatnonzero(used):
+            memory.locate(int(what.address[k]), int(what.inside[k]))
+
+
+def _distinct(places: Integers) -> list[Integers]:
+    """Index sets that together cover ``places``, each without a repeated place, in order."""
+    import numpy
+
+    _, first = numpy.unique(places, return_index=True)
+    if len(first) == len(places):
+        return [numpy.arange(len(places))]
+    rest = numpy.setdiff1d(numpy.arange(len(places)), first)
+    return [first, *(rest[part] for part in _distinct(places[rest]))]
+
+
+def _take(memory: Memory, addresses: Integers, unit: int) -> Bytes:
+    """The units at ``addresses``, shape (units, bytes)."""
+    import numpy
+
+    if len(addresses) == 0:
+        return numpy.empty((0, unit), numpy.uint8)
+    low, high = int(addresses.min()), int(addresses.max())
+    view, offset = memory.view(low)
+    if offset + high - low + unit > len(view):
+        return _take_apart(memory, addresses, unit)
+    base = low - offset
+    phase = offset % unit
+    table = view[phase : phase + (len(view) - phase) // unit * unit].reshape(-1, unit)
+    taken: Bytes = table.take((addresses - (base + phase)) // unit, axis=0)
+    return taken
+
+
+def _put(memory: Memory, addresses: Integers, units: Bytes) -> None:
+    if len(addresses) == 0:
+        return
+    unit = units.shape[1]
+    low, high = int(addresses.min()), int(addresses.max())
+    view, offset = memory.view(low)
+    if offset + high - low + unit > len(view):
+        for address, data in zip(addresses.tolist(), units, strict=True):
+            memory.write(address, data.tobytes())
+        return
+    base = low - offset
+    phase = offset % unit
+    table = view[phase : phase + (len(view) - phase) // unit * unit].reshape(-1, unit)
+    places = (addresses - (base + phase)) // unit
+    table[places] = units
+    known = memory.known_view(low)
+    if known is not None:
+        known[phase : phase + table.size].reshape(-1, unit)[places] = 1
+
+
+def _take_apart(memory: Memory, addresses: Integers, unit: int) -> Bytes:
+    import numpy
+
+    pieces = [memory.read(address, unit)[0] for address in addresses.tolist()]
+    return numpy.frombuffer(b"".join(pieces), numpy.uint8).reshape(-1, unit)
+
+
+def unknown_bytes(memory: Memory, addresses: Integers, unit: int) -> bool:
+    """Is any byte of these units unknown?"""
+    if len(addresses) == 0:
+        return False
+    known = memory.known_view(int(addresses.min()))
+    if known is None:
+        return False
+    return any(0 in (memory.read(address, unit)[1] or b"\1") for address in addresses.tolist())
+
+
+def load(
+    memory: Memory, spec: TensorMapSpec, mode: str, coords: Sequence[int], shared: int, info: Sequence[int] = ()
+) -> int:
+    """A whole tensor load at once; the byte count of its complete-tx. Nothing is written before an error."""
+    what = plan(spec, mode, coords, shared, info=info)
+    check_tensor(memory, what)
+    _check_shared(memory, what)
+    deposit(memory, what, gather(memory, what))
+    return tensor.box_bytes(spec, mode, info)
+
+
+def store(
+    memory: Memory,
+    spec: TensorMapSpec,
+    mode: str,
+    coords: Sequence[int],
+    shared: int,
+    reduce: str | None = None,
+    how: Behaviour = DOCUMENTED,
+) -> None:
+    """A whole tensor store or reduction at once. Nothing is written before an error."""
+    what = plan(spec, mode, coords, shared, kind="store", reduce=reduce)
+    check_tensor(memory, padded(what) if how.pads_stores else what)
+    _check_shared(memory, what)
+    scatter(memory, what, image_of(memory, what), reduce, how)
+
+
+def _check_shared(memory: Memory, what: Plan) -> None:
+    low, high = int(what.shared.min()), int(what.shared.max()) + what.unit
+    instance = memory.find(low)
+    if instance is None or instance.object.space != "shared":
+        raise Misuse("UB103", f"the shared address {low:#x} is in no shared object", tensor.SECTION)
+    memory.locate(low, high - low)
