@@ -300,4 +300,51 @@ owner@cluster 0, cta 1 {
 expect clean
 """,
     ),
+    Entry(
+        code="UB503",
+        name="remote-access-before-start",
+        kind="undefined",
+        message="{instruction} uses {object}, whose CTA may not have started",
+        explanation="""\
+The CTAs of a cluster are scheduled together but need not begin at the same time. Until one of its threads is known to run,
+the shared memory of another CTA may not be there yet. The first use of a peer's memory comes after a barrier.cluster, or
+after any other synchronisation with a thread of that CTA.""",
+        section="PTX ISA 9.0 section 9.7.13.3; the beginning of a CTA is our reading",
+        level="review",
+        remedy="Begin with barrier.cluster.arrive and barrier.cluster.wait in every CTA of the cluster.",
+        bad="""\
+PTX store-before-the-peer-starts
+{ .shared .u32 word; }
+writer@cluster 0, cta 0 {
+  st.shared::cluster.u32 [word@1], 5;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+owner@cluster 0, cta 1 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared.u32 r0, [word];
+}
+expect undefined
+""",
+        good="""\
+PTX store-after-the-peer-started
+{ .shared .u32 word; }
+writer@cluster 0, cta 0 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  st.shared::cluster.u32 [word@1], 5;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+owner@cluster 0, cta 1 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared.u32 r0, [word];
+}
+expect clean
+""",
+    ),
 )

@@ -82,7 +82,10 @@ def outlives(m: Machine, agent: Agent, event: Event, thing: Record) -> None:
         return
     owner = (event.address - SHARED_BASE) // SHARED_WINDOW
     if owner != agent.place[2]:
+        from mcheck.protocol.mbarriers import started
+
         m.remote[owner, agent.index, id(event.op)] = (thing, event)
+        started(m, agent, owner, event.op)
 
 
 # --- ld and st ----------------------------------------------------------------------------------------------

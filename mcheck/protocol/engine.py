@@ -155,10 +155,7 @@ def _alternatives(machine: Machine) -> list[Forced]:
             for other in range(taken + 1, of):
                 chosen = tuple(c for c, _ in entry.choices[:j]) + (other,)
                 out.append((*steps[:k], (entry.who, chosen)))
-    for earlier, later in machine.reversals:
-        if later >= len(trace):
-            continue
-        end = trace[later]
+    for earlier, end, later in machine.reversals:
         needed = [
             steps[k]
             for k in range(earlier + 1, later)

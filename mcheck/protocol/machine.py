@@ -164,7 +164,7 @@ class Machine:
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
-        self.reversals: list[tuple[int, int]] = []
+        self.reversals: list[tuple[int, Entry, int]] = []
         self.assigned: list[object] = []
         self.coarse: set[int] = set()
         self.histories: dict[int, History] = {}
@@ -173,6 +173,7 @@ class Machine:
         self.sc_fences: list[tuple[str, Done, Know]] = []
         self.remote: dict[tuple[int, int, int], tuple[Record | Done, Event]] = {}
         self.reported: set[object] = set()
+        self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
         self.bounded = False
         self.ended = "end"
@@ -274,7 +275,11 @@ class Machine:
         """The next operation of an agent; blocks it where it cannot be done now."""
         from mcheck.protocol.control import skip
 
-        op = skip(self, agent)
+        try:
+            op = skip(self, agent)
+        except Stop as stop:
+            self.problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
+            raise Undefined from None
         if op is None:
             return
         agent.step += 1
@@ -291,7 +296,7 @@ class Machine:
             self.trace.pop()
             agent.step -= 1
             agent.status, agent.where = "blocked", blocked.where
-        except Stop as stop:
+        except Stop as stop:  # the emitters' word for undefined behaviour
             self.problem(stop.misstep.code, f"{stop.misstep.message}", agent, op)
             raise Undefined from None
 
@@ -406,11 +411,15 @@ class Machine:
                 return False
             threads = self.agents[agent].threads
             raise Split([threads[:1], threads[1:]])
-        self.reversals.append((earlier.position, len(self.trace) - 1))
+        self.postpone(earlier.position)
         for k in (earlier.agent if earlier.signal < 0 else -1, agent):
             if k >= 0 and not self.agents[k].single:
                 self.coarse.add(k)
         return True
+
+    def postpone(self, position: int) -> None:
+        """The step at ``position`` is to be run after the present one."""
+        self.reversals.append((position, self.trace[-1], len(self.trace) - 1))
 
     def history(self, address: int) -> tuple[int, History]:
         """The history of the object at an address."""

@@ -69,6 +69,13 @@ def _outlives(m: Machine, agent: Agent, bar: Mbarrier, event: Event) -> None:
         if owner is not None and owner.cta is not None and owner.cta.number != agent.place[2]:
             done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "remote", 0)
             m.remote[owner.cta.number, agent.index, id(event.op)] = (done, event)
+            started(m, agent, owner.cta.number, event.op)
+
+
+def started(m: Machine, agent: Agent, cta: int, op: Op) -> None:
+    """Another CTA's shared memory exists once one of its threads is known to run (9.7.13.3)."""
+    if not any(a.place[2] == cta and agent.time[a.index] > 0 for a in m.agents):
+        m.problem("UB503", "uses the shared memory of a CTA that may not have started", agent, op)
 
 
 def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
@@ -166,6 +173,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     if isinstance(op, ops.MbarrierArrive) and op.state is not None:
         token = machine.state_token(before, bar.address, no_complete=step.no_complete)
         m.set(agent, 0, op.state.name, "b64", token)
+        m.tokens.add((bar.address, token))
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
     bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
     _landed(m, bar, done, time, agent.index, agent.single)
@@ -235,7 +243,7 @@ def _overrun(m: Machine, bar: Mbarrier) -> None:
     for look in bar.looks:
         if any(d.time[look.agent] >= look.step for d in bar.now):
             continue
-        m.reversals.append((look.position, len(m.trace) - 1))
+        m.postpone(look.position)
         if not m.agents[look.agent].single:
             m.coarse.add(look.agent)
 
@@ -248,7 +256,7 @@ def _early(m: Machine, bar: Mbarrier) -> None:
         if not any(
             d is not done and d.kind in ("arrive", "complete") and (d.time[done.agent] >= done.step) for d in bar.now
         ):
-            m.reversals.append((done.position, len(m.trace) - 1))
+            m.postpone(done.position)
 
 
 def increment(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> None:
@@ -328,8 +336,34 @@ def announced(m: Machine, agent: Agent, address: int, event: Event) -> None:
 # --- waits --------------------------------------------------------------------------------------------------------
 
 
-def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool) -> bool:
-    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true."""
+def _answer(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep, event: Event
+) -> tuple[bool, Misuse | None]:
+    """What the wait returns; with the misuse if it is for a phase that is long gone."""
+    last = bar.known.get(agent.index, -1)
+    try:
+        if step.parity is None:
+            token = m.uniform(agent, op.state) if op.state is not None else None
+            if not isinstance(token, int) or (bar.address, token) not in m.tokens:
+                raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
+            return machine.wait_state(state, token, bar.address), None
+        done = machine.wait_parity(state, step.parity)
+    except Misuse as wrong:
+        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+    meant = last if state.phase - 1 == last and done else machine.next_phase(last, step.parity)
+    if meant < state.phase - 1:
+        try:
+            machine.check_awaited(state, meant)
+        except Misuse as wrong:
+            return done, wrong
+    return done, None
+
+
+def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, learns: bool = True) -> bool:
+    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
+
+    Without ``learns`` the answer is ignored, so nothing is known after it.
+    """
     for expr in (op.address, op.parity):
         if expr is not None:
             m.known(agent, expr)
@@ -340,31 +374,24 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool) -> bool:
     _valid(m, agent, op, bar, event)
     state = bar.state
     assert state is not None
-    last = bar.known.get(agent.index, -1)
-    try:
-        if step.parity is not None:
-            done = machine.wait_parity(state, step.parity)
-            meant = last if state.phase - 1 == last and done else machine.next_phase(last, step.parity)
-            if meant < state.phase - 1:
-                machine.check_awaited(state, meant)
-        else:
-            token = m.uniform(agent, op.state) if op.state is not None else None
-            if not isinstance(token, int):
-                raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
-            done = machine.wait_state(state, token, bar.address)
-    except Misuse as wrong:
-        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+    time = agent.now() if agent.single else agent.time
+    done, late = _answer(m, agent, op, bar, state, step, event)
+    if late is not None or not (done and must):
+        # It could have come before the phase that is just over was complete, and found another answer.
+        for other in bar.before:
+            m.reverse(other, agent.index, time, agent.single)
+    if late is not None:
+        undefined = misuse(m, agent, op, late.code, f"{bar.label}: {late}", event)
+        if must and not done:
+            raise Blocked(bar)
+        raise undefined
     if must and not done:
         raise Blocked(bar)
     agent.looked["mbarrier", bar.address] = state.phase
     kind = "wait" if done else "miss"
-    time = agent.now() if agent.single else agent.time
-    if done and not must:
-        for other in bar.before:
-            m.reverse(other, agent.index, time, agent.single)
     bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, state.phase))
     m.assigned.append((agent.index, agent.step, kind, bar.address, state.phase))
-    if done:
+    if done and learns:
         bar.known[agent.index] = state.phase - 1
         bar.waited.add(state.phase - 1)
         agent.time = raised(joined(agent.time, bar.time), bar.seen, state.phase)
@@ -387,12 +414,9 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
         return
     wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
     if not wanted and op.dst is not None:
-        m.set(agent, 0, op.dst.name, "pred", None)
-        for lane in range(1, len(agent.lanes)):
+        for lane in range(len(agent.lanes)):
             m.set(agent, lane, op.dst.name, "pred", None)
-        event = m.emit(agent, 0, op)[0]
-        assert event.mbarrier is not None
-        _valid(m, agent, op, object_at(m, event.mbarrier.address), event)
+        wait(m, agent, op, must=False, learns=False)
         agent.pc += 1
         return
     result = wait(m, agent, op, must=False)

@@ -13,7 +13,7 @@ from mcheck.graph.terms import rmw, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.ops import Op
-from mcheck.protocol.clocks import Know, joined, mutual, raised
+from mcheck.protocol.clocks import Know, Vector, joined, mutual, raised
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Machine, does
 from mcheck.protocol.objects import Done, Handed, Word, Written, hand
@@ -118,9 +118,10 @@ def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None
         word = word_at(m, event.address, event.size)
         index = _choose(m, agent, word, op.type, compare if k == 0 else None)
         value = word.writes[index].value
-        _dependent(m, agent, word, event, "read")
+        _dependent(m, agent, word, event, "read", agent.now(), (op.type, *compare) if compare and k == 0 else None)
         _observe(m, agent, word, index, event, "ACQ" in event.tags)
-        agent.looked["word", word.address] = word.version
+        latest = index == len(word.writes) - 1
+        agent.looked["word", word.address] = word.version if latest else -1
         if reg is not None:
             m.set(agent, 0, reg.name, op.type, value)
 
@@ -151,22 +152,25 @@ def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
     return bool(apply_binary(operator, left, right))
 
 
-def _dependent(m: Machine, agent: Agent, word: Word, event: Event, kind: str) -> None:
+def _dependent(
+    m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector, compare: tuple[str, str, int] | None = None
+) -> None:
     """Notes the earlier operations on the word that could come after this one, to other effect."""
-    time = agent.now() if agent.single else agent.time
     for other in reversed(word.done):
-        if other.agent == agent.index:
-            break
-        if kind == other.kind and (kind == "read" or kind in COMMUTING):
+        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind in COMMUTING)):
             continue
+        if compare is not None and other.phase and not _fits(word.writes[other.phase - 1].value, *compare):
+            continue  # it would only wait until the other has come
         m.reverse(other, agent.index, time, agent.single)
-    word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, kind, 0))
+    word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))
     if len(word.done) > 256:
         del word.done[:128]
         m.bounded = True
 
 
-def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed) -> None:
+def _write(
+    m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed, before: Vector
+) -> None:
     """A strong write: its releases, and in a chain of atomics those before it."""
     word = word_at(m, event.address, event.size)
     handed = contributions(agent, "REL" in event.tags, event.scope or "sys")
@@ -178,7 +182,7 @@ def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str,
     for source, know in chain.items():
         hand(handed, source, know)
     time = joined(agent.now(), word.writes[-1].time) if chain else agent.now()
-    _dependent(m, agent, word, event, kind)
+    _dependent(m, agent, word, event, kind, before)
     m.assigned.append((agent.index, agent.step, "after", word.address, word.writes[-1].agent, word.writes[-1].step))
     word.writes.append(Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event))
     word.version += 1
@@ -194,7 +198,7 @@ def store(m: Machine, agent: Agent, op: ops.Store) -> None:
     events = m.emit(agent, 0, op)
     for event in events:
         _record(m, agent, event)
-        _write(m, agent, event, value_of(event.value, {}), "write", {})
+        _write(m, agent, event, value_of(event.value, {}), "write", {}, agent.now())
 
 
 @does(ops.Atomic)
@@ -240,6 +244,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     used = op.dst is not None and op.dst.name in wanted
     kind = op.op if op.op in COMMUTING and not used and compare is None else "atomic"
     _record(m, agent, read)
+    before = agent.now()
     chain = latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
     if not op.is_red:
         _observe(m, agent, word, len(word.writes) - 1, read, "ACQ" in read.tags)
@@ -250,9 +255,9 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
         )
         _record(m, agent, write)
         agent.effects += 1
-        _write(m, agent, write, new, kind, chain)
+        _write(m, agent, write, new, kind, chain, before)
     else:
-        _dependent(m, agent, word, read, "read")
+        _dependent(m, agent, word, read, "read", before)
     if op.dst is not None:
         m.set(agent, 0, op.dst.name, op.type, old)
 

@@ -18,10 +18,10 @@ CODES = (
     + [f"UB{n}" for n in range(201, 218) if n != 213]
     + [f"UB{n}" for n in range(301, 307)]
     + [f"UB{n}" for n in range(401, 406)]
-    + ["UB501", "UB502"]
+    + ["UB501", "UB502", "UB503"]
     + [f"DEAD{n:03}" for n in range(1, 6)]
 )
-NOT_ERRORS = {"RACE005": "review", "RACE007": "review", "RACE008": "review", "UB212": "review", "UB502": "review"}
+NOT_ERRORS = {"RACE005": "review", "RACE007": "review", "RACE008": "review", "UB212": "review", "UB502": "review", "UB503": "review"}
 ENTRIES = pytest.mark.parametrize("entry", catalogue.all(), ids=lambda e: e.code)
 
 
