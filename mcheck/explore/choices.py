@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Structure
-from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of
+from mcheck.graph.terms import Term, Uid, Unknown, depends_on_unknown, evaluate, reads_of
 
 Pair = tuple[int, int]
 
@@ -240,4 +240,4 @@ def constant_values(s: Structure, choice: Choice) -> list[int | None] | None:
 def single_event(term: Term) -> Uid | None:
     """The only event that a term depends on, if there is one and no unknown constant."""
     uids = reads_of(term)
-    return next(iter(uids)) if len(uids) == 1 else None
+    return next(iter(uids)) if len(uids) == 1 and not depends_on_unknown(term) else None

@@ -273,7 +273,9 @@ def _flatten(value: object) -> list[Expr]:
 @handles(ops.Alu)
 def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Alu)
-    args = tuple(state.settle(expression(s, state.registers)) for s in op.srcs)
+    args = tuple(expression(s, state.registers) for s in op.srcs)  # not settled: a result keeps what it depends on
+    if op.op in ("elect", "mapa"):
+        args = tuple(state.settle(a) for a in args)
     if op.op == "elect":
         lanes = [
             t.place.lane

@@ -164,6 +164,8 @@ class _Run:
         if self.verdict_only and not self.findings_wanted:
             target = Not(condition.formula) if condition.kind == "forall" else condition.formula
             restrictions = clauses(target) or [[]]
+            if restrictions != [[]] and self._may_be_undefined(paths):
+                restrictions = [[]]
         for clause in restrictions:
             for s, choices in self.structures(paths):
                 self.deadline()
@@ -195,6 +197,19 @@ class _Run:
                 for name, count in solver.failed.items():
                     self.failed[name] = self.failed.get(name, 0) + count
 
+    def _may_be_undefined(self, paths: tuple[Path, ...]) -> bool:
+        """Whether an execution that the condition does not ask for may settle the verdict, being undefined."""
+        if any(p.unfinished for p in paths):
+            return True
+        for s, choices in self.structures(paths):
+            if any(o.misstep for c in choices for o in c.options):
+                return True
+            if any(a.role == "flag" for a in self.tape.axioms):
+                solver = Solver(self.tape, s, choices, self.deadline)
+                if solver.possible and any(a.name not in NOT_UNDEFINED for a in solver.flags):
+                    return True
+        return False
+
     def _decided(self, states: States, candidates: list[Candidate]) -> bool:
         """Whether one of these executions settles the verdict."""
         condition = self.program.condition
@@ -203,13 +218,9 @@ class _Run:
         wanted = condition.kind != "forall"
         if self.undefined:
             return True
-        if self.findings_wanted or self.tape_flags():
+        if self.findings_wanted:
             return False
         return any(wanted in truth_of(condition, states.of(c)) for c in candidates)
-
-    def tape_flags(self) -> bool:
-        """Whether the model has flags, which may make a later execution undefined."""
-        return False
 
     def _restrict(self, s: Structure, choices: list[Choice], clause: list[Compare]) -> bool:
         """Keeps only the options that the comparisons of a clause allow; whether any execution is left."""

@@ -54,7 +54,8 @@ class Orders:
     co_high: Rows
     sf_high: Rows
     total_co: bool
-    sf_matters: bool
+    free_co: bool
+    flags_on: frozenset[str]
     failed: dict[str, int]
     deadline: Callable[[], None]
 
@@ -83,7 +84,7 @@ class Orders:
             return self._leaf(alive, bases, co, sf, candidates, solution)
         rel, i, j, mask = choice
         solved = 0
-        explore_all = self.sf_matters and rel == "sf"
+        explore_all = ("sync_fence" if rel == "sf" else "co") in self.flags_on
         settled = alive & ~mask
         for k, (a, b) in enumerate(((i, j), (j, i))):
             todo = mask if explore_all or k == 0 else mask & ~solved
@@ -92,8 +93,13 @@ class Orders:
             if not todo:
                 continue
             co2, sf2 = _copy(co), _copy(sf)
-            add(co2 if rel == "co" else sf2, a, b, todo & mask)
+            add(sf2 if rel == "sf" else co2, a, b, todo & mask)
             solved |= self.search(todo, bases, co2, sf2, not_co, candidates, solution)
+        if rel == "free" and (todo := mask if explore_all else mask & ~solved):
+            unrelated = _copy(not_co)
+            add(unrelated, i, j, todo)
+            add(unrelated, j, i, todo)
+            solved |= self.search(todo, bases, _copy(co), _copy(sf), unrelated, candidates, solution)
         return solved
 
     def _leaf(
@@ -108,12 +114,14 @@ class Orders:
         for a in self.flags:
             if not alive:
                 break
+            loops_only = a.test != "empty"
             for i, row in enumerate(self.plan.low[a.node]):
-                for j in bits.bits(row):
+                for j in bits.bits(row & 1 << i if loops_only else row):
                     self._flag(a, i, j, alive, candidates, solution)
             for i, cells in evaluation.get(a.node).items():
                 for j, m in cells.items():
-                    self._flag(a, i, j, m & alive, candidates, solution)
+                    if i == j or not loops_only:
+                        self._flag(a, i, j, m & alive, candidates, solution)
         return alive
 
     def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
@@ -160,14 +168,20 @@ class Orders:
                         else:
                             add(co, i, j, missing)
                         changed = True
-                    elif i < j and (open_ := mask & ~have & ~self._co(co, j, i, alive)):
-                        pending.append(("co", i, j, open_))
+                    elif i == j:
+                        self.failed[a.name] = self.failed.get(a.name, 0) + mask.bit_count()
+                        alive &= ~mask
+                        changed = True
+                    elif open_ := mask & ~have & ~self._co(co, j, i, alive):
+                        pending.append(("co", min(i, j), max(i, j), open_))
             if self.total_co and infer:
                 for writes in self.s.writes.values():
                     for x, i in enumerate(writes[1:]):
                         for j in writes[x + 2 :]:
                             if open_ := alive & ~self._co(co, i, j, alive) & ~self._co(co, j, i, alive):
                                 pending.append(("co", i, j, open_))
+            if self.free_co and infer:
+                pending += self._unrelated(alive, co, not_co)
             if infer:
                 for i in range(self.n):
                     for j in bits.bits(self.sf_high[i] >> (i + 1)):
@@ -183,6 +197,15 @@ class Orders:
             if not changed:
                 return alive, co, sf, pending
 
+    def _unrelated(self, alive: int, co: Masks, not_co: Masks) -> Iterator[tuple[str, int, int, int]]:
+        """The pairs of writes of one location about which nothing has been decided."""
+        for writes in self.s.writes.values():
+            for x, i in enumerate(writes[1:]):
+                for j in writes[x + 2 :]:
+                    excluded = not_co.get(i, {}).get(j, 0) & not_co.get(j, {}).get(i, 0)
+                    if open_ := alive & ~excluded & ~self._co(co, i, j, alive) & ~self._co(co, j, i, alive):
+                        yield "free", i, j, open_
+
     def _co(self, co: Masks, i: int, j: int, alive: int) -> int:
         return alive if self.co_low[i] >> j & 1 else co.get(i, {}).get(j, 0)
 
@@ -190,11 +213,11 @@ class Orders:
         low = self.plan.low[a.node]
         for i, row in enumerate(low):
             for j in bits.bits(row):
-                if i != j and not self.co_low[i] >> j & 1:
+                if not self.co_low[i] >> j & 1:
                     yield i, j, alive
         for i, cells in evaluation.get(a.node).items():
             for j, m in cells.items():
-                if i != j and m & alive:
+                if m & alive:
                     yield i, j, m & alive
 
     def _close_co(self, alive: int, co: Masks, not_co: Masks) -> int:
@@ -263,6 +286,8 @@ class Orders:
         bad = evaluation.backward(seeds, frozenset({"co", "sync_fence"}))
         changed = False
         for rel, i, j, mask in pending:
+            if rel == "free":
+                continue
             table = bad.get("co" if rel == "co" else "sync_fence", {})
             forward = table.get(i, {}).get(j, 0)
             back = table.get(j, {}).get(i, 0)

@@ -223,26 +223,11 @@ class Solver:
             self.co_high,
             self.sf_high,
             self.tape.total_co,
-            any("sync_fence" in self._dependencies(a.node) for a in self.flags),
+            self.tape.free_co,
+            self.tape.flags_on if self.flags else frozenset(),
             self.failed,
             self.deadline,
         )
-
-    def _dependencies(self, node: int) -> set[str]:
-        found: set[str] = set()
-        todo, seen = [node], set[int]()
-        while todo:
-            k = todo.pop()
-            if k in seen:
-                continue
-            seen.add(k)
-            i = self.tape.code[k]
-            if i.op == "base":
-                found.add(i.name)
-            if i.op == "rec":
-                todo += [b for _, b, kind in self.tape.groups[self.tape.group_of[k]] if kind == 0]
-            todo += [x for x in (i.a, i.b) if x >= 0]
-        return found
 
     def _forced_co(self, bounds: Bounds) -> bool:
         """Puts what every execution must have into co's lower bound; whether that changed it."""

@@ -68,6 +68,7 @@ class State:
     ended: str = ""
     stuck: tuple[Uid, ...] = ()
     misstep: Misstep | None = None
+    fixed: dict[Term, int] = field(default_factory=dict)
 
     def fork(self) -> State:
         return State(
@@ -93,6 +94,7 @@ class State:
             self.ended,
             self.stuck,
             self.misstep,
+            dict(self.fixed),
         )
 
     def path(self, thread: int, ending: str, at: Op | None) -> Path:
@@ -142,7 +144,8 @@ class State:
         if isinstance(term, int):
             return
         if term[0] == "e":
-            self.known[term[1]] = value
+            size = self.events[term[1][1]].size
+            self.known[term[1]] = value & ((1 << (8 * size)) - 1) if size else value
         elif term[0] == "typed" and isinstance(term[2], tuple) and term[2][0] == "e":
             self.known[term[2][1]] = value & ((1 << (8 * type_size(term[1]))) - 1)
 
@@ -156,7 +159,10 @@ class State:
             a, c, positive = comparison
             if (a, c) in self.unequal:
                 return not positive
-            return None
+            fixed = self.fixed.get(a)
+            if fixed is None or (fixed != c and (fixed - c) % 256 == 0):  # -1 and 4294967295 may be one value
+                return None
+            return (fixed == c) is positive
         return self.facts.get(term)
 
     def constrain(self, term: Term, truth: bool) -> None:
@@ -168,6 +174,7 @@ class State:
         else:
             a, c, positive = comparison
             if positive is truth:
+                self.fixed[a] = c
                 self._learn(a, c)
             else:
                 self.unequal.add((a, c))

@@ -53,6 +53,11 @@ class Tape:
     group_of: list[int] = field(default_factory=list)
     axioms: list[Axiom] = field(default_factory=list)
     total_co: bool = False
+    """The model does not say which writes co orders, so it orders all of a location."""
+    free_co: bool = False
+    """More pairs of co than demanded may help an axiom or raise a flag, so all partial orders must be tried."""
+    flags_on: frozenset[str] = frozenset()
+    """The bases that the flags look at."""
     bases: frozenset[str] = frozenset()
     names: dict[str, int] = field(default_factory=dict)
     """The node of each name that the model binds, the last where it is bound again."""
@@ -121,6 +126,7 @@ class _Compiler:
 def compile_model(model: Model) -> Tape:
     """The tape of a checked model."""
     c = _Compiler()
+    demands: dict[int, int] = {}  # axiom that demands pairs of co -> the node of all that it tests
     for statement in model.statements:
         match statement:
             case Let():
@@ -133,18 +139,49 @@ def compile_model(model: Model) -> Tape:
                 if test == "empty" and not negated and not flag:
                     role = _lower_bound(c.tape, node) or role
                     if role != "forbid":
+                        demands[len(c.tape.axioms)] = node
                         node = c.tape.code[node].a
                 if test == "acyclic":
                     node, test = c.emit("plus", node), "irreflexive"
                 c.tape.axioms.append(Axiom(name, test, negated, node, role, True))
     tape = c.tape
     positive = _monotone(tape)
-    tape.axioms = [
-        Axiom(a.name, a.test, a.negated, a.node, a.role, positive[a.node] and not a.negated) for a in tape.axioms
-    ]
+    tape.total_co = not any(a.role in (BOUND, TOTAL) for a in tape.axioms)
+    tape.axioms = [_graded(a, demands.get(k), positive) for k, a in enumerate(tape.axioms)]
     tape.bases = frozenset(i.name for i in tape.code if i.op == "base")
-    tape.total_co = "co" in tape.bases and not any(a.role in (BOUND, TOTAL) for a in tape.axioms)
+    tape.total_co = tape.total_co and "co" in tape.bases
+    flags = [a for a in tape.axioms if a.role == "flag"]
+    tape.flags_on = frozenset(name for a in flags for name in dependencies(tape, a.node))
+    tape.free_co = not tape.total_co and (
+        "co" in tape.flags_on
+        or any(not a.monotone and "co" in dependencies(tape, a.node) for a in tape.axioms if a.role != "flag")
+    )
     return tape
+
+
+def _graded(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
+    """The axiom with what is known of its monotonicity; a demand that may shrink again is but a check at the end."""
+    if whole is not None and not positive[a.node]:
+        return Axiom(a.name, a.test, a.negated, whole, "forbid", False)
+    return Axiom(a.name, a.test, a.negated, a.node, a.role, positive[a.node] and not a.negated)
+
+
+def dependencies(tape: Tape, node: int) -> set[str]:
+    """The names of the bases that a node is computed from."""
+    found: set[str] = set()
+    todo, seen = [node], set[int]()
+    while todo:
+        k = todo.pop()
+        if k in seen:
+            continue
+        seen.add(k)
+        i = tape.code[k]
+        if i.op == "base":
+            found.add(i.name)
+        if i.op == "rec":
+            todo += [b for _, b, kind in tape.groups[tape.group_of[k]] if kind == 0]
+        todo += [x for x in (i.a, i.b) if x >= 0]
+    return found
 
 
 def _is_co(tape: Tape, n: int) -> bool:

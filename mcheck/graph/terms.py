@@ -146,6 +146,24 @@ def reads_of(term: Term) -> frozenset[Uid]:
     return frozenset(found)
 
 
+def depends_on_unknown(term: Term) -> bool:
+    """Whether an unknown constant is part of the term."""
+    if isinstance(term, int):
+        return False
+    return term[0] == "?" or any(
+        depends_on_unknown(part) if part and isinstance(part[0], str) else any(_unknown_item(item) for item in part)
+        for part in term[1:]
+        if isinstance(part, tuple) and term[0] != "e"
+    )
+
+
+def _unknown_item(item: object) -> bool:
+    """An operand, or an operand with its size."""
+    if not isinstance(item, tuple) or not item:
+        return False
+    return depends_on_unknown(item if isinstance(item[0], str) else item[0])
+
+
 def _collect(term: Term, found: set[Uid]) -> None:
     if isinstance(term, int):
         return
