@@ -57,8 +57,7 @@ def _meet(
     meeting.count = count
     meeting.kinds.add(kind)
     place = m.program.threads[agent.threads[0]].place
-    statement = (op.span.line, op.span.column) if op.span is not None else (0, 0)
-    if aligned and meeting.statements.setdefault(place.warp, statement) != statement:
+    if aligned and _parts_ways(m, agent, op):
         _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
     time = agent.now() if agent.single else agent.time
     event = m.emit_nothing(agent, op)
@@ -82,6 +81,18 @@ def _meet(
     else:
         agent.pc += 1
     try_complete(m, meeting, late=False)
+
+
+def _parts_ways(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether lanes of the warp execute another aligned barrier where this agent executes this one."""
+    place = m.program.threads[agent.threads[0]].place
+    done = m.aligned.setdefault((place.cta.number, place.warp), [])
+    statement = (op.span.line, op.span.column) if op.span is not None else (0, 0)
+    agent.aligned += 1
+    if agent.aligned > len(done):
+        done.append(statement)
+        return False
+    return done[agent.aligned - 1] != statement
 
 
 def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
@@ -129,7 +140,7 @@ def _complete(m: Machine, meeting: Rendezvous) -> None:
         agent.pc += 1
     meeting.before = list(meeting.here.values())
     meeting.round += 1
-    meeting.here, meeting.waiting, meeting.statements, meeting.kinds = {}, [], {}, set()
+    meeting.here, meeting.waiting, meeting.kinds = {}, [], set()
     meeting.know, meeting.handed, meeting.time, meeting.votes, meeting.warps = None, {}, [], [], {}
     meeting.count = None
 

@@ -18,6 +18,7 @@ from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
 from mcheck.protocol.agents import Partition, Split, partition
 from mcheck.protocol.machine import Entry, Forced, Machine
+from mcheck.protocol.problems import Problem
 from mcheck.protocol.report import finding_of, key_of
 from mcheck.protocol.setup import NewMbarrier, Setup, prepare
 
@@ -137,10 +138,23 @@ class _Search:
         return coarse
 
     def _collect(self, machine: Machine) -> None:
-        for problem in machine.problems:
+        for problem in _without_echoes(machine.problems):
             key = key_of(problem)
             if key not in self.findings:
                 self.findings[key] = finding_of(machine, problem, self.profile)
+
+
+def _without_echoes(problems: list[Problem]) -> list[Problem]:
+    """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
+    groups = [p for p in problems if p.code == "UB106"]
+    if not groups:
+        return problems
+    threads = {a.thread for p in groups for a in p.accesses}
+    return [
+        p
+        for p in problems
+        if p.code != "RACE003" or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
+    ]
 
 
 def _alternatives(machine: Machine) -> list[Forced]:

@@ -82,6 +82,8 @@ class Agent:
     looked: dict[object, int] = field(default_factory=dict)
     spinning: bool = False
     exit_time: Vector | None = None
+    aligned: int = 0
+    """Aligned barriers executed so far."""
 
     @property
     def single(self) -> bool:
@@ -173,6 +175,7 @@ class Machine:
         self.sc_fences: list[tuple[str, Done, Know]] = []
         self.remote: dict[tuple[int, int, int], tuple[Record | Done, Event]] = {}
         self.reported: set[object] = set()
+        self.aligned: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
         self.bounded = False

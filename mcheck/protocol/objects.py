@@ -90,7 +90,6 @@ class Rendezvous:
     count: int | None = None
     here: dict[int, Done] = field(default_factory=dict)
     waiting: list[int] = field(default_factory=list)
-    statements: dict[int, tuple[int, int]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     know: Know | None = None
     handed: Handed = field(default_factory=dict)

@@ -181,7 +181,7 @@ def _write(
         hand(handed, source, know)
     for source, know in chain.items():
         hand(handed, source, know)
-    time = joined(agent.now(), word.writes[-1].time) if chain else agent.now()
+    time = joined(agent.now(), word.writes[-1].time) if chain and kind == "atomic" else agent.now()
     _dependent(m, agent, word, event, kind, before)
     m.assigned.append((agent.index, agent.step, "after", word.address, word.writes[-1].agent, word.writes[-1].step))
     word.writes.append(Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event))
@@ -246,7 +246,8 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     _record(m, agent, read)
     before = agent.now()
     chain = latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
-    if not op.is_red:
+    certain = latest.agent < 0 or latest.agent == agent.index or agent.time[latest.agent] >= latest.step
+    if not op.is_red and (kind == "atomic" or certain):  # else another order lets it read less
         _observe(m, agent, word, len(word.writes) - 1, read, "ACQ" in read.tags)
     agent.looked["word", word.address] = word.version
     if stores:
