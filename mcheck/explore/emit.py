@@ -18,7 +18,7 @@ from mcheck.graph.event import NO_UIDS, BarrierStep, Event, MbarrierStep, Misste
 from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance
+from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Instance
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
@@ -74,6 +74,11 @@ def handles(*kinds: type[Op]) -> Callable[[Handler], Handler]:
     return register
 
 
+def widened(address: int) -> int:
+    """A shared address of 32 bits as one of the flat map (``mcheck.program.memory``)."""
+    return address + SHARED_BASE if 0 <= address < GLOBAL_BASE else address
+
+
 class Stop(Exception):
     """Undefined behaviour that ends the path."""
 
@@ -120,6 +125,14 @@ class Emitter:
         if not isinstance(value, int):
             raise InternalError(f"operand {expr!r} has no known value")
         return value
+
+    def address(self, expr: Expr, state: State) -> int:
+        """``number`` of an address; one that went through a 32-bit register is an offset into the shared windows."""
+        return widened(self.number(expr, state))
+
+    def maybe_address(self, expr: Expr | None, state: State) -> int | None:
+        """``address`` of an operand that may be missing."""
+        return None if expr is None else self.address(expr, state)
 
     def maybe(self, expr: Expr | None, state: State) -> int | None:
         """``number`` of an operand that may be missing."""
@@ -291,7 +304,7 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     elif op.op == "mapa":
         address, rank = args
         assert isinstance(address, int) and isinstance(rank, int)
-        dsts, results = op.dsts, (e.in_rank(op, address, rank),)
+        dsts, results = op.dsts, (e.in_rank(op, widened(address), rank),)
     elif op.op == "mov" and op.type.startswith("b"):
         dsts, results = op.dsts, args
     else:
@@ -327,7 +340,7 @@ def _same_cluster(e: Emitter, instance: Instance) -> bool:
 @handles(ops.Load)
 def _load(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Load)
-    base, size = e.number(op.address, state), type_size(op.type)
+    base, size = e.address(op.address, state), type_size(op.type)
     _check_space(e, op, base, op.space)
     if len(op.dsts) > 1 and base % (size * len(op.dsts)):
         raise e.stop("UB102", f"the address of the vector is not a multiple of {size * len(op.dsts)} bytes", op)
@@ -342,7 +355,7 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Store)
 def _store(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Store)
-    base, size = e.number(op.address, state), type_size(op.type)
+    base, size = e.address(op.address, state), type_size(op.type)
     _check_space(e, op, base, op.space)
     if len(op.srcs) > 1 and base % (size * len(op.srcs)):
         raise e.stop("UB102", f"the address of the vector is not a multiple of {size * len(op.srcs)} bytes", op)
@@ -359,7 +372,7 @@ def _store(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Atomic)
 def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Atomic)
-    base, size = e.number(op.address, state), type_size(op.type)
+    base, size = e.address(op.address, state), type_size(op.type)
     _check_space(e, op, base, op.space)
     addr = e.origin(op.address, state)
     operands = tuple(e.term(s, state) for s in op.srcs)
@@ -427,7 +440,7 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     if op.half is not None:
         tags += ["PRELEASE" if op.half == "release" else "PACQUIRE"]
     if op.address is not None and op.size is not None:
-        address, size = e.number(op.address, state), e.number(op.size, state)
+        address, size = e.address(op.address, state), e.number(op.size, state)
         instance = e.instance_at(address)
         if instance is None or instance.object.space != "global" or size != 128:
             raise e.stop("UB403", "the tensormap fence needs 128 bytes of .global memory", op)

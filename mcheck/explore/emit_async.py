@@ -101,7 +101,7 @@ def _write(
 def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
     """Weak, in the generic proxy; bytes past ``src_size`` are zero (PTX ISA 9.7.9.25.3.1)."""
     assert isinstance(op, ops.CpAsync)
-    dst, src, size = e.number(op.dst, state), e.number(op.src, state), e.number(op.size, state)
+    dst, src, size = e.address(op.dst, state), e.address(op.src, state), e.number(op.size, state)
     taken = e.maybe(op.src_size, state)
     taken = size if taken is None else taken
     if taken > size:
@@ -132,7 +132,7 @@ def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
 def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
     """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
     assert isinstance(op, ops.CpAsyncArrive)
-    address = object_address(e, op, e.number(op.address, state), own_cta=True)
+    address = object_address(e, op, e.address(op.address, state), own_cta=True)
     if not op.noinc:
         mbarrier_event(e, state, op, MbarrierStep(address, "increment"), ("INCREMENT",))
         state.order += 1
@@ -189,7 +189,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
 def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
     """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak or one relaxed reduction per element (9.7.9.25.4)."""
     assert isinstance(op, ops.BulkCopy)
-    dst, src, size = e.number(op.dst, state), e.number(op.src, state), e.number(op.size, state)
+    dst, src, size = e.address(op.dst, state), e.address(op.src, state), e.number(op.size, state)
     if size < 0 or size % 16:
         raise e.stop("UB101", f"the size {size} is not a multiple of 16 bytes", op)
     for address, what in ((dst, "destination"), (src, "source")):
@@ -215,7 +215,7 @@ def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
             reads, writes = _copy(e, op, state, issue, src, targets, size, byte_mask)
         memory = reads + writes
     if op.mbar is not None:
-        bar = e.number(op.mbar, state)
+        bar = e.address(op.mbar, state)
         bars = [bar] if mask is None else _destinations(e, op, bar, mask)
         by_bar = _by_destination(memory, reads, targets) if mask is not None else [memory]
         for where, part in zip(bars, by_bar, strict=True):
@@ -320,7 +320,7 @@ def _prefetch(e: Emitter, op: Op, state: State) -> list[State]:
     """No memory effect; its operands must still be legal (9.7.9.25.4.3)."""
     assert isinstance(op, ops.Prefetch)
     if op.src is not None and op.size is not None:
-        src, size = e.number(op.src, state), e.number(op.size, state)
+        src, size = e.address(op.src, state), e.number(op.size, state)
         if size < 0 or size % 16:
             raise e.stop("UB101", f"the size {size} is not a multiple of 16 bytes", op)
         if src % 16:
@@ -335,7 +335,7 @@ def _prefetch(e: Emitter, op: Op, state: State) -> list[State]:
 def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
     """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
     assert isinstance(op, ops.AsyncStore)
-    address, width = e.number(op.address, state), type_size(op.type)
+    address, width = e.address(op.address, state), type_size(op.type)
     size = width * len(op.srcs)
     instance = e.locate(address, size, op, size)
     _space_is(e, op, instance, op.space if op.space != "generic" else "global", "destination")
@@ -369,7 +369,7 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
                 )
             )
     if op.mbar is not None:
-        bar = e.number(op.mbar, state)
+        bar = e.address(op.mbar, state)
         there = e.instance_at(bar)
         if there is not None and there.cta != instance.cta:
             raise e.stop("UB105", "the mbarrier is not in the CTA of the destination", op)
@@ -388,7 +388,7 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
     The fields of the map are what the read of the map returns: the path forks over the maps that may be found there.
     """
     assert isinstance(op, ops.TensorCopy)
-    where = e.number(op.tensor_map, state)
+    where = e.address(op.tensor_map, state)
     instance = e.locate(where, MAP_SIZE, op, 64)
     if instance.object.space not in ("global", "const", "param"):
         raise e.stop("UB404", f"the tensor map {instance.label} is in shared memory", op)
@@ -414,7 +414,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
         raise e.stop("UB404", "the bytes at this address are no tensor map", op)
     coords = tuple(e.number(c, state) for c in op.coords)
     info = tuple(e.number(c, state) for c in op.im2col_info)
-    shared, mask = e.number(op.shared, state), e.maybe(op.cta_mask, state)
+    shared, mask = e.address(op.shared, state), e.maybe(op.cta_mask, state)
     targets = _destinations(e, op, shared, mask)
     try:
         count = box_bytes(spec, op.mode)
@@ -437,7 +437,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
                 reads.append(read)
                 writes += _store_run(e, op, state, issue, spec, address, length, read)
     if op.mbar is not None:
-        bar = e.number(op.mbar, state)
+        bar = e.address(op.mbar, state)
         _check_group(e, op, bar, shared)
         bars = [bar] if mask is None else _destinations(e, op, bar, mask)
         parts = [reads + writes] if mask is None else _by_destination(reads + writes, reads, targets)
@@ -508,7 +508,7 @@ def _element(elemtype: str) -> str:
 def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     """A weak read and write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
     assert isinstance(op, ops.TensormapReplace)
-    where = e.number(op.address, state)
+    where = e.address(op.address, state)
     _check_replaced(e, op, where)
     read = e.memory(state, op, "R", where, MAP_SIZE, "weak", "generic", None, align=False)
     state.order += 1
@@ -531,7 +531,7 @@ def _check_replaced(e: Emitter, op: ops.TensormapReplace, where: int) -> None:
 def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     """Copies the object through the generic proxy, then releases it to the tensormap proxy (9.7.13.16)."""
     assert isinstance(op, ops.TensormapCopyFence)
-    dst, src, size = e.number(op.dst, state), e.number(op.src, state), e.number(op.size, state)
+    dst, src, size = e.address(op.dst, state), e.address(op.src, state), e.number(op.size, state)
     if size != 128:
         raise e.stop("UB403", f"tensormap.cp_fenceproxy copies 128 bytes, not {size}", op)
     read = e.memory(state, op, "R", src, size, "weak", "generic", None, align=False)
@@ -569,7 +569,7 @@ def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
     issue = _issue(e, op, state)
     reads = []
     for address, size in op.reads:
-        reads.append(_read(e, op, state, issue, e.number(address, state), e.number(size, state), "async", "WGMMA"))
+        reads.append(_read(e, op, state, issue, e.address(address, state), e.number(size, state), "async", "WGMMA"))
     _groups(state, "wgmma").open.append(AsyncRecord(tuple(r.uid for r in reads), (), "wgmma"))
     return [state]
 

@@ -27,7 +27,7 @@ def object_address(e: Emitter, op: Op, address: int, *, own_cta: bool) -> int:
 @handles(ops.MbarrierInit)
 def _init(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierInit)
-    address = object_address(e, op, e.number(op.address, state), own_cta=True)
+    address = object_address(e, op, e.address(op.address, state), own_cta=True)
     mbarrier_event(e, state, op, MbarrierStep(address, "init", count=e.number(op.count, state)), ("INIT",))
     return _done(state)
 
@@ -35,7 +35,7 @@ def _init(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.MbarrierInval)
 def _inval(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierInval)
-    address = object_address(e, op, e.number(op.address, state), own_cta=True)
+    address = object_address(e, op, e.address(op.address, state), own_cta=True)
     mbarrier_event(e, state, op, MbarrierStep(address, "inval"), ("INVAL",))
     return _done(state)
 
@@ -49,7 +49,7 @@ def _done(state: State) -> list[State]:
 @handles(ops.MbarrierTx)
 def _tx(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierTx)
-    address = object_address(e, op, e.number(op.address, state), own_cta=op.space == "shared::cta")
+    address = object_address(e, op, e.address(op.address, state), own_cta=op.space == "shared::cta")
     step = MbarrierStep(address, op.kind, tx=e.number(op.tx, state))
     tag = "EXPECT" if op.kind == "expect" else "SIGNAL"
     mbarrier_event(e, state, op, step, (tag, "RLX"), scope=op.scope)
@@ -59,10 +59,10 @@ def _tx(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.MbarrierArrive)
 def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierArrive)
-    there = e.instance_at(e.number(op.address, state))
+    there = e.instance_at(e.address(op.address, state))
     if op.state is not None and there is not None and there.cta not in (None, e.thread.place.cta):
         raise e.stop("UB214", "an arrive on an mbarrier of another CTA returns no state", op)
-    address = object_address(e, op, e.number(op.address, state), own_cta=op.space == "shared::cta")
+    address = object_address(e, op, e.address(op.address, state), own_cta=op.space == "shared::cta")
     count = e.maybe(op.count, state)
     step = MbarrierStep(
         address,
@@ -79,7 +79,7 @@ def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.MbarrierWait)
 def _wait(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierWait)
-    address = object_address(e, op, e.number(op.address, state), own_cta=True)
+    address = object_address(e, op, e.address(op.address, state), own_cta=True)
     parity = e.maybe(op.parity, state)
     if parity is not None and parity not in (0, 1):
         raise e.stop("UB109", f"phase parity {parity} is neither 0 nor 1", op)

@@ -1,13 +1,12 @@
 """Which phase every operation on an mbarrier falls into: the assignments that the state machine admits.
 
 The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait
-the same answer are
-one assignment, found once: two adjacent operations are swapped only if that changes the state or an answer (sleep
-sets).
+the same answer are one assignment, found once: two adjacent operations are swapped only if that changes the state or
+an answer (sleep sets). That is for the few threads of a litmus test; whole warps on one object are refused.
+
 An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
-``phase-order``
-(operations of earlier phases -> later ones), ``phase-fr`` (a wait -> what completes the phase it found incomplete) and
-``complete`` (memory operations of an asynchronous operation -> waits that observe its completion).
+``phase-order`` (operations of earlier phases -> later ones), ``phase-fr`` (a wait -> what completes the phase that it
+found incomplete) and ``complete`` (memory operations of an asynchronous operation -> waits that observe it).
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid, evaluate
 
 MAX_OPTIONS = 20_000
-MAX_STEPS = 400_000
+MAX_STEPS = 100_000
+MAX_SEQUENCES = 16
 TRACK_COMPLETERS = 12
 """Up to so many operations, which of them completes a phase is part of the assignment."""
 
@@ -74,7 +74,10 @@ def choices(s: Structure, stuck: frozenset[Uid] = frozenset()) -> list[Choice] |
     allowed = _allowed_results(s)
     out = []
     for members in by_address.values():
-        search = _Search(_sequences(s, members, allowed, stuck), len(members) <= TRACK_COMPLETERS)
+        sequences = _sequences(s, members, allowed, stuck)
+        if len(sequences) > MAX_SEQUENCES:
+            raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
+        search = _Search(sequences, len(members) <= TRACK_COMPLETERS)
         _explore(search, tuple(0 for _ in search.steps), None, {}, {}, frozenset())
         if not search.found:
             return None

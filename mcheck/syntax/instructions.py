@@ -62,7 +62,7 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
         spans=_part_spans(tokens, at, parts),
     )
     wait = _Wait(guard, compare, text) if waits else None
-    lowering = _Lowering(instruction, wait, target, scope.register_type)
+    lowering = _Lowering(instruction, wait, target, scope.register_type, scope.object_space)
     loose = tuple([index for index, item in enumerate(operands) if _is_loose(item, scope)])
     again = None if not loose else lambda fold: lowering.lower(_folded(instruction, loose, fold))
     return Step(lowering.lower(instruction), again=again)
@@ -85,10 +85,17 @@ class _Lowering:
     wait: _Wait | None
     target: str | None
     register_type: Callable[[str], str | None]
+    object_space: Callable[[str], str | None]
 
     def lower(self, instruction: Instruction) -> Op:
         """The operation of ``instruction``, which is this one or has some operands folded."""
-        op = decode(instruction, target=self.target, register_type=self.register_type, awaited=self.wait is not None)
+        op = decode(
+            instruction,
+            target=self.target,
+            register_type=self.register_type,
+            awaited=self.wait is not None,
+            object_space=self.object_space,
+        )
         if op.span is not instruction.span or op.text != instruction.text:
             op = dataclasses.replace(op, span=instruction.span, text=instruction.text)
         return op if self.wait is None else self._await(op, self.wait)

@@ -54,6 +54,11 @@ class Scope:
         self._free(name, span)
         self.constants[name] = value
 
+    def object_space(self, name: str) -> str | None:
+        """The state space that an object was declared in; a location of the table dialect has none."""
+        item = self.objects.get(name)
+        return None if item is None or item.dialect else item.space
+
     def declare_symbol(self, name: str, span: Span) -> None:
         """A loop variable, or a constant that depends on the thread or on a loop."""
         self._free(name, span)
