@@ -1,9 +1,10 @@
-"""From a candidate of the engine to an execution as it is drawn: events joined into boxes, relations reduced to edges."""
+"""From a candidate to the picture of an execution: events joined into boxes, relations reduced to edges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
@@ -57,7 +58,7 @@ def execution_of(
     explain: bool = False,
     marked: Iterable[int] = (),
 ) -> Execution:
-    """The execution of a candidate. ``explain``: it is one that the model forbids, and the axiom and its edges are wanted.
+    """The execution of a candidate. ``explain``: the model forbids it, and the axiom and its edges are wanted.
 
     ``marked`` are nodes to point out: the two accesses of a race.
     """
@@ -90,7 +91,7 @@ def _show(value: object) -> str:
     return hex(value) if isinstance(value, int) and value >= 1 << 32 else str(value)
 
 
-def _names() -> Iterable[str]:  # type: ignore[misc]
+def _names() -> Iterator[str]:
     letters = "abcdefghijklmnopqrstuvwxyz"
     k = 0
     while True:
@@ -195,8 +196,8 @@ def _kind(tags: frozenset[str]) -> str:
     if {"R", "W"} <= tags:
         return "update"
     order = (
-        ("R", "read"), ("W", "write"), ("ISSUE", "issue"), ("WAIT", "wait"), ("GROUPWAIT", "wait"), ("MBAR", "mbarrier"),
-        ("B", "barrier"), ("PROXYFENCE", "proxy-fence"), ("F", "fence"),
+        ("R", "read"), ("W", "write"), ("ISSUE", "issue"), ("WAIT", "wait"), ("GROUPWAIT", "wait"),
+        ("MBAR", "mbarrier"), ("B", "barrier"), ("PROXYFENCE", "proxy-fence"), ("F", "fence"),
     )  # fmt: skip
     return next((kind for tag, kind in order if tag in tags), "fence")
 
@@ -323,7 +324,7 @@ def _edges(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
             columns.setdefault(g.column, []).append(k)
     for column, boxes in columns.items():
         if d.columns[column].thread >= 0:
-            for a, b in zip(boxes, boxes[1:], strict=False):
+            for a, b in pairwise(boxes):
                 add(a, b, "po")
     for a, b, kind in _pairs(d):
         add(d.box_of.get(a), d.box_of.get(b), kind)
@@ -368,15 +369,20 @@ def _pairs(d: _Drawing) -> Iterable[tuple[int, int, str]]:
             later = s.nodes[x].source
             for r in reads:
                 source = s.nodes[r].source
-                if source is not None and later is not None and later.rmw != source.uid and d.box_of.get(r) != d.box_of.get(x):
+                if (
+                    source is not None
+                    and later is not None
+                    and later.rmw != source.uid
+                    and d.box_of.get(r) != d.box_of.get(x)
+                ):
                     yield r, x, "fr"
     for node in s.nodes:
         event = node.source
         if event is not None and event.issue is not None and event.order is None:
             here = s.nodes_of.get(event.issue)
-            if here and not (event.data & {e for e in event.data if s.events[e].issue == event.issue}):
-                if "ASYNCSIGNAL" not in event.tags or not _tracked(d, event.uid):
-                    yield here[0], node.index, "issue"
+            fed = any(s.events[e].issue == event.issue for e in event.data)
+            if here and not fed and ("ASYNCSIGNAL" not in event.tags or not _tracked(d, event.uid)):
+                yield here[0], node.index, "issue"
             for uid in sorted(event.data):
                 if s.events[uid].issue == event.issue:
                     for r in s.nodes_of[uid][:1]:
@@ -433,7 +439,7 @@ def _waits(d: _Drawing, chosen: dict[str, Rows]) -> Iterable[tuple[int, int, str
             continue
         seen.add(key)
         for p, i in into:
-            if p == last and s.nodes[i].thread != wait.thread or (p == last and s.nodes[i].source.order is None):  # type: ignore[union-attr]
+            if (p == last and s.nodes[i].thread != wait.thread) or (p == last and s.nodes[i].source.order is None):  # type: ignore[union-attr]
                 yield i, j, "phase"
 
 

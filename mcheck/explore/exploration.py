@@ -1,4 +1,4 @@
-"""All outcomes of a program with their executions: the allowed ones, and the forbidden ones with the axiom that forbids them."""
+"""All outcomes of a program with executions: the allowed ones, and the forbidden ones with what forbids them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.explore.choices import Candidate
+from mcheck.explore.choices import Candidate, Choice
 from mcheck.explore.engine import TimeOut, answer, tape_of
 from mcheck.explore.execution import execution_of
 from mcheck.explore.final import States, clauses, truth_of
@@ -66,19 +66,25 @@ class _Explorer:
         self.model = model
         self.kept = kept
         self.tape = tape_of(model)
-        self.free = replace(self.tape, axioms=[], total_co=False, free_co=False)
         self.until = time.monotonic() + budget
+        self._structures: list[tuple[Structure, list[Choice]]] | None = None
         self._evaluators: dict[int, tuple[Structure, Evaluator]] = {}
 
     def deadline(self) -> None:
         if time.monotonic() > self.until:
             raise TimeOut
 
-    def evaluator(self, s: Structure) -> Evaluator:
-        found = self._evaluators.get(id(s))
+    def evaluator(self, solver: Solver) -> Evaluator:
+        found = self._evaluators.get(id(solver.s))
         if found is None:
-            found = self._evaluators[id(s)] = (s, Evaluator(self.tape, s))
+            found = self._evaluators[id(solver.s)] = (solver.s, Evaluator(self.tape, solver))
         return found[1]
+
+    def structures(self) -> list[tuple[Structure, list[Choice]]]:
+        """Every event structure with its choices; whoever narrows the choices down does so in a copy."""
+        if self._structures is None:
+            self._structures = list(self.kept.combinations())
+        return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
     def draw(self, solver: Solver, candidate: Candidate, state: State, **more: object) -> Execution:
         return execution_of(
@@ -86,7 +92,7 @@ class _Explorer:
             candidate,
             model=self.model.name,
             state=state,
-            evaluator=self.evaluator(solver.s),
+            evaluator=self.evaluator(solver),
             **more,  # type: ignore[arg-type]
         )
 
@@ -95,13 +101,12 @@ class _Explorer:
         condition = self.program.condition
         formula = Not(condition.formula) if condition.kind == "forall" else condition.formula
         restrictions = (clauses(formula) or [[]]) if wanted else [[]]
-        tape: Tape = self.free
         for clause in restrictions:
-            for s, choices in self.kept.combinations():
+            for s, choices in self.structures():
                 self.deadline()
                 if clause and not self.kept.restrict(s, choices, clause):
                     continue
-                solver = Solver(tape, s, choices, self.deadline)
+                solver = Solver(Tape(), s, choices, self.deadline)
                 states = States(solver, condition) if solver.possible else None
                 for found, _ in solver.solve():
                     assert states is not None

@@ -24,8 +24,8 @@ def _none() -> Iterator[tuple[Structure, list[Choice]]]:
 class Kept:
     """``outcomes``: one execution of each state; ``findings``: one that shows the finding, with the pair of events.
 
-    ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the comparisons
-    of a clause allow (and says whether anything is left).
+    ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the
+    comparisons of a clause allow (and says whether anything is left).
     """
 
     outcomes: dict[State, tuple[Solver, Candidate]] = field(default_factory=dict)

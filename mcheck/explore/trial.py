@@ -11,12 +11,10 @@ from heapq import heappop, heappush
 
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
-from mcheck.explore.choices import Candidate
 from mcheck.explore.chains import Explainer, Step, joined
+from mcheck.explore.choices import Candidate
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
-from mcheck.graph import relations
-from mcheck.graph.structure import Structure
 
 MAX_LEAVES = 48
 """Orders of writes and fences that are tried for one candidate before the first failure has to do as explanation."""
@@ -50,12 +48,12 @@ class Settled:
 
 
 class Evaluator:
-    """The value of every node of a tape on the executions of one structure; what none of them chooses is computed once."""
+    """The value of every node of a tape on executions of one structure; what none of them chooses is computed once."""
 
-    def __init__(self, tape: Tape, s: Structure) -> None:
+    def __init__(self, tape: Tape, solver: Solver) -> None:
         self.tape = tape
-        self.s = s
-        self.n = s.size
+        self.solver = solver
+        self.n = solver.s.size
         self._static = self._constant()
         self._cache: list[Rows | None] = [None] * len(tape.code)
 
@@ -88,7 +86,7 @@ class Evaluator:
     def _base(self, name: str, chosen: dict[str, Rows]) -> Rows:
         if name in UNKNOWNS:
             return chosen.get(name) or bits.empty(self.n)
-        return relations.rows(self.s, name)
+        return self.solver.base(name)[0]
 
     def _fixpoint(self, values: list[Rows], at: int, chosen: dict[str, Rows]) -> int:
         code, group = self.tape.code, self.tape.groups[self.tape.group_of[at]]
@@ -138,7 +136,7 @@ class Trial:
         if "sync_fence" not in self.tape.bases:
             return []
         nodes = [x.index for x in self.s.nodes if x.has("SC") and x.has("F")]
-        sr = relations.rows(self.s, "sr") if len(nodes) > 1 else []
+        sr = self.evaluator.solver.base("sr")[0] if len(nodes) > 1 else []
         return [(i, j) for i in nodes for j in nodes if i < j and sr[i] >> j & 1]
 
     def settle(self, *, explain: bool = True) -> Settled:
@@ -250,7 +248,7 @@ class Trial:
     def _demanded(
         self, explainer: Explainer, values: list[Rows], tried: Tried, start: int, end: int
     ) -> tuple[int, str, tuple[Step, ...]]:
-        """The cheapest chain of demanded and tried pairs of co from one write to another, and an axiom that demands one."""
+        """The cheapest chain of demanded and tried pairs of co between two writes, and an axiom that demands one."""
         direct: dict[int, list[tuple[int, int, str, tuple[Step, ...]]]] = {}
         for name, i, j in tried:
             if name == "co":

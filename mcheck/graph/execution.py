@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KINDS = ("read", "write", "update", "fence", "proxy-fence", "barrier", "mbarrier", "issue", "wait", "signal", "init", "exit")
+KINDS = (
+    "read",
+    "write",
+    "update",
+    "fence",
+    "proxy-fence",
+    "barrier",
+    "mbarrier",
+    "issue",
+    "wait",
+    "signal",
+    "init",
+    "exit",
+)
 """What a box may be."""
 
 DRAWN = {
@@ -101,5 +114,7 @@ class Execution:
             if edge.kind != "po" or edge.violated:
                 arrow = "and" if edge.both else "to"
                 mark = " (violates the axiom)" if edge.violated else ""
-                lines.append(f"{edge.kind}: {self.boxes[edge.source].name} {arrow} {self.boxes[edge.target].name}{mark}")
+                lines.append(
+                    f"{edge.kind}: {self.boxes[edge.source].name} {arrow} {self.boxes[edge.target].name}{mark}"
+                )
         return tuple(lines)

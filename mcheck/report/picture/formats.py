@@ -9,7 +9,7 @@ from mcheck.errors import InputError
 from mcheck.graph.execution import Execution
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx as nx
 
 SUFFIXES = (".svg", ".dot", ".graphml")
 COLORS = {"rf": "red", "co": "blue", "fr": "orange3", "issue": "purple", "complete": "darkgreen", "phase": "darkgreen"}
@@ -28,11 +28,11 @@ def picture(execution: Execution, path: str) -> str:
     raise InputError(f"{path}: no picture has this ending", expected=", ".join(SUFFIXES))
 
 
-def network(execution: Execution) -> networkx.MultiDiGraph:
+def network(execution: Execution) -> nx.MultiDiGraph:
     """The execution as a graph of networkx: boxes with their columns and texts, edges with their kinds."""
-    import networkx
+    import networkx as nx
 
-    graph = networkx.MultiDiGraph(name=execution.title)
+    graph = nx.MultiDiGraph(name=execution.title)
     for box in execution.boxes:
         column = execution.columns[box.column]
         graph.add_node(
@@ -54,10 +54,10 @@ def network(execution: Execution) -> networkx.MultiDiGraph:
 
 def graphml(execution: Execution) -> str:
     """GraphML, which yEd, Gephi and networkx read."""
-    import networkx
+    import networkx as nx
 
     out = BytesIO()
-    networkx.write_graphml_xml(network(execution), out, encoding="utf-8", prettyprint=True)
+    nx.write_graphml_xml(network(execution), out, encoding="utf-8", prettyprint=True)
     return out.getvalue().decode("utf-8") + "\n"
 
 

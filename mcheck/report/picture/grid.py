@@ -1,7 +1,7 @@
 """Rows and columns of a picture, before anything has a size.
 
 Time runs downwards: a box stands below what comes before it in its thread and not above what it reads or waits for,
-as far as that is no contradiction (in a forbidden execution it is one). Threads that meet at a barrier stand in one row.
+as far as that is no contradiction (in a forbidden execution it is one). Threads that meet at a barrier stand in a row.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _apart(execution: Execution, rows: list[int]) -> list[int]:
             taken[at] = k
         if clash is None:
             return rows
-        first, second = clash
+        _, second = clash
         limit = rows[second]
         column = execution.boxes[second].column
         for k, box in enumerate(execution.boxes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mcheck.graph.execution import Band, Execution
 from mcheck.report.picture.grid import Grid, place
@@ -88,7 +89,7 @@ def shortened(text: str, most: int = MAX_CHARACTERS) -> str:
     if len(text) <= most:
         return text
     head = (most - 1) * 2 // 3
-    return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - (most - 1 - head):]}"
+    return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - (most - 1 - head) :]}"
 
 
 def lay_out(execution: Execution) -> Layout:
@@ -169,7 +170,7 @@ def _boxes(out: Layout, routing: Routing) -> None:
         size = int(len(heads[c]) * WIDE)
         out.heads.append(Label(Rect(left[c] + (widths[c] - size) // 2, head_at, size, LINE), heads[c]))
         out.panels.append(Rect(left[c] - PAD, head_at - 6, widths[c] + 2 * PAD, y - head_at + 4))
-    out.width = max(x, max(label.rect.x + label.rect.width for label in out.caption)) + MARGIN
+    out.width = max(x, *(label.rect.x + label.rect.width for label in out.caption)) + MARGIN
     out.height = y + MARGIN
 
 
@@ -207,7 +208,7 @@ def _lines(out: Layout, routing: Routing) -> None:
 
 
 def _length(points: tuple[Point, ...]) -> int:
-    return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in zip(points, points[1:], strict=False))
+    return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in pairwise(points))
 
 
 Ports = dict[tuple[int, int], int]
@@ -276,7 +277,7 @@ def _label(text: str, points: tuple[Point, ...], blocked: list[Rect], *, beside:
     """The label at the first free place on the longest parts of the way, else as near as there is room."""
     width, height = int(len(text) * NARROW) + 7, SMALL + 1
     aside = width // 2 + 4 if beside else 0  # a short way down would vanish below its label
-    parts = sorted(zip(points, points[1:], strict=False), key=lambda p: -abs(p[0][0] - p[1][0]) - abs(p[0][1] - p[1][1]))
+    parts = sorted(pairwise(points), key=lambda p: -abs(p[0][0] - p[1][0]) - abs(p[0][1] - p[1][1]))
     spots = [
         (ax + (bx - ax) * t // 20 + aside, ay + (by - ay) * t // 20)
         for (ax, ay), (bx, by) in parts

@@ -9,18 +9,27 @@ from mcheck.report.picture.layout import LINE, PAD, SMALL, Layout, Line, Point, 
 
 LIGHT = {
     "paper": "#ffffff", "ink": "#111827", "faint": "#6b7280", "panel": "#f3f4f6", "async": "#ede9fe", "box": "#ffffff",
-    "rule": "#9ca3af", "read": "#dbeafe", "write": "#dcfce7", "update": "#fef3c7", "fence": "#f3e8ff", "mark": "#b91c1c",
+    "rule": "#9ca3af", "read": "#dbeafe", "write": "#dcfce7", "update": "#fef3c7", "fence": "#f3e8ff",
+    "mark": "#b91c1c",
     "po": "#6b7280", "rf": "#b91c1c", "co": "#1d4ed8", "fr": "#a16207", "issue": "#7c3aed", "complete": "#0f766e",
     "phase": "#15803d", "barrier": "#475569", "sync_fence": "#be185d", "other": "#52525b", "band": "#d1fae5",
 }  # fmt: skip
 DARK = {
     "paper": "#111318", "ink": "#e5e7eb", "faint": "#9ca3af", "panel": "#1b1f27", "async": "#262038", "box": "#14171d",
-    "rule": "#6b7280", "read": "#172a4a", "write": "#12331f", "update": "#3a2d0c", "fence": "#2d1f42", "mark": "#f87171",
+    "rule": "#6b7280", "read": "#172a4a", "write": "#12331f", "update": "#3a2d0c", "fence": "#2d1f42",
+    "mark": "#f87171",
     "po": "#9ca3af", "rf": "#f87171", "co": "#7aa2ff", "fr": "#facc15", "issue": "#b794f6", "complete": "#2dd4bf",
     "phase": "#4ade80", "barrier": "#a8b3c4", "sync_fence": "#f472b6", "other": "#c4c4cc", "band": "#12362b",
 }  # fmt: skip
 DRAWN = ("po", "rf", "co", "fr", "issue", "complete", "phase", "barrier", "sync_fence")
-FILLS = {"read": "read", "write": "write", "update": "update", "fence": "fence", "proxy-fence": "fence", "init": "write"}
+FILLS = {
+    "read": "read",
+    "write": "write",
+    "update": "update",
+    "fence": "fence",
+    "proxy-fence": "fence",
+    "init": "write",
+}
 FILLS |= {"signal": "band", "wait": "band", "mbarrier": "band"}
 DASHES = {"barrier": "6 4", "data": "2 4", "issue": "7 3", "sync_fence": "9 3 2 3"}
 
@@ -30,9 +39,11 @@ def _variables(colors: dict[str, str]) -> str:
 
 
 STYLE = (
-    f".mcx{{{_variables(LIGHT)}background:var(--paper);font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}}"
+    f".mcx{{{_variables(LIGHT)}background:var(--paper)}}"
+    ".mcx{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
     f"@media(prefers-color-scheme:dark){{.mcx{{{_variables(DARK)}}}}}"
-    ".mcx text{fill:var(--ink);white-space:pre}.mcx .s{font-size:10px}.mcx .f{fill:var(--faint)}.mcx .b{font-weight:600}"
+    ".mcx text{fill:var(--ink);white-space:pre}.mcx .s{font-size:10px}.mcx .f{fill:var(--faint)}"
+    ".mcx .b{font-weight:600}"
     ".mcx .e{fill:none;stroke-width:1.5}.mcx .v{stroke-width:3.4}.mcx .dim{opacity:.5}"
     ".mcx .pill{fill:var(--paper)}.mcx .panel{fill:var(--panel)}.mcx .apanel{fill:var(--async)}"
 )
@@ -44,8 +55,9 @@ def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
     layout = lay_out(execution)
     title, about = f"{prefix}t", f"{prefix}d"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mcx" role="img" aria-labelledby="{title} {about}" '
-        f'width="{layout.width}" height="{layout.height}" viewBox="0 0 {layout.width} {layout.height}">',
+        '<svg xmlns="http://www.w3.org/2000/svg" class="mcx" role="img"',
+        f' aria-labelledby="{title} {about}" width="{layout.width}" height="{layout.height}"',
+        f' viewBox="0 0 {layout.width} {layout.height}">',
         f'<title id="{title}">{escape(execution.title)}</title>',
         f'<desc id="{about}">{escape(_described(execution))}</desc>',
     ]

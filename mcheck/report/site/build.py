@@ -1,0 +1,339 @@
+"""The site: pages made on several processes, written into a folder that appears only when it is whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from mcheck import __version__
+from mcheck.errors import InputError
+from mcheck.report.site.page import Page, page_of
+from mcheck.run.case import Case, Result, Settings
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+ASSETS = ("style.css", "search.js", "page.js")
+_UNSAFE = re.compile(r"[^\w.+-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A test in the index: its ``file`` without ending, relative to the site, and what the search looks at."""
+
+    name: str
+    path: str
+    suite: str
+    file: str
+    kind: str
+    verdict: str
+    about: str
+    topics: tuple[str, ...]
+    codes: tuple[str, ...]
+    words: str
+    problem: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The tests of one folder."""
+
+    name: str
+    anchor: str
+    pages: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where the page of a case goes."""
+
+    case: Case
+    suite: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What is to be written. ``each`` hears of every page as it is done."""
+
+    cases: Sequence[Case]
+    roots: Sequence[str]
+    folder: str
+    form: str
+    title: str
+    settings: Settings
+    jobs: int
+    each: Callable[[Entry], None]
+
+
+def write_site(site: Site) -> list[Entry]:
+    """Writes the site and returns its entries; the folder is whole or not there at all."""
+    target = Path(site.folder)
+    draft = _draft(target)
+    try:
+        entries = _pages(site, draft)
+        _index(site, draft, entries)
+        os.chmod(draft, 0o777 & ~_umask())
+        with suppress(FileNotFoundError):
+            target.rmdir()  # it is empty: _draft has looked
+        os.replace(draft, target)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise InputError(f"cannot write {site.folder}: {error.strerror or error}") from None
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return entries
+
+
+def _draft(target: Path) -> Path:
+    """A new folder beside the target, which must not be in use."""
+    try:
+        if target.is_dir():
+            if any(target.iterdir()):
+                raise InputError(
+                    f"cannot write {target}: the folder is not empty", hint="name a new or an empty folder"
+                )
+        elif target.exists() or target.is_symlink():
+            raise InputError(f"cannot write {target}: it is not a folder")
+        parent = target.resolve().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# --- pages -------------------------------------------------------------------------------------------------
+
+
+def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
+    """A suite and a file for every case: names that every file system and every link can bear, each once."""
+    taken: Counter[str] = Counter()
+    out = []
+    for case in cases:
+        root = next(
+            (
+                r
+                for r in roots
+                if os.path.isdir(r) and os.path.realpath(case.path).startswith(os.path.realpath(r) + os.sep)
+            ),
+            "",
+        )
+        inside = (
+            os.path.relpath(os.path.realpath(case.path), os.path.realpath(root))
+            if root
+            else os.path.basename(case.path)
+        )
+        folder = os.path.dirname(inside).replace(os.sep, "/")
+        suite = folder or (os.path.basename(os.path.realpath(root)) if root else "tests")
+        stem = os.path.basename(inside).removesuffix(".litmus")
+        file = "/".join(_UNSAFE.sub("_", part).lstrip(".") or "_" for part in f"{suite}/{stem}".split("/"))
+        taken[file.lower()] += 1
+        if taken[file.lower()] > 1:
+            file += f"~{taken[file.lower()]}"
+        out.append(_Plan(case, suite, file))
+    return out
+
+
+def _pages(site: Site, draft: Path) -> list[Entry]:
+    from mcheck.run.pool import run_cases
+    from mcheck.run.single import preload
+
+    plans = plan(site.cases, site.roots)
+    where = {id(p.case): k for k, p in enumerate(plans)}
+    for p in plans:
+        (draft / p.file).parent.mkdir(parents=True, exist_ok=True)
+    settings = site.settings
+    preload(settings)
+    _load_everything()
+
+    def make(case: Case, given: Settings) -> Entry:
+        k = where[id(case)]
+        p = plans[k]
+        page = page_of(
+            case.path,
+            p.suite,
+            p.file,
+            model=given.model,
+            profile=given.profile,
+            unroll=given.unroll,
+            timeout=given.timeout,
+        )
+        return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
+
+    entries: list[Entry] = []
+    unlimited = Settings(
+        model=settings.model, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
+    )
+    results = run_cases([p.case for p in plans], unlimited, site.jobs, cast("Callable[[Case, Settings], Result]", make))
+    for k, result in enumerate(results):
+        entry: object = result
+        if not isinstance(entry, Entry):  # its process was lost
+            p = plans[k]
+            page = Page(
+                name=result.name, path=p.case.path, suite=p.suite, file=p.file, source="", status="unknown",
+                problem=result.reason or "no answer",
+            )  # fmt: skip
+            entry = _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
+        entries.append(entry)
+        site.each(entry)
+    return entries
+
+
+def _load_everything() -> None:
+    """Imports and reads what every page needs before processes are forked."""
+    import mcheck.explore.exploration
+    import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
+    from mcheck.cat.library import model_names
+    from mcheck.run.single import model_of
+
+    _environment("html")
+    for name in model_names():
+        model_of(name)
+
+
+def _neighbour(plans: list[_Plan], k: int, step: int) -> _Plan | None:
+    other = k + step
+    return plans[other] if 0 <= other < len(plans) and plans[other].suite == plans[k].suite else None
+
+
+def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after: _Plan | None) -> Entry:
+    ending = "md" if site.form == "md" else "html"
+    depth = page.file.count("/")
+    text = (
+        _environment(site.form)
+        .get_template(f"test.{ending}")
+        .render(
+            page=page,
+            title=site.title,
+            root="../" * depth,
+            anchor=anchor_of(page.suite),
+            version=__version__,
+            undefined=any(v.own and v.undefined for v in page.verdicts),
+            leaf=page.file.rsplit("/", 1)[-1],
+            before=_link(before, ending),
+            after=_link(after, ending),
+        )
+    )
+    _write(draft / f"{page.file}.{ending}", text)
+    if site.form == "md":
+        from mcheck.report.picture.svg import STYLE
+
+        for picture in page.pictures:
+            head, _, rest = picture.svg.partition("</desc>")
+            ground = '<rect width="100%" height="100%" fill="var(--paper)"/>'
+            _write(
+                draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{ground}{rest}"
+            )
+    codes = tuple(dict.fromkeys(f.finding.code for f in page.findings))
+    about = " ".join(page.doc) or page.problem
+    words = " ".join([page.name, page.suite, about, *page.sections, *page.topics, *codes, page.source])
+    return Entry(
+        page.name, page.path, page.suite, page.file, page.kind, page.verdict, about, page.topics, codes,
+        " ".join(dict.fromkeys(words.lower().split())), page.problem,
+    )  # fmt: skip
+
+
+def _link(other: _Plan | None, ending: str) -> dict[str, str] | None:
+    if other is None:
+        return None
+    leaf = other.file.rsplit("/", 1)[-1]
+    return {"href": f"{quote(leaf)}.{ending}", "name": os.path.basename(other.case.path).removesuffix(".litmus")}
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+# --- index -------------------------------------------------------------------------------------------------
+
+
+def anchor_of(suite: str) -> str:
+    """The anchor of a suite in the index."""
+    return "suite-" + re.sub(r"\W+", "-", suite).strip("-")
+
+
+def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
+    suites = [
+        Suite(name, anchor_of(name), tuple(e for e in entries if e.suite == name))
+        for name in dict.fromkeys(e.suite for e in entries)
+    ]
+    topics = Counter(t for e in entries for t in e.topics)
+    ending, name = ("md", "README.md") if site.form == "md" else ("html", "index.html")
+    text = (
+        _environment(site.form)
+        .get_template(f"index.{ending}")
+        .render(
+            title=site.title,
+            root="",
+            version=__version__,
+            pages=entries,
+            suites=suites,
+            topics=sorted(topics.items()),
+            verdicts=sorted({e.verdict for e in entries}),
+            failed=[e for e in entries if e.problem],
+        )
+    )
+    _write(draft / name, text)
+    if site.form == "html":
+        from mcheck.report.picture.svg import STYLE
+
+        for asset in ASSETS:
+            text = (TEMPLATES / asset).read_text(encoding="utf-8")
+            _write(draft / asset, text + (STYLE + "\n" if asset == "style.css" else ""))
+
+
+# --- templates ---------------------------------------------------------------------------------------------
+
+
+@cache
+def _environment(form: str) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=form == "html",  # noqa: S701 - Markdown escapes by its own filters
+        undefined=StrictUndefined,
+        trim_blocks=form == "html",
+        keep_trailing_newline=True,
+    )
+    filters: dict[str, Callable[..., Any]] = {"href": quote, "md": _markdown, "code": _code, "fenced": _fenced}
+    environment.filters.update(filters)
+    return environment
+
+
+def _markdown(text: object) -> str:
+    """Text in which nothing is markup, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(str(text).split()))
+
+
+def _code(text: object) -> str:
+    """A code span that may stand in a table."""
+    plain = " ".join(str(text).split())
+    ticks = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    return f"{ticks}{plain}{ticks}".replace("|", "\\|")
+
+
+def _fenced(text: object) -> str:
+    """A block of code."""
+    plain = str(text).rstrip("\n")
+    ticks = "`" * max(3, max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    return f"{ticks}ptx\n{plain}\n{ticks}"

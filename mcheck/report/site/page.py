@@ -1,0 +1,328 @@
+"""What the page of one test says: everything is computed here, the templates only arrange it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mcheck.errors import McheckError
+from mcheck.explore.result import State
+from mcheck.findings.finding import Finding
+from mcheck.graph.execution import Execution
+from mcheck.report.site.listing import Listing, listing_of
+from mcheck.run.case import DEFAULT_MODEL, Result
+
+if TYPE_CHECKING:
+    from mcheck.explore.exploration import Exploration
+    from mcheck.program.program import Program
+
+DRAWN = 6
+"""Pictures of allowed outcomes, and of forbidden ones, on one page."""
+LARGEST = 48
+"""Boxes in the largest execution that is drawn on a page."""
+BUDGET = 2.0
+QUESTIONS = {
+    "exists": "Can an execution end like this?",
+    "~exists": "Is it impossible that an execution ends like this?",
+    "forall": "Does every execution end like this?",
+}
+HOLDS = {
+    frozenset({True}): "holds",
+    frozenset({False}): "does not hold",
+    frozenset({True, False}): "holds or not",
+    frozenset[bool](): "filtered out",
+}
+"""By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
+TOPICS = (
+    ("cp.async", r"\bcp\.async\.(?!bulk)"),
+    ("bulk copies", r"\bcp\.async\.bulk\.(?!tensor|prefetch\.tensor)"),
+    ("tensor copies", r"\bcp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor\b"),
+    ("asynchronous reductions", r"\bcp\.reduce\.async|\bred\.async"),
+    ("st.async", r"\bst\.async"),
+    ("multicast", r"\.multicast::cluster"),
+    ("mbarriers", r"\bmbarrier\."),
+    ("proxy fences", r"\bfence\.proxy|\bfence\.generic|\.texture|\.surface|\.constant"),
+    ("tensor maps", r"\btensormap\b"),
+    ("memory fences", r"\bfence\.(sc|acq_rel|acquire|release)|\bmembar"),
+    ("barriers", r"\bbar\.|\bbarrier\."),
+    ("clusters", r"\bcluster\b"),
+    ("atomics", r"\b(atom|red)\."),
+    ("wgmma", r"\bwgmma\."),
+    ("loops", r"\bfor\b|\bbra\b|\bawait\b|\bgoto\b"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer under one model."""
+
+    model: str
+    verdict: str
+    states: int
+    complete: bool
+    undefined: bool
+    reason: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table of outcomes. ``holds``: whether the condition's formula is true in it, in words."""
+
+    values: tuple[str, ...]
+    allowed: bool
+    holds: str
+    executions: int
+    axiom: str = ""
+    cycle: tuple[str, ...] = ()
+    picture: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawn execution; ``svg`` stands in the page, ``steps`` is the execution in words."""
+
+    number: int
+    caption: str
+    svg: str
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding with what the catalogue says, and the picture that shows it."""
+
+    finding: Finding
+    name: str
+    explanation: tuple[str, ...]
+    remedy: str
+    section: str
+    picture: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One test. ``problem`` is why there is nothing but its text."""
+
+    name: str
+    path: str
+    suite: str
+    file: str
+    source: str
+    doc: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    listing: Listing | None = None
+    kind: str = "none"
+    condition: str = ""
+    question: str = ""
+    expected: tuple[str, ...] = ()
+    status: str = "ok"
+    verdicts: tuple[Verdict, ...] = ()
+    labels: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    more_forbidden: bool = False
+    pictures: tuple[Picture, ...] = ()
+    too_large: bool = False
+    findings: tuple[Found, ...] = ()
+    model: str = ""
+    problem: str = ""
+    problem_line: int = 0
+    hint: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The answer under the test's own model."""
+        return next((v.verdict for v in self.verdicts if v.own), "error" if self.problem else "unknown")
+
+
+def page_of(
+    path: str, suite: str, file: str, *, model: str | None, profile: str, unroll: int, timeout: float | None
+) -> Page:
+    """The page of the test at ``path``; one that cannot be read gets a page that says why."""
+    from mcheck.explore.exploration import explore
+    from mcheck.run.single import load, model_of
+
+    source = ""
+    stem = file.rsplit("/", 1)[-1]
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            source = stream.read()
+        program = load(path)
+        name = model or program.model or DEFAULT_MODEL
+        explored = explore(
+            program,
+            model_of(name),
+            profile=profile,
+            unroll=unroll,
+            timeout=timeout,
+            forbidden=DRAWN,
+            drawn=DRAWN,
+            budget=BUDGET,
+        )
+        others = _others(program, name, profile, unroll, timeout)
+    except (McheckError, OSError, RecursionError) as error:
+        message = error.message if isinstance(error, McheckError) else str(error)
+        span = error.span if isinstance(error, McheckError) else None
+        hint = " ".join(
+            part for part in (
+                f"Expected: {error.expected}." if isinstance(error, McheckError) and error.expected else "",
+                f"Hint: {error.hint}" if isinstance(error, McheckError) and error.hint else "",
+            ) if part
+        )  # fmt: skip
+        where = f"line {span.line}, column {span.column}: " if span is not None and span.path == path else ""
+        return Page(
+            name=stem, path=path, suite=suite, file=file, source=source, status="error", problem=where + message,
+            problem_line=span.line if where and span else 0, hint=hint,
+        )  # fmt: skip
+    return _page(
+        program, explored, others, Page(name=program.name, path=path, suite=suite, file=file, source=source), name
+    )
+
+
+def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
+    """The verdicts under the other models that come with mcheck."""
+    from mcheck.cat.library import model_names
+    from mcheck.explore.engine import answer
+    from mcheck.run.single import model_of
+
+    out = []
+    for model in model_names():
+        if model != own:
+            given = answer(program, model_of(model), profile=profile, unroll=unroll, timeout=timeout)
+            out.append(
+                Verdict(
+                    model,
+                    given.verdict,
+                    len(given.outcomes),
+                    given.complete,
+                    given.undefined,
+                    given.reason or "",
+                    False,
+                )
+            )
+    return out
+
+
+def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
+    from mcheck.explore.final import terms_of, truth_of
+    from mcheck.program.condition import ConstTerm
+
+    given = explored.answer
+    own = Verdict(model, given.verdict, len(given.outcomes), given.complete, given.undefined, given.reason or "", True)
+    labels = tuple(t.label for t in terms_of(program.condition) if not isinstance(t, ConstTerm))
+    pictures: list[Picture] = []
+    too_large = False
+
+    def picture(execution: Execution | None, caption: str, steps: Sequence[str] = ()) -> int:
+        nonlocal too_large
+        from mcheck.report.picture.svg import draw
+
+        if execution is None:
+            return -1
+        if len(execution.boxes) > LARGEST:
+            too_large = True
+            return -1
+        number = len(pictures) + 1
+        pictures.append(
+            Picture(
+                number, caption, draw(execution, prefix=f"p{number}", style=False), tuple(steps) or execution.describe()
+            )
+        )
+        return number
+
+    rows = [
+        Row(
+            _values(o.state, labels),
+            allowed=True,
+            holds=HOLDS[frozenset(truth_of(program.condition, o.state))],
+            executions=o.executions,
+            picture=picture(explored.allowed.get(o.state), f"Allowed: {_state(o.state)}", o.witness),
+        )
+        for o in given.outcomes
+    ]
+    rows += [
+        Row(
+            _values(f.state, labels),
+            allowed=False,
+            holds=HOLDS[frozenset(truth_of(program.condition, f.state))],
+            executions=0,
+            axiom=f.axiom,
+            cycle=f.cycle,
+            picture=picture(f.execution, f"Forbidden by {f.axiom}: {_state(f.state)}"),
+        )
+        for f in explored.forbidden
+    ]
+    findings = [
+        _found(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", f.trace)) for f in given.findings
+    ]
+    about, sections = _about(program.doc)
+    result = _result(program, explored, model)
+    return replace(
+        page,
+        doc=about,
+        sections=sections,
+        topics=tuple(topic for topic, pattern in TOPICS if re.search(pattern, page.source)),
+        listing=listing_of(program, page.source),
+        kind=program.condition.kind,
+        condition=program.condition.text.strip(),
+        question=QUESTIONS.get(program.condition.kind, ""),
+        expected=tuple(filter(None, (program.expectation.verdict, " or ".join(program.expectation.kinds)))),
+        status=result,
+        verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
+        labels=labels,
+        rows=tuple(rows),
+        more_forbidden=given.complete and not explored.all_forbidden,
+        pictures=tuple(pictures),
+        too_large=too_large,
+        findings=tuple(findings),
+        model=model,
+    )
+
+
+def _about(doc: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a test says of itself, and the sections that it names."""
+    about, sections = [], []
+    for line in doc:
+        named = re.match(r"(?P<section>PTX ISA[^:]*\d\.\d[^:]*?)(?::\s+(?P<rest>.*))?$", line.strip())
+        if named is None:
+            about.append(line)
+            continue
+        sections.append(named["section"].rstrip(". "))
+        if named["rest"]:
+            about.append(named["rest"][0].upper() + named["rest"][1:])
+    return tuple(about), tuple(sections)
+
+
+def _result(program: Program, explored: Exploration, model: str) -> str:
+    given = explored.answer
+    return Result(
+        path=program.path,
+        name=program.name,
+        verdict=given.verdict,
+        expected=program.expectation.verdict,
+        expected_kinds=program.expectation.kinds,
+        model=model,
+        findings=given.findings,
+    ).status
+
+
+def _found(finding: Finding, picture: int) -> Found:
+    from mcheck.findings import catalogue
+
+    entry = catalogue.get(finding.code)
+    paragraphs = tuple(" ".join(p.split()) for p in re.split(r"\n\s*\n", entry.explanation.strip()))
+    return Found(
+        finding, entry.name.replace("-", " "), paragraphs, " ".join(entry.remedy.split()), entry.section, picture
+    )
+
+
+def _values(state: State, labels: tuple[str, ...]) -> tuple[str, ...]:
+    values = dict(state)
+    return tuple(str(values.get(label, "")) for label in labels)
+
+
+def _state(state: State) -> str:
+    return " ".join(f"{label}={value};" for label, value in state) or "an execution"
