@@ -67,6 +67,8 @@ class _Run:
     deadline: Callable[[], None]
     profile: str
     findings_wanted: bool
+    blocking_wanted: bool = False
+    note: str | None = None
     kept: Kept | None = None
     tape: Tape = field(init=False)
     semantics: Semantics = field(init=False)
@@ -81,8 +83,10 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.tape = tape_of(self.model)
-        self.semantics = semantics_of(self.model, dialect=self.program.dialect)
-        self.findings_wanted = self.findings_wanted or _has_mbarriers(self.program)
+        self.semantics = semantics_of(
+            self.model, dialect=self.program.dialect, names_static_barriers="syncbar" in self.tape.bases
+        )
+        self.blocking_wanted = self.findings_wanted or _has_mbarriers(self.program)
 
     # --- paths ------------------------------------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class _Run:
             if self.hit:
                 return
         self._missteps(every)
-        if self.findings_wanted:
+        if self.blocking_wanted:
             self._liveness(every)
         self._bound(every)
 
@@ -319,7 +323,10 @@ class _Run:
         """Executions in which some threads wait for ever and the others end or wait for ever too."""
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
         if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
-            raise Unsupported("too many ways in which the threads may wait for each other for this engine")
+            self.note = "executions that never end were not looked at: too many ways to wait for each other"
+            if self.findings_wanted or self.prop == "liveness":
+                raise Unsupported(self.note)
+            return
         for combination in product(*candidates):
             if not any(p.end == "stuck" for p in combination):
                 continue
@@ -349,11 +356,14 @@ class _Run:
         if assigned is None:
             return None
         solver = Solver(self.tape, s, read_choices(s, stuck) + met + assigned, self.deadline)
+        finding = None
         for candidates, _ in solver.solve():
             for c in candidates:
-                if not self._misused(solver, c):
-                    return deadlock_finding(solver, c, combination, self.profile)
-        return None
+                if not self._misused(solver, c) and finding is None:
+                    finding = deadlock_finding(solver, c, combination, self.profile)
+            if finding is not None and (self.prop == "liveness" or not solver.misusable):
+                break  # else the others may misuse an mbarrier in other ways
+        return finding
 
     def _misused(self, solver: Solver, candidate: Candidate) -> bool:
         """Whether an mbarrier is misused in this execution; reports it."""
@@ -428,7 +438,7 @@ def answer(
             raise TimeOut
 
     wanted = bool(program.expectation.kinds) if findings is None else findings
-    run = _Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted, kept)
+    run = _Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted, kept=kept)
     reason: str | None = None
     try:
         run.explore()
@@ -460,7 +470,7 @@ def _conclude(run: _Run, reason: str | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reason=why,
+        reason=why or run.note,
         forbidden_by=forbidden,
     )
 

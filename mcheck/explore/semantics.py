@@ -21,10 +21,11 @@ class Semantics:
     reduction_scope: str = "gpu"
 
 
-def of(model: Model, *, dialect: bool) -> Semantics:
-    """The semantics that a model asks for."""
+def of(model: Model, *, dialect: bool, names_static_barriers: bool = False) -> Semantics:
+    """The semantics that a model asks for; one that does not say speaks the peers' language if it uses ``syncbar``."""
     options = dict(model.options)
-    classic = options.get("semantics", "") in ("ptx-6.0", "ptx-7.5")
+    asked = options.get("semantics")
+    classic = asked in ("ptx-6.0", "ptx-7.5") or (asked is None and names_static_barriers)
     return Semantics(
         static_barriers=classic and dialect,
         cas_stores=classic,
