@@ -54,12 +54,14 @@ def answer(
             witnesses=witnesses,
         )
 
-    return _agreed(ask("explicit"), ask("z3"), prop) if engine == "both" else ask(engine)
+    if engine != "both":
+        return ask(engine)
+    return _agreed(ask("explicit"), ask("z3"), prop, verdict_only=verdict_only)
 
 
-def _agreed(explicit: Answer, z3: Answer, prop: str) -> Answer:
+def _agreed(explicit: Answer, z3: Answer, prop: str, *, verdict_only: bool) -> Answer:
     """The common answer of two engines; where only one has one, it is said."""
-    different = differences(explicit, z3, prop)
+    different = differences(explicit, z3, prop, verdict_only=verdict_only)
     if different:
         raise InternalError("the engines differ: " + "; ".join(different))
     if explicit.verdict == "unknown" and z3.verdict != "unknown":
@@ -74,12 +76,12 @@ def _alone(name: str, given: Answer, other: str, silent: Answer) -> str:
     return "; ".join(p for p in parts if p)
 
 
-def differences(explicit: Answer, z3: Answer, prop: str = "spec") -> list[str]:
+def differences(explicit: Answer, z3: Answer, prop: str = "spec", *, verdict_only: bool = False) -> list[str]:
     """In what two answers contradict each other, in words; an unknown verdict contradicts nothing."""
     out = []
     if "unknown" not in (explicit.verdict, z3.verdict) and explicit.verdict != z3.verdict:
         out.append(f"explicit says {_verdict(explicit)}, z3 says {_verdict(z3)}")
-    if prop != "spec" or not (explicit.complete and z3.complete):
+    if verdict_only or prop != "spec" or not (explicit.complete and z3.complete):
         return out
     ours, theirs = ({o.state for o in a.outcomes} for a in (explicit, z3))
     out += [f"only explicit reaches {_state(s)}" for s in sorted(ours - theirs, key=str)]

@@ -60,9 +60,9 @@ class _Z3Run(_Run):
             if q is None:
                 continue
             if self.verdict_only and not self.findings_wanted:
+                self.complete = False
                 self._verdict_of(q, paths)
                 if self.hit:
-                    self.complete = False
                     return
             else:
                 self._everything(q, paths)

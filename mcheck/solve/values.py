@@ -23,11 +23,11 @@ ABSENT: tuple[Leaf, ...] = ("unknown", "missing", "circular")
 class Values:
     """The values of one structure, as decision trees or as bit-vectors."""
 
-    def __init__(self, prepared: Solver, clauses: Clauses, selectors: list[list[int]], leaves: int = LEAVES) -> None:
+    def __init__(self, prepared: Solver, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
         self.clauses = clauses
         self.selectors = selectors
-        self.leaves = leaves
+        self.leaves = LEAVES
         self.vectors = Vectors(prepared, clauses, selectors)
 
     def small(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:

@@ -1,0 +1,1 @@
+"""What the project tests its engines with: random programs and mutated models."""
