@@ -145,9 +145,7 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
     found = _footprints(m, agent, op)
     if found is None:
         events = [
-            (e, e.address, e.size, k)
-            for k in range(len(agent.lanes))
-            for e in m.emit(agent, k, lane_op(m, agent, k))
+            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
         ]
         found = _by_scalar(events, len(agent.lanes))
     for event, low, high, lanes in found:
@@ -195,9 +193,7 @@ def store(m: Machine, agent: Agent, op: Op) -> None:
     found = _footprints(m, agent, op)
     if found is None:
         events = [
-            (e, e.address, e.size, k)
-            for k in range(len(agent.lanes))
-            for e in m.emit(agent, k, lane_op(m, agent, k))
+            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
         ]
         found = _by_scalar(events, len(agent.lanes))
     _races_between_lanes(m, agent, found, op)
@@ -259,7 +255,9 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
 
             proxy_fence_event(m, agent, event)
     if not agent.single and isinstance(op, ops.CpAsync):
-        writes = [(e[j], e[j].address, e[j].size, k) for k, e in enumerate(emitted) for j in range(width) if "W" in e[j].tags]
+        writes = [
+            (e[j], e[j].address, e[j].size, k) for k, e in enumerate(emitted) for j in range(width) if "W" in e[j].tags
+        ]
         _races_between_lanes(m, agent, coalesced(writes), op)
     _values(m, emitted)
     _send(m, agent, emitted)

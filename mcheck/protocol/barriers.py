@@ -118,7 +118,11 @@ def _whole_warps(m: Machine, meeting: Rendezvous) -> bool:
     """Whether all lanes of the warps that arrived are here, or have exited."""
     for agent in m.agents:
         place = m.program.threads[agent.threads[0]].place
-        if (place.cta.number, place.warp) in meeting.warps and agent.index not in meeting.here and agent.status != "done":
+        if (
+            (place.cta.number, place.warp) in meeting.warps
+            and agent.index not in meeting.here
+            and agent.status != "done"
+        ):
             return False
     return True
 
@@ -178,7 +182,9 @@ def warp_sync(m: Machine, agent: Agent, op: Op) -> None:
     inside = [bool(mask >> threads[t].place.lane & 1) for t in agent.threads]
     if not all(inside):
         if any(inside):
-            groups = [tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False)]
+            groups = [
+                tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False)
+            ]
             raise Split(groups)
         _wrong(m, agent, op, "UB109", "the member mask of bar.warp.sync leaves out the executing lane")
     place = threads[agent.threads[0]].place
@@ -190,9 +196,12 @@ def warp_sync(m: Machine, agent: Agent, op: Op) -> None:
             there = [threads[t].place for t in other.threads]
             lanes = [p for p in there if (p.cta.number, p.warp) == key[1:3] and mask >> p.lane & 1]
             if lanes and len(lanes) != len(there):
-                raise Split([
-                    tuple(t for t in other.threads if bool(mask >> threads[t].place.lane & 1) is want) for want in (True, False)
-                ])
+                raise Split(
+                    [
+                        tuple(t for t in other.threads if bool(mask >> threads[t].place.lane & 1) is want)
+                        for want in (True, False)
+                    ]
+                )
             if lanes:
                 members.add(other.index)
         meeting = m.meetings[key] = Rendezvous(key, frozenset(members))

@@ -119,7 +119,8 @@ def _same(a: object, b: object) -> bool:
     """Whether two register states agree, an unknown value being like any other unknown value."""
     assert isinstance(a, tuple) and isinstance(b, tuple)
     return len(a) == len(b) and all(
-        x == y or (x[0] == y[0] and isinstance(x[1], tuple) and isinstance(y[1], tuple)) for x, y in zip(a, b, strict=True)
+        x == y or (x[0] == y[0] and isinstance(x[1], tuple) and isinstance(y[1], tuple))
+        for x, y in zip(a, b, strict=True)
     )
 
 

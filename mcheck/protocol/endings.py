@@ -66,11 +66,15 @@ def _remote(m: Machine) -> None:
         exits = [a.exit_time for a in m.agents if a.place[2] == owner and a.exit_time is not None]
         agent = m.agents[who]
         if isinstance(thing, Record) and thing.asynchronous:
-            if any(t[c] > p for t in exits for c, p in thing.signals) or any(t[a] >= s for t in exits for a, s in thing.done):
+            if any(t[c] > p for t in exits for c, p in thing.signals) or any(
+                t[a] >= s for t in exits for a, s in thing.done
+            ):
                 continue
         elif any(t[who] >= thing.step for t in exits):
             continue
-        instance = m.program.memory.find(event.address if event.size else event.mbarrier.address if event.mbarrier else 0)
+        instance = m.program.memory.find(
+            event.address if event.size else event.mbarrier.address if event.mbarrier else 0
+        )
         label = instance.label if instance is not None else "shared memory"
         m.problem("UB502", f"may use {label} after its CTA has ended", agent, event.op)
 
@@ -121,7 +125,9 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
     if isinstance(where, Mbarrier) and where.state is not None:
         state = where.state
         inner = op.inner if isinstance(op, ops.Await) else op
-        parity = m.uniform(agent, inner.parity) if isinstance(inner, ops.MbarrierWait) and inner.parity is not None else None
+        parity = (
+            m.uniform(agent, inner.parity) if isinstance(inner, ops.MbarrierWait) and inner.parity is not None else None
+        )
         wanted = f"parity {parity}, " if parity is not None else ""
         text = (
             f"{where.label} is in phase {state.phase} ({wanted}{state.pending} of {state.expected} arrivals pending, "

@@ -153,7 +153,8 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
     return [
         p
         for p in problems
-        if p.code != "RACE003" or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
+        if p.code != "RACE003"
+        or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
     ]
 
 

@@ -54,8 +54,10 @@ def _names(op: ops.ProxyFence, space: str) -> bool:
 def _release_between(m: Machine, agent: Agent, position: int, step: int) -> Op | None:
     """The first operation of the agent after ``position`` and before ``step`` that hands its accesses over."""
     for entry in m.trace[position:]:
-        if entry.agent == agent.index and entry.step < step and isinstance(
-            entry.op, ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync
+        if (
+            entry.agent == agent.index
+            and entry.step < step
+            and isinstance(entry.op, ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync)
         ):
             return entry.op
     return None

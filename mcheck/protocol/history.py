@@ -77,9 +77,7 @@ class View:
             vector = self.coverage.get(("cr", space))
             if vector is not None and vector[agent] >= record.step:
                 return True
-        return any(
-            causal[a] >= step or (a == self.agent and step <= self.step) for a, step in record.observers
-        )
+        return any(causal[a] >= step or (a == self.agent and step <= self.step) for a, step in record.observers)
 
     def covered(self, record: Record, lanes: Lanes, key: Key) -> bool:
         """Whether a fence of kind ``key`` lies after the record on the way to the viewer."""

@@ -87,7 +87,9 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     except Misuse as wrong:
         raise misuse(m, agent, op, wrong.code, str(wrong), event) from None
     if bar.ended is not None and not _after(agent, bar.ended):
-        raise misuse(m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which mbarrier.inval need not precede", event)
+        raise misuse(
+            m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which mbarrier.inval need not precede", event
+        )
     bar.generation += 1
     bar.now, bar.before, bar.looks = [], [], []
     bar.known.clear()
@@ -121,7 +123,9 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
         m.reverse(other, agent.index, time, agent.single)
     for signal in m.signals.values():
         if signal.address == bar.address:
-            raise misuse(m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event)
+            raise misuse(
+                m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event
+            )
     assert bar.state is not None
     _unannounced(m, agent, bar)
     bar.state = None
@@ -337,7 +341,13 @@ def announced(m: Machine, agent: Agent, address: int, event: Event) -> None:
 
 
 def _answer(
-    m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep, event: Event
+    m: Machine,
+    agent: Agent,
+    op: ops.MbarrierWait,
+    bar: Mbarrier,
+    state: machine.State,
+    step: MbarrierStep,
+    event: Event,
 ) -> tuple[bool, Misuse | None]:
     """What the wait returns; with the misuse if it is for a phase that is long gone."""
     last = bar.known.get(agent.index, -1)

@@ -29,9 +29,7 @@ class Problem:
     missing: str = ""
 
     @staticmethod
-    def of_operation(
-        m: Machine, code: str, message: str, agent: Agent | None, op: Op, event: Event | None
-    ) -> Problem:
+    def of_operation(m: Machine, code: str, message: str, agent: Agent | None, op: Op, event: Event | None) -> Problem:
         """Undefined behaviour of one operation."""
         who = m.name(agent) if agent is not None else ""
         access = Access(thread=who, instruction=text_of(op), span=op.span)

@@ -45,7 +45,9 @@ def overwritten(m: Machine, address: int, size: int) -> None:
     """Bytes that an asynchronous operation wrote."""
     for word in m.words.values():
         if address < word.address + word.size and word.address < address + size:
-            word.writes.append(Written(-1, 0, m.memory.load(word.address, word.size), {}, m.zero, None, (0, 0, 0), None))
+            word.writes.append(
+                Written(-1, 0, m.memory.load(word.address, word.size), {}, m.zero, None, (0, 0, 0), None)
+            )
             word.version += 1
             _wake(m, word)
 
@@ -153,7 +155,13 @@ def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
 
 
 def _dependent(
-    m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector, compare: tuple[str, str, int] | None = None
+    m: Machine,
+    agent: Agent,
+    word: Word,
+    event: Event,
+    kind: str,
+    time: Vector,
+    compare: tuple[str, str, int] | None = None,
 ) -> None:
     """Notes the earlier operations on the word that could come after this one, to other effect."""
     for other in reversed(word.done):
@@ -168,9 +176,7 @@ def _dependent(
         m.bounded = True
 
 
-def _write(
-    m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed, before: Vector
-) -> None:
+def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed, before: Vector) -> None:
     """A strong write: its releases, and in a chain of atomics those before it."""
     word = word_at(m, event.address, event.size)
     handed = contributions(agent, "REL" in event.tags, event.scope or "sys")
@@ -245,15 +251,15 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     kind = op.op if op.op in COMMUTING and not used and compare is None else "atomic"
     _record(m, agent, read)
     before = agent.now()
-    chain = latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
+    chain = (
+        latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
+    )
     certain = latest.agent < 0 or latest.agent == agent.index or agent.time[latest.agent] >= latest.step
     if not op.is_red and (kind == "atomic" or certain):  # else another order lets it read less
         _observe(m, agent, word, len(word.writes) - 1, read, "ACQ" in read.tags)
     agent.looked["word", word.address] = word.version
     if stores:
-        write = emitter.memory(
-            state, op, "W", base, size, write_sem, op.proxy, op.scope, rmw=read.uid, extra=extra
-        )
+        write = emitter.memory(state, op, "W", base, size, write_sem, op.proxy, op.scope, rmw=read.uid, extra=extra)
         _record(m, agent, write)
         agent.effects += 1
         _write(m, agent, write, new, kind, chain, before)

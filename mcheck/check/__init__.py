@@ -1,0 +1,1 @@
+"""What ``mcheck check`` does with a file: engines, expectations, selection and suppression of findings."""

@@ -1,0 +1,100 @@
+"""What is checked, how, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.errors import InternalError, McheckError, Span
+from mcheck.findings.finding import Finding
+from mcheck.run.case import Settings, kinds_hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How files are checked, beside what ``Settings`` say. ``select`` and ``ignore`` are codes or their beginnings."""
+
+    engine: str = "auto"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A file's answer. ``verdict`` is proved, bounded, finding, unknown or error.
+
+    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason.
+    """
+
+    path: str
+    name: str
+    verdict: str
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[tuple[Finding, str], ...] = ()
+    expected: tuple[str, ...] = ()
+    expectation_span: Span | None = None
+    assumptions: tuple[str, ...] = ()
+    executions: int = 0
+    engine: str = "protocol"
+    seconds: float = 0.0
+    reason: str | None = None
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+    problem: McheckError | None = None
+    debug: str = ""
+    source: str = ""
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether what was found is what the file expects; without an ``expect`` line, that nothing grave was."""
+        kinds = self.expected or ("clean",)
+        return kinds_hold(kinds, self.findings)
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``finding`` (or an expected one that is not there), ``unknown`` or ``error``."""
+        if self.verdict == "error":
+            return "error"
+        if self.verdict in ("unknown", "bounded"):
+            if self.expected and self.expected != ("clean",) and self.as_expected:
+                return "ok"
+            return "unknown" if self.as_expected or self.expected not in ((), ("clean",)) else "finding"
+        return "ok" if self.as_expected else "finding"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the error is our own."""
+        return isinstance(self.problem, InternalError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts by verdict, and the exit status that follows from the statuses."""
+
+    files: int
+    clean: int
+    findings: int
+    unknown: int
+    error: int
+    exit_status: int
+    seconds: float
+
+
+def tally(results: list[Checked], seconds: float) -> Tally:
+    """What all files together say; 2 beats 1 beats 3, and an internal error (70) beats all."""
+    statuses = {r.status for r in results}
+    status = 70 if any(r.crashed for r in results) else 2 if "error" in statuses else 1 if "finding" in statuses else 0
+    if status == 0 and "unknown" in statuses:
+        status = 3
+    verdicts = [r.verdict for r in results]
+    return Tally(
+        files=len(results),
+        clean=verdicts.count("proved"),
+        findings=verdicts.count("finding"),
+        unknown=verdicts.count("unknown") + verdicts.count("bounded"),
+        error=verdicts.count("error"),
+        exit_status=status,
+        seconds=seconds,
+    )
+
+
+__all__ = ["Checked", "Options", "Settings", "Tally", "tally"]

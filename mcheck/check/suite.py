@@ -1,0 +1,30 @@
+"""Many files: independent ones on several processes, answers in the order of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.single import lost, task
+from mcheck.run.case import DEFAULT_MODEL, Case, Result
+from mcheck.run.pool import Task, default_jobs, run_cases
+from mcheck.run.single import model_of
+
+
+def check_files(cases: Sequence[Case], settings: Settings, options: Options, jobs: int | None) -> Iterator[Checked]:
+    """The answers about ``cases``, in their order, as they come. An unreadable model raises before any file is read."""
+    _preload(settings)
+    work = cast(Task, task(options))
+    for case, result in zip(cases, run_cases(cases, settings, jobs or default_jobs(), work), strict=True):
+        yield (
+            cast(Checked, result) if not isinstance(result, Result) else lost(case.path, result.reason, result.seconds)
+        )
+
+
+def _preload(settings: Settings) -> None:
+    """Imports what every file needs and reads the model, so that forked workers have them already."""
+    import mcheck.protocol.engine
+    import mcheck.syntax  # noqa: F401 - imported for the workers
+
+    model_of(settings.model or DEFAULT_MODEL)

@@ -1,0 +1,136 @@
+"""``mcheck check``."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from mcheck.commands import options
+
+if TYPE_CHECKING:
+    from mcheck.check.case import Checked
+
+ENGINES = ("auto", "explicit", "protocol", "both")
+
+
+def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Codes, or beginnings of codes, separated by commas; each has to mean some finding."""
+    from mcheck.findings import catalogue
+
+    found = []
+    for part in ",".join(value).split(","):
+        code = part.strip().upper()
+        if not code:
+            continue
+        if not any(entry.code.startswith(code) for entry in catalogue.all()):
+            raise click.BadParameter(f"no finding code begins with {part.strip()!r}; see mcheck explain", ctx, param)
+        found.append(code)
+    return tuple(found)
+
+
+@click.command("check", short_help="Look for races, undefined behaviour and deadlocks.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@options.model
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="protocol: schedules with clocks, for kernel sketches; explicit: every execution graph; both: they must agree.",
+)
+@options.profile
+@options.format_("text", "json", "sarif", "github", "junit")
+@options.target
+@click.option("--select", multiple=True, metavar="CODES", callback=_codes, help="Report these codes only (RACE,UB2).")
+@click.option("--ignore", multiple=True, metavar="CODES", callback=_codes, help="Leave these codes out.")
+@click.option(
+    "--max-executions", "limit", type=click.IntRange(min=1), metavar="N", help="Bound of the protocol engine."
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Files checked at the same time (default: one per core).",
+)
+@options.timeout
+@options.unroll
+@options.color
+@click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
+def command(
+    paths: tuple[str, ...],
+    model: str | None,
+    engine: str,
+    profile: str,
+    form: str,
+    target: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    limit: int | None,
+    jobs: int | None,
+    timeout: float | None,
+    unroll: int,
+    color: str,
+    verbose: bool,
+    quiet: bool,
+) -> int:
+    """Look for races, undefined behaviour and deadlocks in kernel sketches and litmus tests (files, or folders).
+
+    A finding that the file expects counts as expected. A line suppresses findings with
+    `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
+    2 usage or parse error, 3 not everything could be looked at.
+    """
+    from mcheck.check.case import Options, Settings, tally
+    from mcheck.check.suite import check_files
+    from mcheck.report.checked import TextReport
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import output, wants_color
+    from mcheck.report.problems import show, show_warning
+    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.run.collect import collect
+
+    started = perf_counter()
+    cases = collect(paths)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
+    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
+    results: list[Checked] = []
+    with output(target) as stream:
+        printer = Printer(stream, color=form == "text" and wants_color(color, stream))
+        details = verbose or (len(cases) == 1 and not quiet)
+        text = TextReport(printer, details=details, quiet=quiet) if form == "text" else None
+        for result in check_files(cases, settings, chosen, jobs):
+            for message, span in result.warnings:
+                show_warning(message, span, color=color)
+            if result.problem is not None and result.verdict == "error":
+                show(result.problem, color=color, debug=result.debug)
+            if text is not None:
+                text.result(result)
+            results.append(result)
+        counts = tally(results, perf_counter() - started)
+        if text is not None:
+            if len(cases) > 1:
+                text.finish(counts)
+        else:
+            stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
+    if verbose or sys.stderr.isatty():
+        click.echo(f"{counts.seconds:.2f} s", err=True)
+    return counts.exit_status
+
+
+def _document(form: str, model: str, profile: str, results: list[Checked], counts: object) -> str:
+    from mcheck.check.case import Tally
+    from mcheck.report import checked, sarif
+
+    assert isinstance(counts, Tally)
+    match form:
+        case "json":
+            return checked.document(model, profile, results, counts)
+        case "sarif":
+            return sarif.document(results)
+        case "github":
+            return checked.github(results, counts)
+    return checked.junit(results, counts)

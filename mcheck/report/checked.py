@@ -1,0 +1,214 @@
+"""The reports of ``mcheck check``: text for people, JSON as the interface fixes it, annotations for GitHub, JUnit's XML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from mcheck.check.case import Checked, Tally
+from mcheck.findings.finding import Access, Finding
+from mcheck.report.finding import SEVERITY_STYLES, specification, to_json
+from mcheck.report.json_ import header
+from mcheck.report.lines import Line, Printer, plain
+
+VERDICT_STYLES = {
+    "proved": "green",
+    "bounded": "yellow",
+    "finding": "bold red",
+    "unknown": "yellow",
+    "error": "bold red",
+}
+
+
+# --- text ---------------------------------------------------------------------------------------------------
+
+
+class TextReport:
+    """Writes each answer as it comes; ``quiet``: only those that are not as they should be."""
+
+    def __init__(self, printer: Printer, *, details: bool, quiet: bool, most: int | None = None) -> None:
+        self._printer = printer
+        self._details = details
+        self._quiet = quiet
+        self._most = most
+
+    def result(self, result: Checked) -> None:
+        """One file."""
+        if self._quiet and result.status == "ok":
+            return
+        for line in describe(result, details=self._details, most=self._most):
+            self._printer.line(*line)
+
+    def finish(self, tally: Tally) -> None:
+        """The counts."""
+        self._printer.line(
+            f"{tally.files} file{'' if tally.files == 1 else 's'}: ",
+            (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
+            ", ",
+            (f"{tally.findings} with findings", "bold red" if tally.exit_status == 1 else ""),
+            f", {tally.unknown} unknown, {tally.error} error{'' if tally.error == 1 else 's'}",
+        )
+
+
+def describe(result: Checked, *, details: bool = True, most: int | None = None) -> Iterator[Line]:
+    """An answer in words."""
+    expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
+    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
+    if result.status == "finding" and result.expected and not result.as_expected:
+        kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
+        yield (f"  expected {' | '.join(result.expected)}, found {', '.join(kinds)}",)
+    if result.reason:
+        yield (f"  {result.reason}",)
+    shown = [f for f in result.findings if details or f.severity == "error"]
+    if expected and not details:
+        shown = []
+    for found in shown[:most]:
+        for line in _finding(found, result.source):
+            yield ("  ", *line)
+    if most is not None and len(shown) > most:
+        yield (f"  and {len(shown) - most} more (-v shows all)",)
+    if details and result.verdict != "error":
+        runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
+        yield (f"  {runs} by the {result.engine} engine, taking for granted:",)
+        for assumption in result.assumptions:
+            yield (f"    - {assumption}",)
+
+
+def _finding(finding: Finding, source: str) -> Iterator[Line]:
+    style = SEVERITY_STYLES.get(finding.severity, "")
+    yield (f"{finding.severity}[{finding.code}]", style), f" {finding.kind}: {finding.message}"
+    for access in finding.accesses[:6]:
+        yield from _access(access, source, style)
+    if finding.missing:
+        yield (f"  missing: {finding.missing}",)
+    if finding.section:
+        spec = specification(finding.section)
+        many = "s" if "," in spec["section"] or " and " in spec["section"] else ""
+        yield (f"  see: {spec['document']}, section{many} {spec['section']}; mcheck explain {finding.code}",)
+    if finding.trace:
+        yield ("  how it comes about:",)
+        for step in finding.trace:
+            yield (f"    {step}",)
+
+
+def _access(access: Access, source: str, style: str) -> Iterator[Line]:
+    span = access.span
+    what = f"{access.access} by {access.thread} through the {access.proxy} proxy" if access.object else access.thread
+    where = f" of {access.object}[{access.bytes[0]}:{access.bytes[1]}]" if access.object else ""
+    yield (f"  {what}{where}",)
+    if span is None:
+        return
+    yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+    lines = source.splitlines()
+    if 0 < span.line <= len(lines):
+        text = lines[span.line - 1].replace("\t", " ")
+        number = str(span.line)
+        yield f"    {number} | ", text[:150]
+        yield f"    {' ' * len(number)} | " + " " * (span.column - 1), ("^" * max(min(span.length, 100), 1), style)
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------
+
+
+def document(model: str, profile: str, results: list[Checked], tally: Tally) -> str:
+    """The document of ``mcheck check --format json``."""
+    head = json.dumps(header(model=model, profile=profile))[:-1]
+    rows = ",\n".join(json.dumps(_result(r)) for r in results)
+    return f'{head},\n"results": [\n{rows}\n],\n"summary": {json.dumps(_summary(tally))}}}\n'
+
+
+def _result(result: Checked) -> dict[str, Any]:
+    return {
+        "path": result.path,
+        "name": result.name,
+        "verdict": result.verdict,
+        "findings": [to_json(f) for f in result.findings],
+        "assumptions": [*([f"not covered: {result.reason}"] if result.reason else []), *result.assumptions],
+        "executions": result.executions,
+        "seconds": round(result.seconds, 6),
+    }
+
+
+def _summary(tally: Tally) -> dict[str, int]:
+    return {
+        "files": tally.files,
+        "clean": tally.clean,
+        "findings": tally.findings,
+        "unknown": tally.unknown,
+        "error": tally.error,
+    }
+
+
+# --- GitHub --------------------------------------------------------------------------------------------------
+
+LEVELS = {"error": "error", "review": "warning", "advice": "notice"}
+
+
+def github(results: list[Checked], tally: Tally) -> str:
+    """Workflow commands: an annotation per finding, at its first access."""
+    lines = []
+    for result in results:
+        for finding in result.findings:
+            level = LEVELS[finding.severity] if result.status != "ok" or finding.severity != "error" else "notice"
+            span = next((a.span for a in finding.accesses if a.span is not None), None)
+            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
+            text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
+            lines.append(_annotation(level, place, f"{finding.code} {finding.kind}", text))
+        if result.status in ("unknown", "error"):
+            level = "error" if result.status == "error" else "warning"
+            lines.append(_annotation(level, (result.path, 1, 1), result.verdict, result.reason or result.verdict))
+        elif result.status == "finding" and not result.findings:
+            span = result.expectation_span
+            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
+            lines.append(
+                _annotation("error", place, "expectation", f"expected {' | '.join(result.expected)}, found nothing")
+            )
+    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
+    lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {tally.error} errors")
+    return "\n".join(lines) + "\n"
+
+
+def _annotation(level: str, place: tuple[str, int, int], title: str, text: str) -> str:
+    path, line, column = place
+    return f"::{level} file={_property(path)},line={line},col={column},title={_property(title)}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# --- JUnit -----------------------------------------------------------------------------------------------------
+
+
+def junit(results: list[Checked], tally: Tally) -> str:
+    """A test case per file."""
+    from mcheck.report.junit import _clean
+
+    failures = sum(r.status == "finding" for r in results)
+    errors = sum(r.status in ("error", "unknown") for r in results)
+    counts = f'tests="{len(results)}" failures="{failures}" errors="{errors}" time="{tally.seconds:.3f}"'
+    parts = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="mcheck" {counts}>']
+    parts.append(f'  <testsuite name="mcheck check" {counts}>')
+    for result in results:
+        folder, _, name = result.path.rpartition("/")
+        head = f"    <testcase classname={quoteattr(_clean(folder or '.'))} name={quoteattr(_clean(name))}"
+        head += f' time="{result.seconds:.3f}"'
+        if result.status == "ok":
+            parts.append(head + "/>")
+            continue
+        tag = "failure" if result.status == "finding" else "error"
+        body = "\n".join(plain(line) for line in describe(result))
+        message = result.findings[0].message if result.findings else result.reason or result.status
+        parts.append(head + ">")
+        parts.append(
+            f"      <{tag} type={quoteattr(result.verdict)} message={quoteattr(_clean(message))}>{escape(_clean(body))}</{tag}>"
+        )
+        parts.append("    </testcase>")
+    parts += ["  </testsuite>", "</testsuites>", ""]
+    return "\n".join(parts)
