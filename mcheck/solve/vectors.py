@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mcheck.errors import Unsupported
 from mcheck.explore.solver import Solver
+from mcheck.graph.event import Event
 from mcheck.graph.terms import Term, Uid, type_size
 from mcheck.program.alu import bounds, width
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
@@ -174,8 +175,10 @@ class Vectors:
         if event.size:
             return self._joined([(self.node(n), self.s.nodes[n].size) for n in self.s.nodes_of[uid]])
         owners = self.prepared.results.get(uid, ())
-        if len(owners) != 1:
-            raise Unsupported("the result of a barrier takes part in a value that depends on too many reads")
+        if not owners:
+            return self._reduction(event) if event.barrier is not None else Vector(literal(0, 1), 1, FALSE)
+        if len(owners) > 1:
+            raise Unsupported("a result that several choices give")
         k = owners[0]
         given = [
             (self.selectors[k][o], dict(x.results).get(uid)) for o, x in enumerate(self.prepared.choices[k].options)
@@ -187,6 +190,30 @@ class Vectors:
             if v is not None:
                 self.lines.append(f"(assert (=> {spell(x)} (= {name} {literal(v, bits)})))")
         return Vector(name, bits, known)
+
+    def _reduction(self, event: Event) -> Vector:
+        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined."""
+        here = self.s.nodes_of[event.uid][0]
+        arrived: list[tuple[int, Vector]] = []
+        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+            if choice.kind == "barrier":
+                for option, x in zip(choice.options, selectors, strict=True):
+                    for _, pairs in option.edges:
+                        arrived += [(x, self.of(self.s.nodes[a].value)) for a, b in pairs if b == here]
+        known = self.clauses.all_of([self.clauses.any_of((-x, v.known), Side.EXACT) for x, v in arrived], Side.EXACT)
+        bits = len(arrived).bit_length() + 1
+        one, zero = literal(1, bits), literal(0, bits)
+        match getattr(event.op, "red_op", None):
+            case "popc":
+                terms = [f"(ite (and {spell(x)} {self.truth(v)}) {one} {zero})" for x, v in arrived]
+                return Vector(self._let(f"(bvadd {zero} {' '.join([zero, *terms])})", bits), bits, known)
+            case "and":
+                parts = [f"(or (not {spell(x)}) {self.truth(v)})" for x, v in arrived]
+                return self.boolean(f"(and true {' '.join(parts)})", known)
+            case "or":
+                parts = [f"(and {spell(x)} {self.truth(v)})" for x, v in arrived]
+                return self.boolean(f"(or false {' '.join(parts)})", known)
+        return Vector(literal(0, 1), 1, FALSE)
 
     def _joined(self, parts: list[tuple[Vector, int]]) -> Vector:
         """Bytes joined, the first lowest."""
