@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -146,7 +147,7 @@ def page_of(
     from mcheck.run.single import load, model_of
 
     source = ""
-    stem = file.rsplit("/", 1)[-1]
+    stem = os.path.basename(path).removesuffix(".litmus")
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             source = stream.read()

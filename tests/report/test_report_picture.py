@@ -1,0 +1,246 @@
+"""Pictures of executions: valid, without overlapping texts, the same on every run, and true to the engine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.explore.exploration import Exploration, explore
+from mcheck.graph.execution import Execution
+from mcheck.report.picture.formats import dot, graphml, network
+from mcheck.report.picture.layout import Layout, Rect, lay_out
+from mcheck.report.picture.svg import draw
+from mcheck.syntax import load, parse
+
+ROOT = Path(__file__).parents[2]
+LITMUS = ROOT / "litmus"
+SUITES = sorted({f.parent.name for f in LITMUS.rglob("*.litmus")} - {"kernels"})
+
+
+def explored(path: Path, most: int = 6) -> Exploration:
+    """All that a page would draw of a test."""
+    program = load(str(path))
+    return explore(program, load_model(program.model or "ptx-9.0"), forbidden=most, drawn=most, budget=1.0)
+
+
+def executions(found: Exploration) -> Iterator[Execution]:
+    yield from found.allowed.values()
+    yield from (f.execution for f in found.forbidden if f.execution is not None)
+    yield from (found.findings or {}).values()
+
+
+def texts(layout: Layout) -> list[Rect]:
+    """Everything with a text in it."""
+    return [
+        *(line.label.rect for line in layout.lines if line.label),
+        *layout.boxes,
+        *(label.rect for label in layout.heads),
+        *(band.label.rect for band in layout.bands),
+        *(label.rect for label in layout.caption),
+        *(label.rect for _, label in layout.legend),
+    ]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_no_texts_overlap_in_the_suites(suite: str) -> None:
+    """A sample of each suite; ``MCHECK_ALL_PICTURES=1`` draws every test."""
+    step = 1 if os.environ.get("MCHECK_ALL_PICTURES") else 12
+    drawn = 0
+    for path in sorted((LITMUS / suite).rglob("*.litmus"))[::step]:
+        for execution in executions(explored(path)):
+            layout = lay_out(execution)
+            rects = texts(layout)
+            for k, a in enumerate(rects):
+                clash = [b for b in rects[:k] if a.overlaps(b)]
+                assert not clash, f"{path}: {execution.title}: {a} and {clash[0]}"
+                assert a.x >= 0, path
+                assert a.x + a.width <= layout.width, path
+                assert a.y + a.height <= layout.height, path
+            drawn += 1
+            ET.fromstring(draw(execution))
+    assert drawn
+
+
+def wide(threads: int, stores: int) -> str:
+    """A table with many events."""
+    heads = " | ".join(f"P{t}@cta {t},gpu 0" for t in range(threads))
+    rows = [
+        " | ".join(
+            f"ld.relaxed.gpu r{k}, x{(t + k) % threads}" if k == 1 else f"st.weak x{(t + k) % threads}, {k + 1}"
+            for t in range(threads)
+        )
+        for k in range(stores)
+    ]
+    inits = " ".join(f"x{t} = 0;" for t in range(threads))
+    body = "".join(f" {row} ;\n" for row in [heads, *rows])
+    return f"PTX wide\n{{ {inits} }}\n{body}exists (P0:r1 == 1)\n"
+
+
+def test_four_threads_and_thirty_events_are_readable() -> None:
+    program = parse(wide(4, 8), "wide.litmus")
+    found = explore(program, load_model("ptx-9.0"), drawn=1, timeout=60)
+    (execution,) = list(found.allowed.values())[:1]
+    assert len(execution.boxes) == 32
+    layout = lay_out(execution)
+    rects = texts(layout)
+    assert not any(a.overlaps(b) for k, a in enumerate(rects) for b in rects[:k])
+    assert layout.width < 1600
+
+
+def test_boxes_lie_below_what_precedes_them() -> None:
+    for execution in executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")):
+        layout = lay_out(execution)
+        for edge in execution.edges:
+            if edge.kind == "po":
+                assert layout.boxes[edge.source].y < layout.boxes[edge.target].y
+            if edge.both:
+                assert layout.grid.row[edge.source] == layout.grid.row[edge.target]
+
+
+def test_edges_start_and_end_at_their_boxes() -> None:
+    for execution in executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")):
+        layout = lay_out(execution)
+        for line in layout.lines:
+            for point, box in (
+                (line.points[0], layout.boxes[line.route.edge.source]),
+                (line.points[-1], layout.boxes[line.route.edge.target]),
+            ):
+                assert box.x <= point[0] <= box.x + box.width
+                assert box.y <= point[1] <= box.y + box.height
+
+
+def test_asynchronous_operations_have_columns_beside_their_thread() -> None:
+    execution = next(executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")))
+    layout = lay_out(execution)
+    kinds = [(c.thread, c.asynchronous) for c in layout.grid.columns]
+    assert kinds == [(0, False), (0, True), (1, False)]
+    assert [(b.band.barrier, b.band.phase) for b in layout.bands] == [("full", 0), ("full", 1), ("empty", 0)]
+
+
+def test_a_forbidden_state_shows_its_cycle() -> None:
+    found = explored(LITMUS / "classic" / "MP+rel+acq.litmus")
+    (forbidden,) = found.forbidden
+    assert forbidden.state == (("P1:r0", 1), ("P1:r1", 0))
+    assert forbidden.axiom == "Causality"
+    assert forbidden.wanted
+    assert forbidden.execution is not None
+    wrong = [(e.kind, e.source, e.target) for e in forbidden.execution.edges if e.violated]
+    assert sorted(kind for kind, _, _ in wrong) == ["fr", "po", "po", "rf"]
+    nodes = {a for _, a, _ in wrong}
+    assert nodes == {b for _, _, b in wrong}, "every box of a cycle is entered and left"
+    assert 'class="e v"' in draw(forbidden.execution)
+
+
+@pytest.mark.parametrize(
+    ("test", "axiom"),
+    [
+        ("classic/MP+rel+acq", "Causality"),
+        ("classic/IRIW+fence.scs", "Causality"),
+        ("classic/LB+datas", "NoThinAir"),
+        ("coherence/CoWR", "ScPerLocation"),
+        ("coherence/CoWW", "Coherence"),
+        ("atomics/Cas+one-winner", "Atomicity"),
+    ],
+)
+def test_the_axiom_is_the_one_that_fails(test: str, axiom: str) -> None:
+    path = LITMUS / f"{test}.litmus"
+    if not path.exists():
+        pytest.skip(f"the suites have no {test} any more")
+    found = explored(path)
+    assert axiom in {f.axiom for f in found.forbidden}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_allowed_and_forbidden_states_are_apart(suite: str) -> None:
+    """What is drawn as allowed fails no axiom, what is forbidden fails one, and no state is both."""
+    for path in sorted((LITMUS / suite).rglob("*.litmus"))[::15]:
+        found = explored(path)
+        states = {o.state for o in found.answer.outcomes}
+        assert not states & {f.state for f in found.forbidden}, path
+        assert all(e.axiom is None for e in found.allowed.values()), path
+        assert all(f.axiom and f.execution is not None for f in found.forbidden), path
+
+
+def test_a_race_marks_its_two_accesses() -> None:
+    found = explored(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus")
+    assert found.findings
+    for finding, execution in found.findings.items():
+        assert sum(box.marked for box in execution.boxes) == len(finding.accesses) == 2
+
+
+def test_the_same_bytes_under_every_hash_seed() -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from mcheck.cat import load_model\n"
+        "from mcheck.explore.exploration import explore\n"
+        "from mcheck.report.picture.svg import draw\n"
+        "from mcheck.report.picture.formats import dot, graphml\n"
+        "from mcheck.syntax import load\n"
+        "for test in ('bulk/bulk-ring-one-slot', 'classic/IRIW+fence.scs', 'bulk/bulk-multicast-to-two'):\n"
+        "    found = explore(load(f'litmus/{test}.litmus'), load_model('ptx-9.0'), forbidden=3, drawn=3)\n"
+        "    for e in [*found.allowed.values(), *(f.execution for f in found.forbidden), *found.findings.values()]:\n"
+        "        print(draw(e), dot(e), graphml(e))\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(outputs) == 1
+
+
+def test_the_picture_says_what_it_shows() -> None:
+    """A title and a description for whoever cannot see it, and nothing to fetch or to run."""
+    execution = next(executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")))
+    text = draw(execution, prefix="p7")
+    root = ET.fromstring(text)
+    ns = {"s": "http://www.w3.org/2000/svg"}
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-labelledby"] == "p7t p7d"
+    title, desc = root.find("s:title", ns), root.find("s:desc", ns)
+    assert title is not None
+    assert "bulk-ring-one-slot" in (title.text or "")
+    assert desc is not None
+    assert desc.text
+    assert all(f"{box.name}, " in desc.text for box in execution.boxes)
+    assert "prefers-color-scheme" in text
+    assert "<script" not in text
+    assert "href" not in text
+    assert text.count("http") == 1, "only the namespace"
+
+
+def test_names_are_escaped() -> None:
+    program = parse('PTX a\n"<b> & c"\n{ x = 0; }\n P0@cta 0,gpu 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n', "a.litmus")
+    found = explore(program, load_model("ptx-9.0"), drawn=1)
+    (execution,) = found.allowed.values()
+    from dataclasses import replace
+
+    ET.fromstring(draw(replace(execution, name='<&"\N{LATIN SMALL LETTER U WITH DIAERESIS}>')))
+
+
+def test_other_formats_hold_the_same_graph() -> None:
+    import io
+
+    import networkx as nx
+
+    execution = next(executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")))
+    graph = network(execution)
+    assert set(graph) == {box.name for box in execution.boxes}
+    again = nx.read_graphml(io.BytesIO(graphml(execution).encode()), force_multigraph=True)
+    assert set(again) == set(graph)
+    assert again.number_of_edges() == graph.number_of_edges()
+    text = dot(execution)
+    assert text.count("->") == len(execution.edges)
+    assert text.count("{") == text.count("}")

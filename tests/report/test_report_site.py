@@ -1,0 +1,284 @@
+"""``mcheck doc``: whole sites, every link of them, what the pages say, and what happens to bad input."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from mcheck.cli import main
+
+ROOT = Path(__file__).parents[2]
+LITMUS = ROOT / "litmus"
+BROKEN = "PTX broken\n{ x=0; }\n P0@cta 0,gpu 0 ;\n st.wek x, 1 ;\nexists (x == 1)\n"
+ODD = """PTX odd
+"<script>alert(1)</script> & | `x` *y*"
+{ x = 0; }
+ P0@cta 0,gpu 0 ;
+ st.weak x, 1 ;
+exists (x == 1)
+expect pass
+"""
+VOID = {"meta", "link", "input", "br", "rect", "path", "polygon", "img", "hr"}
+
+
+@dataclass
+class Seen(HTMLParser):
+    """What a page links to, what can be linked to, and whether its tags match."""
+
+    links: list[str] = field(default_factory=list)
+    anchors: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    headings: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+    unlabelled: int = 0
+
+    def __post_init__(self) -> None:
+        HTMLParser.__init__(self)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if "id" in found:
+            self.anchors.append(found["id"] or "")
+        for name in ("href", "src"):
+            if found.get(name):
+                self.links.append(found[name] or "")
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "table":
+            self.tables.append(0)
+        if tag == "th":
+            self.tables[-1] += 1
+            if "scope" not in found:
+                self.wrong.append("a header cell without scope")
+        if tag == "svg" and found.get("role") != "img":
+            self.wrong.append("a picture without role")
+        if tag == "img" and not found.get("alt"):
+            self.wrong.append("an image without text")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"</{tag}> closes nothing")
+
+
+def seen(path: Path) -> Seen:
+    parser = Seen()
+    parser.feed(path.read_text(encoding="utf-8"))
+    return parser
+
+
+def check_site(folder: Path) -> int:
+    """Follows every link of every page; the number of pages."""
+    pages = {p: seen(p) for p in folder.rglob("*.html")}
+    for page, found in pages.items():
+        assert not found.wrong, f"{page}: {found.wrong[:3]}"
+        assert not found.open, f"{page}: {found.open}"
+        assert len(found.anchors) == len(set(found.anchors)), f"{page}: an identifier is there twice"
+        assert found.headings[0] == 1, page
+        assert found.headings.count(1) == 1, page
+        assert all(b <= a + 1 for a, b in zip(found.headings, found.headings[1:], strict=False)), (
+            f"{page}: {found.headings}"
+        )
+        assert all(found.tables), f"{page}: a table without headers"
+        for link in found.links:
+            parts = urlsplit(link)
+            if parts.scheme == "data":
+                continue
+            assert not parts.scheme, f"{page}: {link} leaves the site"
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            assert target.is_file(), f"{page}: {link} leads nowhere"
+            if parts.fragment:
+                assert unquote(parts.fragment) in pages[target].anchors, f"{page}: {link} has no such anchor"
+    reached, todo = set(), [folder / "index.html"]
+    while todo:
+        page = todo.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        todo += [(page.parent / unquote(urlsplit(x).path)).resolve() for x in pages[page].links if ".html" in x]
+    assert {p.resolve() for p in pages} == {p.resolve() for p in reached}, "a page that nothing links to"
+    return len(pages)
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few tests of each kind, one that cannot be read, and names that need escaping."""
+    folder = tmp_path_factory.mktemp("tests")
+    for test in (
+        "classic/MP+rel+acq",
+        "classic/LB+datas",
+        "bulk/bulk-ring-one-slot-no-fence",
+        "undefined/undefined-cp-async-one-group-one-place",
+        "liveness/Lock+two",
+    ):
+        source = LITMUS / f"{test}.litmus"
+        if source.exists():
+            target = folder / f"{test}.litmus"
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(source.read_text())
+    (folder / "odd names").mkdir()
+    (folder / "odd names" / 'br <oken> & "quoted" #1.litmus').write_text(BROKEN)
+    (folder / "odd names" / "a%20b.litmus").write_text(ODD)
+    (folder / "odd names" / "a 20b.litmus").write_text(ODD)
+    (folder / "odd names" / "A_20B.litmus").write_text(ODD)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out") / "site"
+    assert main(["doc", str(suite), "-o", str(folder), "-j", "2"]) == 2, "one test cannot be read"
+    return folder
+
+
+def test_every_link_leads_somewhere(site: Path, suite: Path) -> None:
+    assert check_site(site) == 1 + len(list(suite.rglob("*.litmus")))
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert "http:" not in text, path
+            assert "https:" not in text, path
+            assert "@import" not in text, path
+
+
+def test_a_page_says_all_about_its_test(site: Path) -> None:
+    text = (site / "classic" / "MP+rel+acq.html").read_text()
+    for heading in (
+        "Program",
+        "Question",
+        "Verdict under each model",
+        "Outcomes under ptx-9.0",
+        "Findings",
+        "Executions",
+    ):
+        assert f">{heading}</h2>" in text
+    for model in ("ptx-6.0", "ptx-7.5", "ptx-9.0", "ptx-9.3", "sc"):
+        assert re.search(rf'<th scope="row">{re.escape(model)}', text), model
+    assert "<strong>Causality</strong>" in text
+    assert "by fr" in text
+    assert text.count("<svg") >= 4
+    assert "PTX ISA 9.0" in text
+
+
+def test_a_finding_is_explained(site: Path) -> None:
+    text = (site / "bulk" / "bulk-ring-one-slot-no-fence.html").read_text()
+    assert "RACE006" in text
+    assert "What mends it:" in text
+    assert "with both accesses marked" in text
+    assert "Some execution is undefined" in text
+
+
+def test_an_unreadable_test_has_a_page_that_says_so(site: Path) -> None:
+    (page,) = (site / "odd_names").glob("br*.html")
+    text = page.read_text()
+    assert "This test could not be read" in text
+    assert "line 4, column 5" in text
+    assert "did you mean" in text
+    assert "br &lt;oken&gt; &amp; &#34;quoted&#34; #1" in text
+    assert "could not be read" in (site / "index.html").read_text()
+
+
+def test_names_and_texts_are_escaped(site: Path) -> None:
+    pages = sorted((site / "odd_names").glob("[aA]*.html"))
+    assert len({p.name.lower() for p in pages}) == 3, "a page for each, also where case does not count"
+    for page in pages:
+        text = page.read_text()
+        assert "&lt;script&gt;alert" in text
+        assert "<script>alert" not in text
+    assert "<script>alert" not in (site / "index.html").read_text()
+
+
+def test_equal_runs_write_equal_sites(suite: Path, site: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    subprocess.run(
+        [sys.executable, "-m", "mcheck", "doc", str(suite), "-o", str(again), "-j", "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "5"},
+        capture_output=True,
+        check=False,
+    )
+    mine = {p.relative_to(site): p.read_bytes() for p in site.rglob("*") if p.is_file()}
+    other = {p.relative_to(again): p.read_bytes() for p in again.rglob("*") if p.is_file()}
+    assert mine == other
+
+
+def test_markdown_for_a_repository(suite: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "md"
+    assert main(["doc", str(suite), "-o", str(folder), "--format", "md", "--title", "Our <tests>"]) == 2
+    pages = list(folder.rglob("*.md"))
+    assert len(pages) == 1 + len(list(suite.rglob("*.litmus")))
+    assert (folder / "README.md").read_text().startswith("# Our \\<tests\\>\n")
+    for page in pages:
+        text = page.read_text()
+        prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+        assert "<script>" not in prose.replace("\\<", ""), page
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
+            assert (page.parent / unquote(link)).is_file(), f"{page}: {link}"
+        for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+            assert len(widths) == 1, f"{page}: {block}"
+    text = (folder / "classic" / "MP+rel+acq.md").read_text()
+    assert "| Causality: d" in text.replace("forbidden | holds ", "")
+
+
+def test_a_folder_in_use_is_left_alone(suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "mine.txt").write_text("mine")
+    assert main(["doc", str(suite), "-o", str(tmp_path / "used")]) == 2
+    assert "the folder is not empty" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.rglob("*")] == ["used", "mine.txt"]
+
+
+def test_a_file_is_no_folder(suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["doc", str(suite), "-o", str(tmp_path / "file")]) == 2
+    assert "it is not a folder" in capsys.readouterr().err
+    assert main(["doc", str(suite), "-o", str(tmp_path / "file" / "site")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_an_error(suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert main(["doc", str(suite), "-o", str(tmp_path / "locked" / "site")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_crash_leaves_nothing_behind(suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mcheck.report.site.build._index", broken)
+    assert main(["doc", str(suite / "classic"), "-o", str(tmp_path / "site")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_is_taken(suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    assert main(["doc", str(suite / "classic"), "-o", str(tmp_path / "site"), "-j", "1"]) == 0
+    assert check_site(tmp_path / "site") == 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not os.environ.get("MCHECK_ALL_PICTURES"), reason="MCHECK_ALL_PICTURES=1 writes the site of all suites"
+)
+def test_the_site_of_all_suites(tmp_path: Path) -> None:
+    folders = [str(p) for p in sorted(LITMUS.iterdir()) if p.is_dir() and p.name != "kernels"]
+    assert main(["doc", *folders, "-o", str(tmp_path / "site")]) in (0, 3)
+    assert check_site(tmp_path / "site") > 900
