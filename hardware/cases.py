@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 from typing import Any
+
+from hardware.data import SPECIAL
 
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f32.ftz": 4, "f64": 8,
          "bf16": 2, "tf32": 4, "tf32.ftz": 4}  # fmt: skip
@@ -78,19 +81,22 @@ class Map:
 
     @property
     def tensor_bytes(self) -> int:
-        return max(s * n for s, n in zip([self.size, *self.strides], self.dims, strict=True))
+        step = self.size if self.interleave == "none" else int(self.interleave[:-1])
+        return max(s * n for s, n in zip([step, *self.strides], self.dims, strict=True))
 
     @property
     def rows(self) -> int:
         if self.pixels:
             return self.pixels
-        rows = 1
-        for box, step in zip(self.box[1:], self.steps[1:], strict=True):
-            rows *= -(-box // step)
-        return rows
+        counts = [-(-box // step) for box, step in zip(self.box, self.steps, strict=True)]
+        if self.interleave != "none":
+            counts[-2] = 1
+        return prod(counts[1:])
 
     @property
     def inner(self) -> int:
+        if self.interleave != "none":
+            return -(-self.box[0] // self.steps[0]) * int(self.interleave[:-1])
         return (self.channels or self.box[0]) * self.size
 
     @property
@@ -100,6 +106,8 @@ class Map:
     @property
     def image_bytes(self) -> int:
         span = 0 if self.swizzle == "none" else int(self.swizzle[:-1])
+        if self.interleave != "none":
+            return -(-self.rows * self.inner // 1024) * 1024
         return self.rows * max(self.inner, span)
 
     def text(self) -> str:
@@ -227,6 +235,20 @@ def _tile_load(rng: Random, k: int) -> Made:
     return load_text(m, start(rng, m, negative=True), "tile", _shift(rng, m)), {"t": "random", "old": "random"}
 
 
+def _load_at_16(rng: Random, k: int) -> Made:
+    """Shared addresses that are aligned to 16 bytes but not to 128."""
+    m = tiled(rng, 1 + k % 3, rng.choice(["u8", "f16", "f32"]), ("none", "32B", "64B", "128B")[k % 4], 512)
+    shift = 128 * rng.randint(0, 2) + 16 * rng.randint(1, 7)
+    return load_text(m, start(rng, m, negative=True), "tile", shift), {"t": "random", "old": "random"}
+
+
+def _store_at_16(rng: Random, k: int) -> Made:
+    m = tiled(rng, 1 + k % 3, rng.choice(["u8", "f16", "f32"]), ("none", "64B")[k % 2], 512)
+    shift = 128 * rng.randint(0, 2) + 16 * rng.randint(1, 7)
+    m.fill = "zero"
+    return store_text(m, start(rng, m, negative=False), "tile", shift), {"t": "random", "old": "random"}
+
+
 def _nan_load(rng: Random, k: int) -> Made:
     m = tiled(rng, 1 + k % 5, FLOATS[k % len(FLOATS)], rng.choice(["none", "64B", "128B"]), 1024)
     m.fill = "nan"
@@ -311,6 +333,7 @@ TO_SHARED = [
     *((op, t) for op in ("min", "max") for t in ("u32", "s32")),
     ("inc", "u32"), ("dec", "u32"), ("and", "b32"), ("or", "b32"), ("xor", "b32"),
 ]  # fmt: skip
+FLOAT_REDUCTIONS = [(op, t) for op, t in TO_GLOBAL if t in ("f32", "f64", "f16", "bf16")]
 BY_TENSOR = [(op, t) for op, t in TO_GLOBAL if t != "f64"]
 
 
@@ -318,17 +341,20 @@ def _bulk_reduce(rng: Random, k: int) -> Made:
     op, type_ = TO_GLOBAL[k % len(TO_GLOBAL)]
     size = 16 * rng.choice([16, 24, 32, 48])
     noftz = ".noftz" if type_ in ("f16", "bf16") and op == "add" else ""
-    text = (
+    return _reduce_text(f"{op}{noftz}.{type_}", size), {"t": type_, "old": type_}
+
+
+def _reduce_text(what: str, size: int) -> str:
+    return (
         f"{{\n  .global .align 128 .b8 t[{size}];\n  .global .align 128 .b8 old[{size}];\n"
         f"  .shared .align 128 .b8 buf[{size}];\n  .shared .align 8 .b64 first;\n}}\np@cta 0 {{\n"
         "  mbarrier.init.shared::cta.b64 [first], 1;\n  fence.proxy.async;\n"
         f"  mbarrier.arrive.expect_tx.shared::cta.b64 _, [first], {size};\n"
         f"  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [old], {size}, [first];\n"
         "  await mbarrier.try_wait.parity.shared::cta.b64 [first], 0;\n"
-        f"  cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}{noftz}.{type_} [t], [buf], {size};\n"
+        f"  cp.reduce.async.bulk.global.shared::cta.bulk_group.{what} [t], [buf], {size};\n"
         "  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n}\n"
     )
-    return text, {"t": type_, "old": type_}
 
 
 def _cluster_reduce(rng: Random, k: int) -> Made:
@@ -549,48 +575,99 @@ def _fresh(rng: Random, k: int) -> Made:
     return "{\n  .shared .align 8 .b64 bar;\n}\np@cta 0 {\n" + body + "}\n", {}
 
 
+# --- whole programs -----------------------------------------------------------------------------------
+
+
+def _ring(rng: Random, k: int) -> Made:
+    """A full/empty ring of one producer and some consumers, each of which adds up its words and stores the sum."""
+    consumers, slots, rounds = 1 + k % 3, 1 + k % 2, rng.randint(3, 7)
+    size = 16 * rng.randint(1, 16)
+    wait = "  await mbarrier.try_wait.parity.shared::cta.b64"
+    text = (
+        f"{{\n  .global .align 128 .b8 t[{size * rounds}];\n  .global .u32 sums[{consumers}];\n"
+        f"  .shared .align 128 .b8 buf[{slots}][{size}];\n"
+        f"  .shared .align 8 .b64 full[{slots}], empty[{slots}];\n}}\n"
+        f"const S = {slots}, N = {rounds};\n"
+        "producer@cta 0, warp 0, lane 0 {\n  for s in 0..S {\n    mbarrier.init.shared::cta.b64 [full[s]], 1;\n"
+        f"    mbarrier.init.shared::cta.b64 [empty[s]], {consumers};\n  }}\n  fence.proxy.async;\n  bar.sync 0;\n"
+        f"  for k in 0..N {{\n  {wait} [empty[k%S]], ((k/S)%2)^1;\n"
+        f"    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], {size};\n"
+        "    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        f"[buf[k%S]], [t + {size}*k], {size}, [full[k%S]];\n  }}\n}}\n"
+        f"consumer@cta 0, warp 1..{consumers + 1}, lane 0 {{\n  mov.u32 r1, 0;\n  bar.sync 0;\n"
+        f"  for k in 0..N {{\n  {wait} [full[k%S]], (k/S)%2;\n"
+        "    ld.shared.u32 r0, [buf[k%S] + 4*(%warpid-1)];\n    add.u32 r1, r1, r0;\n"
+        "    fence.proxy.async.shared::cta;\n    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];\n  }\n"
+        "  st.global.u32 [sums + 4*(%warpid-1)], r1;\n}\n"
+    )
+    return text, {"t": "random"}
+
+
+def _cp_async_arrive(rng: Random, k: int) -> Made:
+    """Several cp.async and the arrive that waits for them, with and without .noinc."""
+    noinc, count = (".noinc", 1) if k % 2 else ("", 1)
+    lines = []
+    for slot in range(rng.randint(1, 8)):
+        size = rng.choice([4, 8, 16])
+        lines.append(f"  cp.async.ca.shared.global [buf + {16 * slot}], [t + {16 * slot}], {size};\n")
+    arrive = "" if noinc else "  mbarrier.arrive.shared::cta.b64 _, [bar];\n"
+    text = (
+        "{\n  .global .align 128 .b8 t[128];\n  .global .u32 out[2];\n  .shared .align 128 .b8 buf[128];\n"
+        f"  .shared .align 8 .b64 bar;\n}}\np@cta 0 {{\n  mbarrier.init.shared::cta.b64 [bar], {count};\n"
+        + "".join(lines)
+        + f"  cp.async.mbarrier.arrive{noinc}.shared::cta.b64 [bar];\n{arrive}"
+        "  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;\n"
+        "  ld.shared.u32 r0, [buf];\n  st.global.u32 [out], r0;\n"
+        "  mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 1;\n}\n"
+    )
+    return text, {"t": "random"}
+
+
 # --- interleaved layouts ------------------------------------------------------------------------------
 
 
-def _interleaved(rng: Random, k: int) -> Made:
-    """Interleaved layouts: 16 or 32 bytes of channels to a slice."""
-    wide = k % 2
-    slice_bytes = 32 if wide else 16
-    elemtype = rng.choice(["u8", "f16", "f32"])
-    size = SIZES[elemtype]
+def _interleaved(rng: Random, k: int, *, store: bool = False) -> Made:
+    """Interleaved layouts: dimension 0 steps over slices of 16 or 32 bytes."""
+    width = 32 if k % 2 else 16
+    elemtype = rng.choice(["u8", "f16", "f32"]) if not store else rng.choice(["u8", "u16", "u32"])
     rank = 3 + (k // 2) % 3
-    per = slice_bytes // size
-    dims = [rng.randint(1, 4), *(rng.randint(2, 6) for _ in range(rank - 1))]
-    del per
-    strides = []
-    total = slice_bytes * dims[1]
-    for n in dims[2:]:
-        strides.append(total)
-        total *= n
-    return _interleaved_text(rng, k, elemtype, dims, slice_bytes, rank)
+    size, per = SIZES[elemtype], width // SIZES[elemtype]
+    dims = [rng.randint(1, 20), *(rng.randint(1, 5) for _ in range(rank - 1))]
+    swizzle = rng.choice(["none", "32B", "64B", "128B"]) if width == 16 else "32B"
+    steps = [rng.choice([1, 1, 2, 3]) for _ in dims]
+    counts = [rng.randint(1, 3) for _ in dims]
+    box = [n * step - rng.randint(0, step - 1) for n, step in zip(counts, steps, strict=True)]
+    # The driver wants whole 16 bytes of elements along dimension 0, although it counts slices.
+    box[0] = 16 // size
+    # Channels: the box counts them, the tensor counts slices of them.
+    steps[-2] = rng.choice([1, 1, 1, 2])
+    box[-2] = rng.randint(1, 3 * per)
+    m = Map(elemtype, dims, _strides(rng, width, dims, width), box, steps, swizzle)
+    m.interleave = f"{width}B"
+    m.fill = "nan" if elemtype in FLOATS and rng.random() < 0.4 else "zero"
+    low = 0 if store else -2
+    coords = [rng.randint(low, n) for n in dims]
+    shift = 128 * rng.randint(0, 9)
+    data = {"t": "random", "old": "random"}
+    return (store_text(m, coords, "tile", shift) if store else load_text(m, coords, "tile", shift)), data
 
 
-def _interleaved_text(rng: Random, k: int, elemtype: str, dims: list[int], slice_bytes: int, rank: int) -> Made:
-    size = SIZES[elemtype]
-    per = slice_bytes // size
-    channels = per * rng.randint(1, 4) - (rng.randint(0, per - 1) if rng.random() < 0.3 else 0)
-    spatial = dims[1:]
-    strides = [slice_bytes]
-    for n in spatial[:-1]:
-        strides.append(strides[-1] * n)
-    # The slices of channels lie as far apart as the stride of the last dimension but one says.
-    box = [per * rng.randint(1, 2), *(rng.randint(1, n) for n in spatial)]
-    m = Map(
-        elemtype, [channels, *spatial], strides[: rank - 1], box, [1] * rank, "32B" if slice_bytes == 32 else "none"
-    )
-    m.interleave = "32B" if slice_bytes == 32 else "16B"
-    text = load_text(m, [0] * rank, "tile", 0, more=4096)
-    text = text.replace(f".b8 t[{-(-m.tensor_bytes // 16) * 16}]", ".b8 t[16384]")
-    return text, {"t": "random", "old": "random"}
+def _interleaved_store(rng: Random, k: int) -> Made:
+    return _interleaved(rng, k, store=True)
+
+
+def _pairs(rng: Random, k: int) -> Made:
+    """Every special value with every other."""
+    op, type_ = FLOAT_REDUCTIONS[k]
+    size = -(-(len(SPECIAL[type_]) ** 2) * SIZES[type_] // 16) * 16
+    noftz = ".noftz" if type_ in ("f16", "bf16") and op == "add" else ""
+    return _reduce_text(f"{op}{noftz}.{type_}", size), {"t": f"across {type_}", "old": f"along {type_}"}
 
 
 _PLAN: list[tuple[str, int, Callable[[Random, int], Made]]] = [
     ("tile-load", 150, _tile_load),
+    ("tile-load-at-16", 16, _load_at_16),
+    ("tile-store-at-16", 6, _store_at_16),
     ("tile-load-nan", 42, _nan_load),
     ("tile-load-rounded", 16, _rounded_load),
     ("tile-store", 70, _tile_store),
@@ -610,7 +687,11 @@ _PLAN: list[tuple[str, int, Callable[[Random, int], Made]]] = [
     ("to-peer", 4, _to_peer),
     ("mbarrier", 50, _mbarrier),
     ("mbarrier-fresh", 8, _fresh),
-    ("interleaved", 36, _interleaved),
+    ("ring", 6, _ring),
+    ("cp-async-arrive", 8, _cp_async_arrive),
+    ("reduce-pairs", len(FLOAT_REDUCTIONS), _pairs),
+    ("interleaved-load", 60, _interleaved),
+    ("interleaved-store", 24, _interleaved_store),
 ]
 
 

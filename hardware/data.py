@@ -32,6 +32,11 @@ def make(kind: str, key: str, size: int) -> bytes:
     """``random`` bytes, or elements of a type of which half are special values and the others random bits."""
     if kind == "random":
         return stream(key, size)
+    if kind.startswith(("across ", "along ")):
+        order, _, name = kind.partition(" ")
+        values = SPECIAL[name]
+        grid = [a if order == "across" else b for a in values for b in values]
+        return b"".join(v.to_bytes(_SIZES[name], "little") for v in grid).ljust(size, b"\0")[:size]
     type_ = _ALIASES.get(kind.removesuffix(".ftz"), kind.removesuffix(".ftz"))
     width, special = _SIZES[type_], SPECIAL[type_]
     bits, picks = stream(key, size), stream(key + "/pick", 2 * (size // width))

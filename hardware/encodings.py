@@ -23,7 +23,7 @@ def encodings() -> list[TensorMapSpec]:
     for base in (_TILE, _IM2COL):
         out += [replace(base, **change) for change in _changes(base)]
     rng = Random(7)  # noqa: S311 - test data
-    while len(out) < 420:
+    while len(out) < 460:
         base = rng.choice((_TILE, _IM2COL))
         changes = _changes(base)
         out.append(replace(base, **{**rng.choice(changes), **rng.choice(changes)}))
@@ -59,6 +59,20 @@ def _changes(base: TensorMapSpec) -> list[dict[str, Any]]:
         for at in range(rank):
             out += entry("box_dim", at, 0, 1, 4, 8, 255, 256, 257)
         out += [{"rank": 1}, {"rank": 2}, {"rank": 0}, {"box_dim": (128, 256, 8)}, {"box_dim": (256, 256, 256)}]
+        out += [
+            {"box_dim": box}
+            for box in (
+                (64, 256, 4),
+                (64, 256, 6),
+                (64, 256, 7),
+                (64, 253, 7),
+                (64, 256, 8),
+                (64, 224, 8),
+                (64, 227, 8),
+                (64, 228, 8),
+                (32, 256, 16),
+            )
+        ]
         out += [{"rank": 2, "interleave_layout": "16B"}]
     else:
         for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
@@ -67,6 +81,8 @@ def _changes(base: TensorMapSpec) -> list[dict[str, Any]]:
         out += [{"channels_per_pixel": n} for n in (0, 4, 8, 128, 256, 257, 264)]
         out += [{"pixels_per_column": n} for n in (0, 1, 256, 1024, 1025)]
         out += [{"rank": 3}, {"rank": 2}]
+        out += [{"global_dim": (64, n, 16, 4)} for n in ((1 << 31) + 1, (1 << 31) + 2, (1 << 31) + 3)]
+        out += [{"channels_per_pixel": 256, "pixels_per_column": n} for n in (255, 256, 448, 512, 513, 1024)]
     return out
 
 

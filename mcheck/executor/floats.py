@@ -43,7 +43,7 @@ FORMATS: Final = MappingProxyType(
         "f16": Format(5, 10, 0x7FFF),
         "bf16": Format(8, 7, 0x7FFF),
         "f32": Format(8, 23, 0x7FFFFFFF),
-        "f64": Format(11, 52, 0x7FF8000000000000),
+        "f64": Format(11, 52, 0xFFF8000000000000),
     }
 )
 

@@ -1,14 +1,15 @@
 """Tensor maps: element types, the limits of their encoding, and ``tensormap.replace`` field by field.
 
 PTX ISA 9.0 section 5.5 (tensors), 9.2 sections 9.7.9.25.5.1 (restrictions) and 9.7.9.26 (replace), and the driver's
-cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col. Not modelled, and so ``Unsupported``: interleaved layouts and the
-element types below a byte.
+cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col. Not modelled, and so ``Unsupported``: interleaved layouts of im2col
+maps and the element types below a byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -40,6 +41,10 @@ _FLOATS = frozenset({"f16", "f32", "f64", "bf16", "tf32"})
 _CORNERS: Final = MappingProxyType({3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)})
 
 
+MAX_BOX: Final = 1 << 18
+"""Bytes; the driver takes 228 KiB and refuses 256 KiB."""
+
+
 def base_type(elemtype: str) -> str:
     """The element type without ``.ftz``."""
     return elemtype.removesuffix(".ftz")
@@ -63,8 +68,35 @@ def swizzle_span(spec: TensorMapSpec) -> int:
     return 0 if spec.swizzle_mode == "none" else int(spec.swizzle_mode.removesuffix("B"))
 
 
+def slice_bytes(spec: TensorMapSpec) -> int:
+    """Bytes of a slice of channels in an interleaved layout (5.5.6), 0 in a plain one."""
+    return 0 if spec.interleave_layout == "none" else int(spec.interleave_layout.removesuffix("B"))
+
+
+def step_bytes(spec: TensorMapSpec) -> int:
+    """Bytes of one step along dimension 0: an element, or in an interleaved layout a whole slice of channels.
+
+    NC/8HWC8 has the pixels of a row, each of 16 bytes, one after the other; so an sm_90 chip counts them.
+    """
+    return slice_bytes(spec) or element_size(spec.elemtype)
+
+
+def counts(spec: TensorMapSpec) -> tuple[int, ...]:
+    """Elements that a tile has along each dimension: every element_stride-th of the box (5.5.3.2).
+
+    In an interleaved layout dimension 0 counts slices of channels, and the last dimension but one, which goes from slice
+    to slice (N C/8 H W C8), always one of them, whatever the box says: so does an sm_90 chip. The documents do not tell.
+    """
+    found = [-(-box // step) for box, step in zip(spec.box_dim[: spec.rank], spec.element_stride, strict=False)]
+    if slice_bytes(spec):
+        found[spec.rank - 2] = 1
+    return tuple(found)
+
+
 def inner_bytes(spec: TensorMapSpec) -> int:
-    """Bytes of one row of the box, or of the channels of one pixel."""
+    """Bytes of one row of the box, or of the channels of one pixel. The stride of dimension 0 counts if interleaved."""
+    if slice_bytes(spec) and not is_im2col(spec):
+        return counts(spec)[0] * slice_bytes(spec)
     elements = (spec.channels_per_pixel or 0) if is_im2col(spec) else spec.box_dim[0]
     return elements * element_size(spec.elemtype)
 
@@ -74,6 +106,8 @@ def row_pitch(spec: TensorMapSpec) -> int:
 
     A row narrower than the swizzle span still takes the whole span; the documents do not say so, an sm_90 chip does it.
     """
+    if slice_bytes(spec):
+        return inner_bytes(spec)
     return max(inner_bytes(spec), swizzle_span(spec))
 
 
@@ -101,8 +135,8 @@ def violations(spec: TensorMapSpec) -> tuple[str, ...]:
 
     Raises ``Unsupported`` for what is not modelled. Lists may be longer than the rank; the rest is ignored.
     """
-    if spec.interleave_layout != "none":
-        raise Unsupported("interleaved tensor maps are not modelled", section=f"{TENSORS}.6")
+    if spec.interleave_layout != "none" and is_im2col(spec):
+        raise Unsupported("interleaved im2col maps are not modelled", section=f"{TENSORS}.6")
     size = element_size(spec.elemtype)
     short = tuple(_short_lists(spec))
     if short:
@@ -118,7 +152,7 @@ def check(spec: TensorMapSpec) -> None:
 
 
 def _short_lists(spec: TensorMapSpec) -> Iterator[str]:
-    low = 3 if is_im2col(spec) else 1
+    low = 3 if is_im2col(spec) or slice_bytes(spec) else 1
     if not low <= spec.rank <= 5:
         yield f"rank is {spec.rank}; it is {low} to 5"
         return
@@ -134,14 +168,15 @@ def _short_lists(spec: TensorMapSpec) -> Iterator[str]:
 
 
 def _common_limits(spec: TensorMapSpec) -> Iterator[str]:
-    if spec.global_address % 16:
-        yield f"global_address {spec.global_address:#x} is not a multiple of 16"
+    grain = 32 if slice_bytes(spec) == 32 else 16
+    if spec.global_address % grain:
+        yield f"global_address {spec.global_address:#x} is not a multiple of {grain}"
     for i, dim in enumerate(spec.global_dim[: spec.rank]):
         if not 1 <= dim <= 1 << 32:
             yield f"global_dim[{i}] is {dim}; it is 1 to 2^32"
     for i, stride in enumerate(spec.global_stride[: spec.rank - 1]):
-        if stride % 16 or not 0 <= stride < 1 << 40:
-            yield f"global_stride[{i}] is {stride}; it is a multiple of 16 below 2^40"
+        if stride % grain or not 0 <= stride < 1 << 40:
+            yield f"global_stride[{i}] is {stride}; it is a multiple of {grain} below 2^40"
     # That of dimension 0 counts in interleaved layouts only, but has to be in range everywhere.
     for i, stride in enumerate(spec.element_stride[: spec.rank]):
         if not 1 <= stride <= 8:
@@ -154,11 +189,24 @@ def _tile_limits(spec: TensorMapSpec) -> Iterator[str]:
     for i, dim in enumerate(spec.box_dim[: spec.rank]):
         if not 1 <= dim <= 256:
             yield f"box_dim[{i}] is {dim}; it is 1 to 256"
-    if inner_bytes(spec) % 16:
-        yield f"a row of the box has {inner_bytes(spec)} bytes; it has a multiple of 16"
+    row = spec.box_dim[0] * element_size(spec.elemtype)
+    if row % 16:
+        yield f"a row of the box has {row} bytes; it has a multiple of 16"
+    if all(step > 0 for step in spec.element_stride[: spec.rank]):
+        yield from _total(prod(counts(spec)[1:]), spec)
+
+
+def _total(rows: int, spec: TensorMapSpec) -> Iterator[str]:
+    """The documents name no limit of the whole box; the driver refuses what no CTA's shared memory holds."""
+    total = rows * inner_bytes(spec)
+    if total >= MAX_BOX:
+        yield f"the box has {total} bytes; it has less than {MAX_BOX}"
 
 
 def _im2col_limits(spec: TensorMapSpec) -> Iterator[str]:
+    for i, dim in enumerate(spec.global_dim[1 : spec.rank - 1], 1):
+        if 1 << 31 < dim <= 1 << 32:
+            yield f"global_dim[{i}] is {dim}; of an im2col map it is up to 2^31"
     low, high = _CORNERS[spec.rank]
     corners = (spec.pixel_box_lower_corner, spec.pixel_box_upper_corner)
     for name, corner in zip(("lower", "upper"), corners, strict=True):
@@ -174,11 +222,14 @@ def _im2col_limits(spec: TensorMapSpec) -> Iterator[str]:
         yield f"pixels_per_column is {spec.pixels_per_column}; it is 1 to 1024"
     if inner_bytes(spec) % 16:
         yield f"the channels of a pixel have {inner_bytes(spec)} bytes; they have a multiple of 16"
+    yield from _total(spec.pixels_per_column or 0, spec)
 
 
 def _swizzle_limits(spec: TensorMapSpec, size: int) -> Iterator[str]:
     span = swizzle_span(spec)
-    if span and inner_bytes(spec) > span:
+    if slice_bytes(spec) == 32 and span != 32:
+        yield f"swizzle_mode is {spec.swizzle_mode}; interleave_layout 32B takes 32B"
+    if span and not slice_bytes(spec) and inner_bytes(spec) > span:
         yield f"{inner_bytes(spec)} bytes in a row; swizzle_mode {spec.swizzle_mode} takes up to {span}"
     if spec.swizzle_atomicity != "16B" and span != 128:
         yield f"swizzle_atomicity {spec.swizzle_atomicity} goes with swizzle_mode 128B, not {spec.swizzle_mode}"

@@ -67,7 +67,7 @@ def plan(
     columns, offsets = _image(spec, len(rows), shared % _PERIOD)
     dims = numpy.array(spec.global_dim[1 : spec.rank], numpy.int64)
     strides = numpy.array(spec.global_stride[: spec.rank - 1], numpy.int64)
-    size = tensor_map.element_size(spec.elemtype)
+    size = tensor_map.step_bytes(spec)
     begin = coords[0] * size + columns
     inside = numpy.clip(spec.global_dim[0] * size - begin, 0, unit)
     inside[begin < 0] = 0
@@ -84,12 +84,16 @@ def _unit(spec: TensorMapSpec) -> int:
 
 @lru_cache(maxsize=256)
 def _image(spec: TensorMapSpec, rows: int, phase: int) -> tuple[Integers, Integers]:
-    """First byte of every unit within its row, and the place of every unit of the image at ``phase`` after swizzling."""
+    """First byte of every unit within its row of the tensor, and the place of every unit of the image at ``phase`` after swizzling."""
     import numpy
 
-    columns = numpy.arange(0, tensor_map.inner_bytes(spec), _unit(spec), dtype=numpy.int64)
+    places_in_row = numpy.arange(0, tensor_map.inner_bytes(spec), _unit(spec), dtype=numpy.int64)
     pitch = tensor_map.row_pitch(spec)
-    linear = phase + (numpy.arange(rows, dtype=numpy.int64) * pitch)[:, None] + columns[None, :]
+    linear = phase + (numpy.arange(rows, dtype=numpy.int64) * pitch)[:, None] + places_in_row[None, :]
+    columns = places_in_row
+    width = tensor_map.slice_bytes(spec)
+    if width:
+        columns = places_in_row // width * (width * spec.element_stride[0]) + places_in_row % width
     places: Integers = tensor.swizzled(spec, linear.reshape(-1))
     columns.setflags(write=False)
     places.setflags(write=False)
@@ -113,7 +117,8 @@ def _grid(spec: TensorMapSpec) -> Integers:
     """The rows of a tile relative to its start (5.5.3.2): along dimension i every element_stride[i]-th element."""
     import numpy
 
-    steps = [numpy.arange(0, spec.box_dim[i], spec.element_stride[i], dtype=numpy.int64) for i in range(1, spec.rank)]
+    counts = tensor_map.counts(spec)
+    steps = [numpy.arange(counts[i], dtype=numpy.int64) * spec.element_stride[i] for i in range(1, spec.rank)]
     if not steps:
         return numpy.zeros((1, 0), numpy.int64)
     # The last dimension is the slowest: build the grid with it first, and turn the columns round.
