@@ -44,6 +44,19 @@ class Forbidden:
     execution: Execution | None
     wanted: bool
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The cycle with what its boxes do, for where there is no picture."""
+        if self.execution is None:
+            return self.cycle
+        boxes = {b.name: f"{self.execution.columns[b.column].title} {b.lines[0]}" for b in self.execution.boxes}
+        out = []
+        for step in self.cycle:
+            ends, _, kind = step.partition(" by ")
+            a, _, b = ends.partition(" \N{RIGHTWARDS ARROW} ")
+            out.append(f"{kind} from ({boxes.get(a, a)}) to ({boxes.get(b, b)})")
+        return tuple(out)
+
 
 @dataclass(slots=True)
 class Exploration:
@@ -203,3 +216,22 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
         if best is not None:
             entries.append(Forbidden(state, best.axiom or "", best.cycle, best, state in wanted))
     out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, [(str(type(v)), v) for _, v in f.state])))
+
+
+def forbidden_state(
+    program: Program, model: Model, state: State, *, profile: str = "ptx", unroll: int = 2, budget: float = 5.0
+) -> Forbidden | None:
+    """Why the model forbids one state: its axiom and cycle, ``None`` if no execution at all has the state."""
+    kept = Kept()
+    given = answer(program, model, unroll=unroll, timeout=budget, profile=profile, kept=kept)
+    explorer = _Explorer(program, model, kept, budget)
+    found: dict[State, list[tuple[Solver, Candidate]]] = {}
+    known = {o.state for o in given.outcomes}
+    if state in known:
+        return None
+    explorer.collect(known, found, wanted=False, most=1000)
+    if state not in found:
+        return None
+    drawings = [explorer.draw(solver, c, state, explain=True) for solver, c in found[state]]
+    best = min((e for e in drawings if e.axiom), key=lambda e: (len(e.cycle), e.axiom or ""), default=None)
+    return None if best is None else Forbidden(state, best.axiom or "", best.cycle, best, False)

@@ -31,7 +31,8 @@ WALK = """<!doctype html><title>walk</title><iframe id="f" width="1200" height="
 const frame = document.getElementById("f"), said = {};
 const load = (url) => new Promise((done) => { frame.onload = () => done(frame.contentDocument); frame.src = url; });
 const click = (link) => new Promise((done) => { frame.onload = () => done(frame.contentDocument); link.click(); });
-const shown = (d) => [...d.querySelectorAll("tr[data-words]:not([hidden])")].map((r) => r.querySelector("a").textContent);
+const rows = (d) => [...d.querySelectorAll("tr[data-words]:not([hidden])")];
+const shown = (d) => rows(d).map((row) => row.querySelector("a").textContent);
 const say = (d, id, text) => { const f = d.getElementById(id); f.value = text; f.dispatchEvent(new Event("input")); };
 (async () => {
   try {

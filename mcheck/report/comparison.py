@@ -1,0 +1,69 @@
+"""The report of ``mcheck compare``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from mcheck.report.json_ import header
+from mcheck.report.lines import Line
+from mcheck.report.text import count, state_text
+from mcheck.run.compare import Alone, Comparison
+
+
+def lines(c: Comparison, first: str, second: str, *, witness: bool) -> Iterator[Line]:
+    """A difference in words; with ``witness`` an execution of the smallest state that one model alone allows."""
+    yield (c.path, "bold"), ""
+    if c.verdicts[0] != c.verdicts[1]:
+        yield (f"    {first}: ", (c.verdicts[0], "cyan"), f"; {second}: ", (c.verdicts[1], "cyan"))
+    for model, undefined, codes in zip((first, second), c.undefined, c.codes, strict=True):
+        if undefined and c.undefined[0] != c.undefined[1]:
+            yield (f"    some execution is undefined under {model} alone ({', '.join(codes)})",)
+    for k, alone in enumerate(c.alone):
+        other = second if alone.model == first else first
+        yield f"    {state_text(alone.state)}", f"  only under {alone.model}"
+        if alone.axiom:
+            yield (f"      {other} forbids it by {alone.axiom}: {', '.join(alone.cycle)}",)
+        if witness and k == 0:
+            for step in alone.witness:
+                yield (f"        {step}",)
+
+
+def summary(found: list[Comparison], first: str, second: str) -> Line:
+    """The counts."""
+    differ = sum(c.differs for c in found)
+    unknown = sum(bool(c.unknown) and not c.differs for c in found)
+    broken = sum(bool(c.problem) for c in found)
+    more = (f", {unknown} unknown" if unknown else "") + (f", {count(broken, 'error', 'errors')}" if broken else "")
+    verb = "differs" if differ == 1 else "differ"
+    return (f"{count(len(found), 'test', 'tests')} under {first} and {second}: {differ} {verb}{more}",)
+
+
+def document(first: str, second: str, found: list[Comparison]) -> str:
+    """As JSON: every test, those that differ first."""
+    tests = [_test(c) for c in found]
+    whole = header(models=[first, second], tests=tests, differ=sum(c.differs for c in found))
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def _test(c: Comparison) -> dict[str, Any]:
+    return {
+        "path": c.path,
+        "name": c.name,
+        "differs": c.differs,
+        "verdicts": list(c.verdicts),
+        "undefined": list(c.undefined),
+        "alone": [_alone(a) for a in c.alone],
+        "reason": c.problem or c.unknown or None,
+    }
+
+
+def _alone(a: Alone) -> dict[str, Any]:
+    return {
+        "model": a.model,
+        "state": dict(a.state),
+        "witness": list(a.witness),
+        "forbidden_by": a.axiom or None,
+        "cycle": list(a.cycle),
+    }

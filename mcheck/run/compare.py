@@ -1,0 +1,131 @@
+"""One test under two models: what each allows alone, and by which axiom the other forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from mcheck.errors import McheckError
+from mcheck.explore.result import Answer, State
+from mcheck.run.case import Case, Result, Settings
+
+if TYPE_CHECKING:
+    from mcheck.cat.ast import Model
+    from mcheck.program.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A state that ``model`` alone allows: an execution in words, and what the other model has against it."""
+
+    model: str
+    state: State
+    witness: tuple[str, ...]
+    axiom: str = ""
+    cycle: tuple[str, ...] = ()
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete."""
+
+    path: str
+    name: str
+    verdicts: tuple[str, str] = ("", "")
+    undefined: tuple[bool, bool] = (False, False)
+    codes: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    alone: tuple[Alone, ...] = ()
+    size: int = 0
+    problem: str = ""
+    unknown: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Verdicts, states, or what is undefined."""
+        verdicts = "unknown" not in self.verdicts and self.verdicts[0] != self.verdicts[1]
+        return not self.problem and (
+            verdicts or bool(self.alone) or (not self.unknown and self.undefined[0] != self.undefined[1])
+        )
+
+
+def compare_all(cases: Sequence[Case], settings: Settings, first: str, second: str, jobs: int) -> list[Comparison]:
+    """All comparisons, those that differ first, the smallest program leading."""
+    from mcheck.run.pool import run_cases
+    from mcheck.run.single import model_of, preload
+
+    preload(settings)
+    models = (model_of(first), model_of(second))
+    import mcheck.explore.exploration  # noqa: F401 - before processes are forked
+
+    def task(case: Case, given: Settings) -> Comparison:
+        return compare(case, given, (first, second), models)
+
+    found: list[Comparison] = []
+    for case, result in zip(
+        cases, run_cases(cases, settings, jobs, cast("Callable[[Case, Settings], Result]", task)), strict=True
+    ):
+        entry: object = result
+        if not isinstance(entry, Comparison):  # its process was lost
+            entry = Comparison(path=case.path, name=result.name, unknown=result.reason or "no answer")
+        found.append(entry)
+    return sorted(found, key=lambda c: (not c.differs, c.size))
+
+
+def compare(case: Case, settings: Settings, names: tuple[str, str], models: tuple[Model, Model]) -> Comparison:
+    """One test; raises nothing."""
+    from mcheck.run.single import internal, load, located
+
+    try:
+        program = load(case.path)
+        answers = tuple(_ask(program, m, settings) for m in models)
+    except McheckError as error:
+        return Comparison(path=case.path, name=case.path, problem=located(error))
+    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it
+        return Comparison(path=case.path, name=case.path, problem=str(internal(error)))
+    a, b = answers
+    states = tuple({o.state: o.witness for o in x.outcomes} for x in answers)
+    alone: list[Alone] = []
+    for mine, other, here, there in ((0, 1, a, b), (1, 0, b, a)):
+        if not there.complete:
+            continue
+        for state, witness in states[mine].items():
+            if state not in states[other]:
+                axiom, cycle, size = _against(program, models[other], state, settings)
+                alone.append(Alone(names[mine], state, witness, axiom, cycle, size or len(witness)))
+        del here
+    alone.sort(key=lambda x: (x.size, names.index(x.model)))
+    incomplete = [x.reason or "not all states are known" for x in answers if not x.complete]
+    return Comparison(
+        path=case.path,
+        name=program.name,
+        verdicts=(a.verdict, b.verdict),
+        undefined=(a.undefined, b.undefined),
+        codes=(_codes(a), _codes(b)),
+        alone=tuple(alone),
+        size=sum(len(t.code) for t in program.threads),
+        unknown=incomplete[0] if incomplete else "",
+    )
+
+
+def _codes(answer: Answer) -> tuple[str, ...]:
+    return tuple(sorted({f.code for f in answer.findings if f.severity == "error"}))
+
+
+def _ask(program: Program, model: Model, settings: Settings) -> Answer:
+    from mcheck.explore.engine import answer
+
+    return answer(
+        program, model, unroll=settings.unroll, timeout=settings.timeout, profile=settings.profile, witnesses=True
+    )
+
+
+def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], int]:
+    """The axiom of ``model`` that forbids the state, the cycle, and the number of boxes in its execution."""
+    from mcheck.explore.exploration import forbidden_state
+
+    found = forbidden_state(program, model, state, profile=settings.profile, unroll=settings.unroll)
+    if found is None or found.execution is None:
+        return "", (), 0
+    return found.axiom, found.told, len(found.execution.boxes)
