@@ -341,7 +341,8 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]]) -> None:
             assert step is not None
             signal = by_address.get((step.address, number))
             if signal is None:
-                announced(m, agent, step.address, event)
+                if not announced(m, agent, step.address, event):
+                    continue
                 key = (agent.index, agent.step, number)
                 signal = by_address[step.address, number] = Signal(
                     key, agent.index, agent.step, step.address, step.kind, step.tx or 0, 0, agent.now(), event, []

@@ -166,7 +166,11 @@ def _result(m: Machine, agent: Agent, op: ops.Barrier, votes: list[int | None]) 
 
 def complete_late(m: Machine) -> bool:
     """When nobody can go on: rounds whose missing lanes never come."""
-    return any(try_complete(m, meeting, late=True) for meeting in list(m.meetings.values()))
+    try:
+        return any(try_complete(m, meeting, late=True) for meeting in list(m.meetings.values()))
+    except Undefined:
+        m.ended = "undefined"
+        return False
 
 
 @does(ops.WarpSync)

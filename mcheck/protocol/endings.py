@@ -41,6 +41,10 @@ def finish(m: Machine) -> None:
         m.ended = "cut"
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
+    lost = any(isinstance(a.where, Mbarrier) and a.where.state is None for a in stuck)
+    if lost or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
+        m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
+        return
     if stuck:
         m.ended = "stuck"
         _deadlock(m, stuck)

@@ -147,9 +147,16 @@ def stands_for(new: Record, old: Record, view: View) -> bool:
         return old.agent == new.agent and old.lanes == new.lanes and not old.bars and bool(old.done)
     if old.asynchronous:
         return any(view.causal[c] > p for c, p in old.signals) or any(view.causal[a] >= s for a, s in old.done)
+    if new.strong and not _as_strong(old, new):
+        return False  # what is morally strong with the new one may race with the old one
     if view.causal[old.agent] >= old.step:
-        return old.write <= new.write and (new.strong <= old.strong or not old.strong or new.write)
+        return True
     return old.agent == new.agent and (view.single or old.lanes == new.lanes)
+
+
+def _as_strong(old: Record, new: Record) -> bool:
+    a, b = old.event, new.event
+    return old.strong and (a.scope, a.address, a.size) == (b.scope, b.address, b.size)
 
 
 def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:

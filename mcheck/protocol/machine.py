@@ -234,45 +234,42 @@ class Machine:
         """Runs to the end, to a deadlock or to undefined behaviour."""
         current = 0
         step = 0
-        try:
-            for who, choices in self.forced:
-                if isinstance(who, tuple):
-                    if who in self.signals:
-                        self._deliver(who, choices)
-                elif isinstance(who, int) and self.agents[who].status == "run":
-                    self._step(self.agents[who], choices)
-                    current = who
-            count = len(self.agents)
-            while True:
-                step += 1
-                if step % 512 == 0:
-                    self.setup.deadline()
-                if step > MAX_STEPS:
-                    self.bounded = True
-                    self.ended = "cut"
-                    return
-                if self.queue:
-                    key = self.queue.popleft()
-                    if key in self.signals:
-                        self._deliver(key, ())
-                    continue
-                agent = self.agents[current]
-                if agent.status != "run":
-                    for k in range(1, count + 1):
-                        agent = self.agents[(current + k) % count]
-                        if agent.status == "run":
-                            current = agent.index
-                            break
-                    else:
-                        from mcheck.protocol.barriers import complete_late
+        for who, choices in self.forced:
+            if isinstance(who, tuple):
+                if who in self.signals:
+                    self._deliver(who, choices)
+            elif isinstance(who, int) and self.agents[who].status == "run":
+                self._step(self.agents[who], choices)
+                current = who
+        count = len(self.agents)
+        while True:
+            step += 1
+            if step % 512 == 0:
+                self.setup.deadline()
+            if step > MAX_STEPS:
+                self.bounded = True
+                self.ended = "cut"
+                return
+            if self.queue:
+                key = self.queue.popleft()
+                if key in self.signals:
+                    self._deliver(key, ())
+                continue
+            agent = self.agents[current]
+            if agent.status != "run":
+                for k in range(1, count + 1):
+                    agent = self.agents[(current + k) % count]
+                    if agent.status == "run":
+                        current = agent.index
+                        break
+                else:
+                    from mcheck.protocol.barriers import complete_late
 
-                        if complete_late(self):
-                            continue
-                        self._finish()
-                        return
-                self._step(agent, ())
-        except Undefined:
-            self.ended = "undefined"
+                    if self.ended == "end" and complete_late(self):
+                        continue
+                    self._finish()
+                    return
+            self._step(agent, ())
 
     def _step(self, agent: Agent, choices: tuple[int, ...]) -> None:
         """The next operation of an agent; blocks it where it cannot be done now."""
@@ -282,7 +279,8 @@ class Machine:
             op = skip(self, agent)
         except Stop as stop:
             self.problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
-            raise Undefined from None
+            agent.status = "undefined"
+            return
         if op is None:
             return
         agent.step += 1
@@ -300,8 +298,10 @@ class Machine:
             agent.step -= 1
             agent.status, agent.where = "blocked", blocked.where
         except Stop as stop:  # the emitters' word for undefined behaviour
-            self.problem(stop.misstep.code, f"{stop.misstep.message}", agent, op)
-            raise Undefined from None
+            self.problem(stop.misstep.code, stop.misstep.message, agent, op)
+            agent.status = "undefined"
+        except Undefined:
+            agent.status = "undefined"  # it goes no further; the others may
 
     def _deliver(self, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:
         from mcheck.protocol.mbarriers import deliver
@@ -311,7 +311,10 @@ class Machine:
         entry.note = "completes"
         self.trace.append(entry)
         self._taken = 0
-        deliver(self, signal, entry)
+        try:
+            deliver(self, signal, entry)
+        except Undefined:
+            self.ended = "undefined"
 
     def choose(self, count: int) -> int:
         """One of ``count`` ways to go on; the others are explored later."""

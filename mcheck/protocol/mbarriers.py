@@ -98,6 +98,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.expected_bytes = bar.got_bytes = 0
     agent.causal = raised(agent.causal, bar.born, bar.generation)
     agent.inits[bar.born] = bar.generation
+    m.wake(bar)
 
 
 def _after(agent: Agent, done: Done) -> bool:
@@ -145,13 +146,14 @@ def _unannounced(m: Machine, agent: Agent | None, bar: Mbarrier) -> None:
 def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
     """The object exists, and its initialisation comes before this operation (9.7.13.15.3)."""
     if bar.state is None:
-        code, text = "UB201", f"{bar.label} holds no mbarrier"
-        if bar.ended is not None and event.order is None:
-            code, text = "UB215", f"{bar.label} is gone before this operation has signalled it"
-        raise misuse(m, agent, op, code, text, event)
+        undefined = misuse(m, agent, op, "UB201", f"{bar.label} holds no mbarrier", event)
+        if bar.ended is not None:
+            raise undefined
+        raise Blocked(bar)  # and in another order it does
     if agent.causal[bar.born] < bar.generation:
         text = f"{bar.label} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
-        raise misuse(m, agent, op, "UB201", text, event)
+        misuse(m, agent, op, "UB201", text, event)
+        agent.causal = raised(agent.causal, bar.born, bar.generation)  # said once; the other order is looked at as well
 
 
 # --- arrivals, expectations, completions ------------------------------------------------------------------------
@@ -168,6 +170,8 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     except Misuse as wrong:
         if lanes > 1:
             raise Split([(t,) for t in agent.threads]) from None
+        for other in bar.now + bar.before + bar.looks:
+            m.reverse(other, agent.index, time, agent.single)
         raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
     handed = contributions(agent, "REL" in event.tags, event.scope or "cta") if step.kind != "expect" else {}
     kind = "arrive" if step.kind in ARRIVALS else step.kind
@@ -306,6 +310,8 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     except Misuse as wrong:
         if len(agent.lanes) > 1:
             raise Split([(t,) for t in agent.threads]) from None
+        for other in bar.now + bar.before + bar.looks:
+            m.reverse(other, -1, signal.time, True)
         raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
@@ -327,14 +333,15 @@ def _valid_signal(m: Machine, agent: Agent, signal: Signal, bar: Mbarrier) -> No
         raise misuse(m, agent, signal.event.op, code, text, signal.event)
 
 
-def announced(m: Machine, agent: Agent, address: int, event: Event) -> None:
-    """The issue of an operation that will signal: the object must exist for the issuing thread by then."""
+def announced(m: Machine, agent: Agent, address: int, event: Event) -> bool:
+    """The issue of an operation that will signal: whether there is an object that exists for the issuing thread by then."""
     bar = m.mbarriers.get(address)
     if bar is None:
-        raise misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
-    if bar.state is not None and agent.causal[bar.born] < bar.generation:
-        text = f"{bar.label} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
-        raise misuse(m, agent, event.op, "UB201", text, event)
+        misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
+        return False
+    if bar.state is not None:
+        _valid(m, agent, event.op, bar, event)
+    return True
 
 
 # --- waits --------------------------------------------------------------------------------------------------------
