@@ -11,8 +11,8 @@ from math import lgamma, log, log2
 from mcheck.program.ops import Atomic, Await, Fence, Load, Store
 from mcheck.program.program import Program
 
-VERDICT_LIMIT = 240.0
-STATES_LIMIT = 60.0
+VERDICT_LIMIT = 48.0
+STATES_LIMIT = 64.0
 """Beyond so many combinations (as powers of two), Z3: for a verdict, and for all states."""
 
 

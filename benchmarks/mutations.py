@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Bugs planted in ptx-9.0.cat, and the tests of litmus/ that notice.
+
+    python benchmarks/mutations.py [--engine explicit|z3] [--only TEXT] [--list]
+
+Each mutation drops a check or changes a definition. It is caught if some test no longer answers as its file expects; the
+first such tests are named. Exit status 1 if a mutation is not caught and no argument is listed why it cannot be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcheck.cat import load_model, parse_model
+from mcheck.cat.ast import Check, Model
+from mcheck.engines import answer
+from mcheck.program.program import Program
+from mcheck.run.case import kinds_hold
+from mcheck.syntax import load
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "ptx-9.0"
+SKIPPED = {"kernels"}
+
+CHANGES: tuple[tuple[str, str, str], ...] = (
+    ("weak operations are strong", "let strong = ((RLX", "let strong = ((M | RLX"),
+    ("volatile and relaxed are weak", "let strong = ((RLX | ACQ", "let strong = ((ACQ"),
+    ("red supplies the read of an acquire pattern", "((R & strong) \\ RED)", "(R & strong)"),
+    ("fence.sc releases nothing", "((F & (REL | ACQ_REL | SC)) \\ RESTRICTED)", "((F & (REL | ACQ_REL)) \\ RESTRICTED)"),
+    ("fence.release releases nothing", "((F & (REL | ACQ_REL | SC)) \\ RESTRICTED)", "((F & (ACQ_REL | SC)) \\ RESTRICTED)"),
+    ("fence.sc acquires nothing", "((F & (ACQ | ACQ_REL | SC)) \\ RESTRICTED)", "((F & (ACQ | ACQ_REL)) \\ RESTRICTED)"),
+    ("fence.acquire acquires nothing", "((F & (ACQ | ACQ_REL | SC)) \\ RESTRICTED)", "((F & (ACQ_REL | SC)) \\ RESTRICTED)"),
+    ("restricted fences release everything", "let release-fence = ((F & (REL | ACQ_REL | SC)) \\ RESTRICTED)", "let release-fence = (F & (REL | ACQ_REL | SC))"),
+    ("restricted fences acquire everything", "let acquire-fence = ((F & (ACQ | ACQ_REL | SC)) \\ RESTRICTED)", "let acquire-fence = (F & (ACQ | ACQ_REL | SC))"),
+    ("proxies do not matter to moral strength", "let same-proxy = (", "let same-proxy = ((_ * _) | "),
+    ("scopes do not matter", "([strong]; sr; [strong])) & same-proxy", "([strong]; [strong]) | (strong * strong)) & same-proxy"),
+    ("moral strength of parts", "(vloc & complete-overlap)", "vloc"),
+    ("moral strength across addresses", "(vloc & complete-overlap)", "(loc & complete-overlap)"),
+    ("no observation through atomics", "((morally-strong & rf) | (observation; rmw; observation))", "(morally-strong & rf)"),
+    ("release writes publish nothing", "let released = ([W & REL] | ([W & REL]; po-loc; [strong-write]) |", "let released = ("),
+    ("no release by an earlier write of the place", " | ([W & REL]; po-loc; [strong-write])", ""),
+    ("no release by fences", " | ([release-fence]; po; [strong-write]))", ")"),
+    ("no acquire by a later read of the place", " | ([strong-read]; po-loc; [R & ACQ & strong-read])", ""),
+    ("no acquire by fences", "([strong-read]; po-loc; [R & ACQ & strong-read]) | ([strong-read]; po; [acquire-fence])", "([strong-read]; po-loc; [R & ACQ & strong-read])"),
+    ("synchronisation at any scope", "let by-patterns = (morally-strong & ", "let by-patterns = ("),
+    ("relaxed arrivals release", "[ARRIVE & REL]", "[ARRIVE]"),
+    ("complete-tx is cumulative", "[ARRIVE & REL]", "([ARRIVE & REL] | [SIGNAL])"),
+    ("a fence before an arrive releases nothing", " | ([release-fence]; po; [ARRIVE | SIGNAL]))", ")"),
+    ("relaxed waits acquire", "let awaited = ([WAIT & ACQ]", "let awaited = ([WAIT]"),
+    ("a fence after a wait acquires nothing", "let awaited = ([WAIT & ACQ] | ([WAIT]; po; [acquire-fence]))", "let awaited = [WAIT & ACQ]"),
+    ("mbarriers synchronise at any scope", "(morally-strong & (arrived; phase; awaited))", "(arrived; phase; awaited)"),
+    ("relaxed cluster arrivals order", "[BARRIVE \\ RLX]", "[BARRIVE]"),
+    ("barriers order nothing", "([BARRIVE \\ RLX]; barrier) | ", ""),
+    ("no fence before a relaxed cluster arrival", " | ([release-fence & wide]; po; [BARRIVE & RLX]; barrier))", ")"),
+    ("a narrow fence before a relaxed cluster arrival", "[release-fence & wide]", "[release-fence]"),
+    ("fence.mbarrier_init releases everything", "([INIT]; po; [MBARRIER_INIT_FENCE])", "((po?); [MBARRIER_INIT_FENCE])"),
+    ("fence.mbarrier_init releases nothing", " | by-init", ""),
+    ("restricted fences are no fences", " | by-restricted", ""),
+    ("the halves of a proxy fence do not synchronise", " | by-halves", ""),
+    ("fence.sc orders nothing beyond its patterns", " | sync_fence)", ")"),
+    ("a copy is not ordered after what precedes it", "let before-issue = (here-or-later; issue)", "let before-issue = issue"),
+    ("a relaxed wait sees the copy", "([GROUPWAIT] | awaited)", "([GROUPWAIT] | [WAIT])"),
+    ("no wait on a group", "(complete; ([GROUPWAIT] | awaited))", "(complete; awaited)"),
+    ("no wait on an mbarrier for a copy", "(complete; ([GROUPWAIT] | awaited))", "(complete; [GROUPWAIT])"),
+    ("a copy's completion orders only the waiter", "let after-completion = (observed; here-or-later)", "let after-completion = observed"),
+    ("proxy fences of another CTA", "(base-causality & other-proxy & scta); [proxy-fence])", "(base-causality & other-proxy); [proxy-fence])"),
+    ("entering fences of another CTA", "let entering = ([proxy-fence]; (base-causality & other-proxy & scta)", "let entering = ([proxy-fence]; (base-causality & other-proxy)"),
+    ("no alias fence", "[F & ALIAS]; in-time", "in-time"),
+    ("fence.proxy.async covers everything", "let to-fence = ((base-causality | after-completion) & covers^-1)", "let to-fence = (base-causality | after-completion)"),
+    ("no fence towards the async proxy", "let through-fence = ([GEN & M]; to-fence; [fence-async]; before-issue; [ASYNC & M])", "let through-fence = ([GEN & M]; before-issue; [ASYNC & M])"),
+    ("halves of any scope", "let mutual = (sr | po)", "let mutual = (sr | po | ~0)"),
+    ("the acquiring half covers everything", "(([F & ASYNC & PACQUIRE]; before-issue; [ASYNC & M]) & covers)", "([F & ASYNC & PACQUIRE]; before-issue; [ASYNC & M])"),
+    ("one half of a proxy fence is enough", "let through-halves = (", "let through-halves = (([GEN & M]; to-fence; [F & ASYNC & PRELEASE]; before-issue; [ASYNC & M]) | "),
+    ("halves order nothing", "(through-fence | through-halves | copied)", "(through-fence | copied)"),
+    ("cp.async writes need a fence", "(through-fence | through-halves | copied)", "(through-fence | through-halves)"),
+    ("a completion needs a fence", " | async-to-generic", ""),
+    ("copies are not ordered among themselves", " | async-to-async", ""),
+    ("tensor maps are never seen", " | generic-to-map", ""),
+    ("a tensor map needs no acquire", "(base-causality & mutual); (acquires-map & covers)", "before-issue; [TMAP & M]"),
+    ("tensor maps need no fence", "generic-to-async | async-to-generic", "([GEN & M]; in-time; [TMAP & M]) | generic-to-async | async-to-generic"),
+    ("surface and texture need no fence", "([M]; (in-time & other-proxy & scta); [M])", "([M]; in-time; [M])"),
+    ("surface and texture across CTAs", "([M]; (in-time & other-proxy & scta); [M])", "([M]; (in-time & other-proxy); [M])"),
+    ("aliases need no fence", "let preserved = (same-address | other-address)", "let preserved = (same-address | other-address | (loc & ([GEN & M]; in-time; [GEN & M])))"),
+    ("aliases are never ordered", "let preserved = (same-address | other-address)", "let preserved = same-address"),
+    ("no causality through an observation", "let causality = (preserved | (observation; preserved))", "let causality = preserved"),
+    ("morally strong accesses race", "(related | morally-strong)", "related"),
+    ("ordered accesses race", "race = (conflict \\ (related | morally-strong))", "race = (conflict \\ morally-strong)"),
+)
+"""(name, text of the model, what stands there instead)"""
+
+HARMLESS: dict[str, str] = {}
+"""Mutations that no test can notice, with the argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A model with a bug."""
+
+    name: str
+    model: Model
+
+
+def mutations(text: str, model: Model) -> Iterator[Mutation]:
+    """Each check dropped, then the changes."""
+    for k, statement in enumerate(model.statements):
+        if isinstance(statement, Check):
+            number = sum(1 for s in model.statements[:k] if isinstance(s, Check) and s.name == statement.name) + 1
+            nth = f" ({number})" if number > 1 else ""
+            rest = model.statements[:k] + model.statements[k + 1 :]
+            yield Mutation(f"drop {statement.name}{nth}", replace(model, statements=rest))
+    for name, old, new in CHANGES:
+        if old not in text:
+            raise SystemExit(f"'{name}' does not fit the model: {old}")
+        yield Mutation(name, parse_model(text.replace(old, new), f"{name}.cat"))
+
+
+def as_expected(program: Program, model: Model, engine: str) -> bool:
+    """Whether the test answers as its file expects."""
+    got = answer(program, model, engine=engine, timeout=20)
+    verdict = program.expectation.verdict
+    return (verdict is None or got.verdict == verdict) and kinds_hold(program.expectation.kinds, got.findings)
+
+
+def main() -> int:
+    """Prints a line per mutation; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=("explicit", "z3"), default="explicit")
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutations whose name contains it")
+    parser.add_argument("--tests", type=int, default=1, metavar="N", help="name up to N tests that notice")
+    options = parser.parse_args()
+    model = load_model(NAME)
+    text = Path(model.path).read_text(encoding="utf-8")
+    files = [f for f in sorted((ROOT / "litmus").rglob("*.litmus")) if f.parent.name not in SKIPPED]
+    programs = [(f, p) for f in files if (p := load(str(f))).model in (None, NAME)]
+    kept: list[tuple[Path, Program]] = list(programs)
+    total = missed = 0
+    for mutation in mutations(text, model):
+        if options.only not in mutation.name:
+            continue
+        started = time.perf_counter()
+        noticed: list[Path] = []
+        for item in kept:
+            if not as_expected(item[1], mutation.model, options.engine):
+                noticed.append(item[0])
+                if len(noticed) >= options.tests:
+                    break
+        total += 1
+        if noticed:
+            what = ", ".join(f.stem for f in noticed)
+            # what noticed one change is likely to notice the next
+            first = [item for item in kept if item[0] in noticed]
+            kept = first + [item for item in kept if item[0] not in noticed]
+        elif mutation.name in HARMLESS:
+            what = f"not noticed: {HARMLESS[mutation.name]}"
+        else:
+            what, missed = "NOT NOTICED", missed + 1
+        print(f"{time.perf_counter() - started:>6.2f} s  {mutation.name}: {what}", flush=True)
+    print(f"{total} mutations of {NAME}, {missed} not noticed, {len(programs)} tests")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""How wide a test may be: the verdicts of the scalable families with Z3 and with the exhaustive engine, and litmus/.
+
+    python benchmarks/width.py [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
+
+Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end. Below the table: both
+engines over litmus/ in one process, total and median per test. Exit status 1 if Z3 misses a verdict or takes more than
+10 s for one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+from mcheck.cat import load_model
+from mcheck.explore.engine import answer as explicit
+from mcheck.solve.engine import answer as solved
+from mcheck.syntax import load
+
+ROOT = Path(__file__).resolve().parent.parent
+FAMILIES = ROOT.parent / "shared" / "families.py"
+WIDTHS = {"SB": 24, "SBF": 12, "IRIW": 12, "COW": 16, "CORR2": 12, "CHAIN": 40, "22W": 24, "WR": 8, "RING": 12}
+LARGER = {"SB": 64, "SBF": 24, "IRIW": 32, "COW": 32, "CORR2": 24, "CHAIN": 80, "22W": 48, "WR": 16, "RING": 24}
+FORBIDDEN = {"SBF", "CORR2", "WR", "RING"}
+TARGET = 10.0
+SKIPPED = {"kernels"}
+"""Suites for the protocol engine."""
+
+
+def measure(text: str, engine: str, limit: float) -> tuple[str, float, int]:
+    """(verdict, seconds, peak memory in bytes) of one test in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, output = Path(folder, "test.litmus"), Path(folder, "report.json")
+        path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1"]
+        command += ["--verdict-only", "--engine", engine]
+        started = time.perf_counter()
+        with output.open("wb") as sink:
+            process = subprocess.Popen(command, stdout=sink, cwd=ROOT)
+            timer = threading.Timer(limit, process.kill)
+            timer.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            timer.cancel()
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        report = output.read_text(encoding="utf-8")
+        verdict = json.loads(report)["tests"][0]["verdict"] if report else "none"
+        return verdict, seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def families(path: Path, widths: dict[str, int], limit: float) -> int:
+    """Prints a row per family; how many miss their target."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("families_and_figures", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    print(f"{'family':<8}{'n':>4}  {'verdict':<8}{'z3':>8}{'MiB':>6}{'explicit':>10}")
+    bad = 0
+    for family, n in widths.items():
+        text = module.test(family, n)
+        verdict, seconds, memory = measure(text, "z3", limit)
+        other, others, _ = measure(text, "explicit", limit)
+        known = "fail" if family in FORBIDDEN else "pass"
+        wrong = verdict != known or seconds >= TARGET or other not in (known, "none", "unknown")
+        bad += wrong
+        shown = f"{others:.2f}" if other == known else f"> {limit:g}" if other == "none" else other
+        row = f"{family:<8}{n:>4}  {verdict:<8}{seconds:>8.2f}{memory >> 20:>6}{shown:>10}"
+        print(row + ("  MISSED" if wrong else ""), flush=True)
+    return bad
+
+
+def suites() -> None:
+    """Both engines over litmus/, in this process."""
+    files = [f for f in sorted((ROOT / "litmus").rglob("*.litmus")) if f.parent.name not in SKIPPED]
+    times: dict[str, list[float]] = {"explicit": [], "z3": []}
+    for file in files:
+        program = load(str(file))
+        model = load_model(program.model or "ptx-9.0")
+        for name, answer in (("explicit", explicit), ("z3", solved)):
+            started = time.perf_counter()
+            answer(program, model, timeout=60)
+            times[name].append(time.perf_counter() - started)
+    for name, found in times.items():
+        print(f"litmus/ {name:<9}{len(found)} tests{sum(found):>8.2f} s  median {1000 * median(found):.1f} ms")
+
+
+def main() -> int:
+    """Prints the tables; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--families", type=Path, default=FAMILIES, metavar="FILE.py")
+    parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--no-litmus", action="store_true")
+    parser.add_argument("--larger", action="store_true", help="the families at about twice those widths")
+    options = parser.parse_args()
+    bad = 0
+    if options.families.is_file():
+        bad = families(options.families, LARGER if options.larger else WIDTHS, options.limit)
+    else:
+        print(f"no families: {options.families} is absent (--families FILE.py names another)")
+    if not options.no_litmus:
+        suites()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
