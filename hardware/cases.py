@@ -1,7 +1,7 @@
 """Random cases for the chip, each a program in block form with its input data: the generator is decided by its seed.
 
-A case is one thread that brings a known pattern into shared memory, executes what is tested, waits for it and, where the
-wait is for an mbarrier, looks whether more bytes were counted than expected.
+A case is one thread that brings a known pattern into shared memory, executes what is tested, waits for it and, where
+the wait is for an mbarrier, looks whether more bytes were counted than expected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cases(seed: int = 1) -> list[Case]:
     out: list[Case] = []
     for group, count, maker in _PLAN:
         for k in range(count):
-            rng = Random(f"{seed}/{group}/{k}")  # noqa: S311 - test data
+            rng = Random(f"{seed}/{group}/{k}")
             name = f"{group}-{k:03d}"
             text, data = maker(rng, k)
             kinds = {obj: (kind, f"{seed}/{name}/{obj}") for obj, kind in data.items()}
@@ -143,7 +143,7 @@ def tiled(rng: Random, rank: int, elemtype: str, swizzle: str, limit: int = 2048
     """A tiled map whose box has at most ``limit`` bytes in shared memory."""
     size = SIZES[elemtype]
     span = 256 if swizzle == "none" else int(swizzle[:-1])
-    inner = 16 * rng.choice([k for k in range(1, span // 16 + 1)]) // size
+    inner = 16 * rng.choice(list(range(1, span // 16 + 1))) // size
     dims = [rng.randint(1, max(2, 3 * inner // 2)), *(rng.randint(1, 6) for _ in range(rank - 1))]
     box, steps = [inner], [rng.randint(1, 3)]
     rows = max(1, limit // max(inner * size, 0 if swizzle == "none" else span))
@@ -451,7 +451,8 @@ def _bulk_copy(rng: Random, k: int) -> Made:
     text = (
         f"{{\n  .global .align 128 .b8 t[{size + 256}], u[{size + 256}], old[{size + 256}];\n"
         f"  .shared .align 128 .b8 buf[{size + 256}];\n  .shared .align 8 .b64 first, full;\n}}\np@cta 0 {{\n"
-        "  mbarrier.init.shared::cta.b64 [first], 1;\n  mbarrier.init.shared::cta.b64 [full], 1;\n  fence.proxy.async;\n"
+        "  mbarrier.init.shared::cta.b64 [first], 1;\n  mbarrier.init.shared::cta.b64 [full], 1;\n"
+        "  fence.proxy.async;\n"
         f"  mbarrier.arrive.expect_tx.shared::cta.b64 _, [first], {size + 256};\n"
         f"  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [old], {size + 256}, [first];\n"
         "  await mbarrier.try_wait.parity.shared::cta.b64 [first], 0;\n"

@@ -1,12 +1,13 @@
 """A ``Program`` as a PTX module: one kernel that runs it and then copies registers and shared memory out.
 
-Every declared thread has its own stretch of code, reached by its CTA and thread number; threads that nobody declared exit
-at once. Objects lie where ``mcheck.program.layout`` puts them, shared ones relative to a dynamic array aligned to 1024
-bytes, so that swizzles see the same low address bits. A wait polls a bounded number of times and then gives up, so that no
-kernel hangs.
+Every declared thread has its own stretch of code, reached by its CTA and thread number; threads that nobody declared
+exit at once. Objects lie where ``mcheck.program.layout`` puts them, shared ones relative to a dynamic array aligned
+to 1024 bytes, so that swizzles see the same low address bits. A wait polls a bounded number of times and then gives
+up, so that no kernel hangs.
 
 The kernel's parameters are the address of all global objects and that of the results: per CTA the shared address of the
-array (8 bytes) and the shared bytes, then per thread a word that says whether it gave up, and its registers, 8 bytes each.
+array (8 bytes) and the shared bytes, then per thread a word that says whether it gave up, and its registers, 8 bytes
+each.
 """
 
 from __future__ import annotations
@@ -268,7 +269,7 @@ class _Printer:
             f"{label}_done:",
         ]
 
-    def operands(self, op: Op) -> list[str]:  # noqa: PLR0911 - one case per operation
+    def operands(self, op: Op) -> list[str]:
         match op:
             case ops.Alu():
                 return [*(self.reg(d) for d in op.dsts), *(self.number(s) for s in op.srcs)]

@@ -22,7 +22,7 @@ def encodings() -> list[TensorMapSpec]:
     out = [_TILE, _IM2COL]
     for base in (_TILE, _IM2COL):
         out += [replace(base, **change) for change in _changes(base)]
-    rng = Random(7)  # noqa: S311 - test data
+    rng = Random(7)
     while len(out) < 460:
         base = rng.choice((_TILE, _IM2COL))
         changes = _changes(base)

@@ -40,7 +40,8 @@ def prepared(case: Case) -> Machine:
 
 
 def answer(case: Case) -> dict[str, Any]:
-    """``status`` is ``ok``, ``undefined CODE``, ``stuck`` or ``unsupported``; the bytes of every object, and predicates.
+    """``status`` is ``ok``, ``undefined CODE``, ``stuck`` or ``unsupported``; the bytes of every object, and
+    predicates.
 
     Objects that hold mbarriers or tensor maps are left out, since their contents are opaque.
     """

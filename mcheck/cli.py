@@ -19,7 +19,7 @@ from mcheck.errors import InternalError, McheckError
 INTERNAL = 70
 INTERRUPTED = 130
 
-COMMANDS = ("run", "check", "outcomes", "doc", "compare", "models", "explain")
+COMMANDS = ("run", "check", "outcomes", "exec", "doc", "compare", "models", "explain")
 
 EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error; 3 nothing wrong was
 found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error of mcheck's own.

@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 def reduced(op: str, type_: str, old: Bytes, operand: Bytes, *, flush: bool = True) -> Bytes:
     """``old`` reduced element by element with ``operand``; types and ``flush`` as ``reductions.reduce`` has them."""
-    import numpy
+    import numpy as np
 
     if type_ in floats.FORMATS:
         return _floats(op, type_, old, operand, flush)
     kind = "i" if type_[0] == "s" else "u"
-    word = numpy.dtype(f"<{kind}{element_size(type_)}")
-    a, b = numpy.ascontiguousarray(old).view(word), numpy.ascontiguousarray(operand).view(word)
+    word = np.dtype(f"<{kind}{element_size(type_)}")
+    a, b = np.ascontiguousarray(old).view(word), np.ascontiguousarray(operand).view(word)
     function = _INTEGERS.get(op)
     if function is None:
         raise KeyError(op)
     result: Words = function(a, b)
-    return result.astype(word, copy=False).view(numpy.uint8)
+    return result.astype(word, copy=False).view(np.uint8)
 
 
 def _inc(a: Words, b: Words) -> Words:
-    import numpy
+    import numpy as np
 
-    return numpy.where(a >= b, 0, a + a.dtype.type(1))
+    return np.where(a >= b, 0, a + a.dtype.type(1))
 
 
 def _dec(a: Words, b: Words) -> Words:
-    import numpy
+    import numpy as np
 
-    return numpy.where((a == 0) | (a > b), b, a - a.dtype.type(1))
+    return np.where((a == 0) | (a > b), b, a - a.dtype.type(1))
 
 
 def _by_name(name: str) -> Callable[[Words, Words], Words]:
     def apply(a: Words, b: Words) -> Words:
-        import numpy
+        import numpy as np
 
-        result: Words = getattr(numpy, name)(a, b)
+        result: Words = getattr(np, name)(a, b)
         return result
 
     return apply
@@ -70,76 +70,76 @@ _INTEGERS: dict[str, Callable[[Words, Words], Words]] = {
 
 
 def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Bytes:
-    import numpy
+    import numpy as np
 
     form = floats.FORMATS[type_]
-    word = numpy.dtype(f"<u{form.bits // 8}")
-    a, b = numpy.ascontiguousarray(old).view(word), numpy.ascontiguousarray(operand).view(word)
+    word = np.dtype(f"<u{form.bits // 8}")
+    a, b = np.ascontiguousarray(old).view(word), np.ascontiguousarray(operand).view(word)
     magnitude = word.type(form.sign - 1)
     infinity = word.type(form.infinity)
     if op in ("min", "max"):
         x, y = _ordered(form, a), _ordered(form, b)
         first = x < y if op == "min" else y < x
-        result = numpy.where(first, a, b)
+        result = np.where(first, a, b)
         a_nan, b_nan = (a & magnitude) > infinity, (b & magnitude) > infinity
-        result = numpy.where(a_nan, b, numpy.where(b_nan, a, result))
-        result = numpy.where(a_nan & b_nan, word.type(form.nan), result)
-        return result.astype(word, copy=False).view(numpy.uint8)
+        result = np.where(a_nan, b, np.where(b_nan, a, result))
+        result = np.where(a_nan & b_nan, word.type(form.nan), result)
+        return result.astype(word, copy=False).view(np.uint8)
     if op != "add":
         raise KeyError(op)
     if type_ == "f32" and flush:
         a, b = _flushed(form, a), _flushed(form, b)
-    with numpy.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         total = _sum(type_, a, b)
     if type_ == "f32" and flush:
         total = _flushed(form, total)
-    total = numpy.where((total & magnitude) > infinity, word.type(form.nan), total)
+    total = np.where((total & magnitude) > infinity, word.type(form.nan), total)
     if type_ == "f64":
         # A NaN operand comes out as it went in, the new one before the old one.
-        total = numpy.where((a & magnitude) > infinity, a, total)
-        total = numpy.where((b & magnitude) > infinity, b, total)
-    return total.astype(word, copy=False).view(numpy.uint8)
+        total = np.where((a & magnitude) > infinity, a, total)
+        total = np.where((b & magnitude) > infinity, b, total)
+    return total.astype(word, copy=False).view(np.uint8)
 
 
 def _sum(type_: str, a: Words, b: Words) -> Words:
     """The patterns of a + b.
 
-    f16 and bf16 are added in f32: its 24 bits are at least twice their 11 and 8 and two more, so that rounding twice gives
-    what rounding once does.
+    f16 and bf16 are added in f32: its 24 bits are at least twice their 11 and 8 and two more, so that rounding twice
+    gives what rounding once does.
     """
-    import numpy
+    import numpy as np
 
     if type_ == "f32":
-        return (a.view("<f4") + b.view("<f4")).view("<u4")
+        return np.asarray((a.view("<f4") + b.view("<f4")).view("<u4"))
     if type_ == "f64":
-        return (a.view("<f8") + b.view("<f8")).view("<u8")
+        return np.asarray((a.view("<f8") + b.view("<f8")).view("<u8"))
     if type_ == "f16":
         wide = a.view("<f2").astype("<f4") + b.view("<f2").astype("<f4")
-        return wide.astype("<f2").view("<u2")
-    x = (a.astype("<u4") << numpy.uint32(16)).view("<f4")
-    y = (b.astype("<u4") << numpy.uint32(16)).view("<f4")
+        return np.asarray(wide.astype("<f2").view("<u2"))
+    x = (a.astype("<u4") << np.uint32(16)).view("<f4")
+    y = (b.astype("<u4") << np.uint32(16)).view("<f4")
     bits = (x + y).view("<u4")
-    odd = (bits >> numpy.uint32(16)) & numpy.uint32(1)
-    rounded = (bits + numpy.uint32(0x7FFF) + odd) >> numpy.uint32(16)
-    nan = (bits & numpy.uint32(0x7FFFFFFF)) > numpy.uint32(0x7F800000)
-    return numpy.where(nan, numpy.uint32(0x7FFF), rounded).astype("<u2")
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
+    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(nan, np.uint32(0x7FFF), rounded).astype("<u2")
 
 
 def _ordered(form: floats.Format, bits: Words) -> Words:
     """Signed integers in the order of the numbers, -0 below +0."""
-    import numpy
+    import numpy as np
 
-    signed = numpy.dtype(f"<i{form.bits // 8}")
+    signed = np.dtype(f"<i{form.bits // 8}")
     magnitude = (bits & bits.dtype.type(form.sign - 1)).astype(signed)
-    return numpy.where(bits & bits.dtype.type(form.sign), -1 - magnitude, magnitude)
+    return np.asarray(np.where(bits & bits.dtype.type(form.sign), -1 - magnitude, magnitude))
 
 
 def _flushed(form: floats.Format, bits: Words) -> Words:
     """Subnormal numbers become the zero of their sign."""
-    import numpy
+    import numpy as np
 
     small = (bits & bits.dtype.type(form.infinity)) == 0
-    return numpy.where(small, bits & bits.dtype.type(form.sign), bits)
+    return np.where(small, bits & bits.dtype.type(form.sign), bits)
 
 
 def converted(elemtype: str, data: Bytes) -> Bytes:
@@ -147,12 +147,12 @@ def converted(elemtype: str, data: Bytes) -> Bytes:
 
     The documents do not say what the .ftz of f32 and tf32 maps does to a copy; an sm_90 chip copies as without it.
     """
-    import numpy
+    import numpy as np
 
     if not elemtype.startswith("tf32"):
         return data
-    bits = tf32(numpy.ascontiguousarray(data).view("<u4"))
-    return bits.astype("<u4", copy=False).view(numpy.uint8)
+    bits = tf32(np.ascontiguousarray(data).view("<u4"))
+    return bits.astype("<u4", copy=False).view(np.uint8)
 
 
 def tf32(bits: Words) -> Words:
@@ -160,9 +160,9 @@ def tf32(bits: Words) -> Words:
 
     The documents leave the rounding open; this is what an sm_90 chip does.
     """
-    import numpy
+    import numpy as np
 
-    magnitude = bits & numpy.uint32(0x7FFFFFFF)
-    odd = (bits >> numpy.uint32(13)) & numpy.uint32(1)
-    rounded = (bits + numpy.uint32(0xFFF) + odd) & numpy.uint32(0xFFFFE000)
-    return numpy.where(magnitude > numpy.uint32(0x7F800000), numpy.uint32(0x7FFFE000), rounded)
+    magnitude = bits & np.uint32(0x7FFFFFFF)
+    odd = (bits >> np.uint32(13)) & np.uint32(1)
+    rounded = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
+    return np.where(magnitude > np.uint32(0x7F800000), np.uint32(0x7FFFE000), rounded)

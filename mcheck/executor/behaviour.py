@@ -11,9 +11,10 @@ from mcheck.errors import InputError
 class Behaviour:
     """What copies do in the places where documents and chips differ.
 
-    ``pads_stores``: a tensor store or reduction writes the whole 16-byte unit in which the tensor ends along dimension 0,
-    not only the elements inside. ``flushes_f32``: addition of f32 by ``cp.reduce.async.bulk`` and its tensor form takes and
-    gives subnormal numbers as zeros of their sign (PTX ISA 9.0 section 9.7.9.25.4.2; 9.4 preserves them).
+    ``pads_stores``: a tensor store or reduction writes the whole 16-byte unit in which the tensor ends along
+    dimension 0, not only the elements inside. ``flushes_f32``: addition of f32 by ``cp.reduce.async.bulk`` and its
+    tensor form takes and gives subnormal numbers as zeros of their sign (PTX ISA 9.0 section 9.7.9.25.4.2; 9.4
+    preserves them).
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Exact addition and comparison on the bit patterns of f16, bf16, f32 and f64, in integer arithmetic.
 
 Rounding is to nearest even. The PTX ISA does not promise the bits of a NaN result (sections 9.7.3 and 9.7.4 speak of a
-canonical NaN for some types only); here they are those of an sm_90 chip: the canonical 0x7FFF and 0x7FFFFFFF, and for f64 a
-NaN operand as it is, the second one first.
+canonical NaN for some types only); here they are those of an sm_90 chip: the canonical 0x7FFF and 0x7FFFFFFF, and
+for f64 a NaN operand as it is, the second one first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Byte memory: the contents of every object, per state space and CTA, and which of its bytes are known.
 
-Addresses are those of ``mcheck.program.memory`` (generic aliases are resolved to the bytes behind them). Scalars are read
-and written as integers; arrays as NumPy views, without copying. A byte is unknown until something is written to it if its
-object started without contents, as ``.shared`` objects do (PTX ISA 9.0 section 5.1.7).
+Addresses are those of ``mcheck.program.memory`` (generic aliases are resolved to the bytes behind them). Scalars are
+read and written as integers; arrays as NumPy views, without copying. A byte is unknown until something is written to
+it if its object started without contents, as ``.shared`` objects do (PTX ISA 9.0 section 5.1.7).
 """
 
 from __future__ import annotations
@@ -128,17 +128,17 @@ class Memory:
 
     def view(self, address: int) -> tuple[Bytes, int]:
         """The whole object at ``address`` as a writable array of bytes, and the offset of ``address`` in it."""
-        import numpy
+        import numpy as np
 
         block, offset = self.locate(address)
-        return numpy.frombuffer(block.data, numpy.uint8), offset
+        return np.frombuffer(block.data, np.uint8), offset
 
     def known_view(self, address: int) -> Bytes | None:
         """The marks of known bytes of the object at ``address``, writable; ``None`` if all are known."""
-        import numpy
+        import numpy as np
 
         block, _ = self.locate(address)
-        return None if block.known is None else numpy.frombuffer(block.known, numpy.uint8)
+        return None if block.known is None else np.frombuffer(block.known, np.uint8)
 
     def load_object(self, instance: Instance, data: bytes) -> None:
         """Replaces the contents of an object from its start on; raises ``ValueError`` if ``data`` is longer."""
@@ -149,9 +149,9 @@ class Memory:
 
 def as_bytes(array: Any) -> bytes:
     """The little-endian bytes of a NumPy array in row-major order."""
-    import numpy
+    import numpy as np
 
-    values = numpy.ascontiguousarray(array)
+    values = np.ascontiguousarray(array)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
     return values.tobytes()

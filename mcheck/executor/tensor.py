@@ -2,8 +2,8 @@
 
 PTX ISA 9.0 sections 5.5 and 9.7.9.27.1.2, and where these are silent what an sm_90 chip does: the pitch of rows
 narrower than the swizzle span, the order of the im2col corners, complete-tx of the full box, slices as the elements of
-interleaved layouts, and the traps of UB401 and UB402. ``open_points`` lists what a copy relies on that no document says.
-Not modelled, and so ``Unsupported``: elements below a byte, interleaved im2col maps, halos of im2col::w and
+interleaved layouts, and the traps of UB401 and UB402. ``open_points`` lists what a copy relies on that no document
+says. Not modelled, and so ``Unsupported``: elements below a byte, interleaved im2col maps, halos of im2col::w and
 im2col::w::128. Values are not converted here: tf32 maps round what they load.
 """
 
@@ -393,12 +393,12 @@ def pixels(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence
     Along each dimension the walk is at its start for the first round and at the low corner for every later one, so the
     n-th pixel follows from quotients and remainders (5.5.4.2).
     """
-    import numpy
+    import numpy as np
 
-    n = numpy.arange(pixel_count(spec, mode), dtype=numpy.int64)
-    out = numpy.empty((len(n), spec.rank - 1), numpy.int64)
+    n = np.arange(pixel_count(spec, mode), dtype=np.int64)
+    out = np.empty((len(n), spec.rank - 1), np.int64)
     if mode in WIDE:
-        out[:] = numpy.array(coords[1:], numpy.int64)
+        out[:] = np.array(coords[1:], np.int64)
         box: Sequence[tuple[int, int]] = tensor_map.bounding_box(spec)[:1]
         offsets: Sequence[int] = (info[1],)
     else:
@@ -408,8 +408,8 @@ def pixels(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence
         later = n - ((high - start) // step + 1)
         each = (high - low) // step + 1
         first = later < 0
-        out[:, i] = numpy.where(first, start + n * step, low + later % each * step) + offsets[i]
-        n = numpy.where(first, 0, 1 + later // each)
+        out[:, i] = np.where(first, start + n * step, low + later % each * step) + offsets[i]
+        n = np.where(first, 0, 1 + later // each)
     out[:, -1] = coords[-1] + n * spec.element_stride[spec.rank - 1]
     return out
 

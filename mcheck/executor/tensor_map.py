@@ -84,8 +84,9 @@ def step_bytes(spec: TensorMapSpec) -> int:
 def counts(spec: TensorMapSpec) -> tuple[int, ...]:
     """Elements that a tile has along each dimension: every element_stride-th of the box (5.5.3.2).
 
-    In an interleaved layout dimension 0 counts slices of channels, and the last dimension but one, which goes from slice
-    to slice (N C/8 H W C8), always one of them, whatever the box says: so does an sm_90 chip. The documents do not tell.
+    In an interleaved layout dimension 0 counts slices of channels, and the last dimension but one, which goes from
+    slice to slice (N C/8 H W C8), always one of them, whatever the box says: so does an sm_90 chip. The documents do
+    not tell.
     """
     found = [-(-box // step) for box, step in zip(spec.box_dim[: spec.rank], spec.element_stride, strict=False)]
     if slice_bytes(spec):

@@ -2,8 +2,8 @@
 
 A box is cut into units of 16 bytes (8 where the swizzle exchanges halves), which no swizzle and no stride tears apart:
 strides, the start along dimension 0 and rows are multiples of 16 bytes. A ``Plan`` says for every unit where it lies in
-shared memory, where in the tensor, and how many of its bytes are inside the tensor. The part that depends on the map alone
-is kept between copies. ``mcheck.executor.tensor`` has the same as a list of runs, byte by byte.
+shared memory, where in the tensor, and how many of its bytes are inside the tensor. The part that depends on the map
+alone is kept between copies. ``mcheck.executor.tensor`` has the same as a list of runs, byte by byte.
 PTX ISA 9.0 sections 5.5 and 9.7.9.27.1.2.
 """
 
@@ -58,20 +58,20 @@ def plan(
     reduce: str | None = None,
 ) -> Plan:
     """Where every unit of a copy goes; arguments, ``Misuse`` and ``Unsupported`` as those of ``tensor.footprint``."""
-    import numpy
+    import numpy as np
 
     four = mode in tensor.FOUR_ROWS
     tensor.check(spec, kind, 2 if four else len(coords), mode, shared, coords, info, reduce)
     rows = _rows(spec, mode, coords, info)
     unit = _unit(spec)
     columns, offsets = _image(spec, len(rows), shared % _PERIOD)
-    dims = numpy.array(spec.global_dim[1 : spec.rank], numpy.int64)
-    strides = numpy.array(spec.global_stride[: spec.rank - 1], numpy.int64)
+    dims = np.array(spec.global_dim[1 : spec.rank], np.int64)
+    strides = np.array(spec.global_stride[: spec.rank - 1], np.int64)
     size = tensor_map.step_bytes(spec)
     begin = coords[0] * size + columns
-    inside = numpy.clip(spec.global_dim[0] * size - begin, 0, unit)
+    inside = np.clip(spec.global_dim[0] * size - begin, 0, unit)
     inside[begin < 0] = 0
-    outer = ((rows >= 0) & (rows < dims)).all(axis=1)
+    outer = np.asarray(((rows >= 0) & (rows < dims)).all(axis=1))
     address = ((spec.global_address + rows @ strides)[:, None] + begin[None, :]).reshape(-1)
     counts = (outer[:, None] * inside[None, :]).reshape(-1)
     base = shared - shared % _PERIOD
@@ -84,12 +84,13 @@ def _unit(spec: TensorMapSpec) -> int:
 
 @lru_cache(maxsize=256)
 def _image(spec: TensorMapSpec, rows: int, phase: int) -> tuple[Integers, Integers]:
-    """First byte of every unit within its row of the tensor, and the place of every unit of the image at ``phase`` after swizzling."""
-    import numpy
+    """First byte of every unit within its row of the tensor, and the place of every unit of the image at ``phase``
+    after swizzling."""
+    import numpy as np
 
-    places_in_row = numpy.arange(0, tensor_map.inner_bytes(spec), _unit(spec), dtype=numpy.int64)
+    places_in_row = np.arange(0, tensor_map.inner_bytes(spec), _unit(spec), dtype=np.int64)
     pitch = tensor_map.row_pitch(spec)
-    linear = phase + (numpy.arange(rows, dtype=numpy.int64) * pitch)[:, None] + places_in_row[None, :]
+    linear = phase + (np.arange(rows, dtype=np.int64) * pitch)[:, None] + places_in_row[None, :]
     columns = places_in_row
     width = tensor_map.slice_bytes(spec)
     if width:
@@ -102,27 +103,27 @@ def _image(spec: TensorMapSpec, rows: int, phase: int) -> tuple[Integers, Intege
 
 def _rows(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int]) -> Integers:
     """The coordinates of every row in the dimensions from 1 on; shape (rows, rank - 1)."""
-    import numpy
+    import numpy as np
 
     if mode in tensor.FOUR_ROWS:
-        return numpy.array(coords[1:], numpy.int64)[:, None]
+        return np.array(coords[1:], np.int64)[:, None]
     if mode.startswith("im2col"):
         return tensor.pixels(spec, mode, coords, info)
-    rows: Integers = _grid(spec) + numpy.array(coords[1:], numpy.int64)
+    rows: Integers = _grid(spec) + np.array(coords[1:], np.int64)
     return rows
 
 
 @lru_cache(maxsize=256)
 def _grid(spec: TensorMapSpec) -> Integers:
     """The rows of a tile relative to its start (5.5.3.2): along dimension i every element_stride[i]-th element."""
-    import numpy
+    import numpy as np
 
     counts = tensor_map.counts(spec)
-    steps = [numpy.arange(counts[i], dtype=numpy.int64) * spec.element_stride[i] for i in range(1, spec.rank)]
+    steps = [np.arange(counts[i], dtype=np.int64) * spec.element_stride[i] for i in range(1, spec.rank)]
     if not steps:
-        return numpy.zeros((1, 0), numpy.int64)
+        return np.zeros((1, 0), np.int64)
     # The last dimension is the slowest: build the grid with it first, and turn the columns round.
-    outer = numpy.stack(numpy.meshgrid(*reversed(steps), indexing="ij"), axis=-1).reshape(-1, len(steps))
+    outer = np.stack(np.meshgrid(*reversed(steps), indexing="ij"), axis=-1).reshape(-1, len(steps))
     grid: Integers = outer[:, ::-1].copy()
     grid.setflags(write=False)
     return grid
@@ -133,20 +134,20 @@ def _grid(spec: TensorMapSpec) -> Integers:
 
 def gather(memory: Memory, what: Plan) -> Bytes:
     """The units of a load as they go to shared memory, shape (units, bytes): converted, with the fill outside."""
-    import numpy
+    import numpy as np
 
     fill = tensor_map.fill_pattern(what.spec)
     if what.whole:
         image = _take(memory, what.address, what.unit)
         return arrays.converted(what.spec.elemtype, image)
-    image = numpy.empty((len(what.address), what.unit), numpy.uint8)
-    image[:] = numpy.frombuffer(fill * (what.unit // len(fill)), numpy.uint8)
+    image = np.empty((len(what.address), what.unit), np.uint8)
+    image[:] = np.frombuffer(fill * (what.unit // len(fill)), np.uint8)
     full = what.inside == what.unit
     image[full] = arrays.converted(what.spec.elemtype, _take(memory, what.address[full], what.unit))
-    for k in numpy.flatnonzero((what.inside > 0) & ~full):
+    for k in np.flatnonzero((what.inside > 0) & ~full):
         count = int(what.inside[k])
         data, _ = memory.read(int(what.address[k]), count)
-        piece = numpy.frombuffer(data, numpy.uint8).reshape(1, -1)
+        piece = np.frombuffer(data, np.uint8).reshape(1, -1)
         image[k, :count] = arrays.converted(what.spec.elemtype, piece)[0]
     return image
 
@@ -163,13 +164,13 @@ def image_of(memory: Memory, what: Plan) -> Bytes:
 
 def scatter(memory: Memory, what: Plan, image: Bytes, reduce: str | None = None, how: Behaviour = DOCUMENTED) -> None:
     """Writes the units of a store into the tensor, or reduces into it; what lies outside is skipped (5.5.3.3)."""
-    import numpy
+    import numpy as np
 
     # A map of f32.ftz flushes on every chip; what .ftz is for besides, nothing says.
     flush = how.flushes_f32 or what.spec.elemtype.endswith(".ftz")
     if how.pads_stores:
         what = padded(what)
-    full = numpy.ones(len(what.inside), bool) if what.whole else what.inside == what.unit
+    full = np.ones(len(what.inside), bool) if what.whole else what.inside == what.unit
     kind = tensor_map.reduction_type(what.spec.elemtype, reduce)
     if reduce is None:
         _put(memory, what.address[full], image[full])
@@ -179,25 +180,25 @@ def scatter(memory: Memory, what: Plan, image: Bytes, reduce: str | None = None,
         for part in _distinct(places):
             old = _take(memory, places[part], what.unit)
             _put(memory, places[part], arrays.reduced(reduce, kind, old, values[part], flush=flush))
-    for k in numpy.flatnonzero((what.inside > 0) & ~full):
+    for k in np.flatnonzero((what.inside > 0) & ~full):
         count, address = int(what.inside[k]), int(what.address[k])
         piece = image[k, :count]
         if reduce is not None:
             data, _ = memory.read(address, count)
-            piece = arrays.reduced(reduce, kind, numpy.frombuffer(data, numpy.uint8), piece, flush=flush)
+            piece = arrays.reduced(reduce, kind, np.frombuffer(data, np.uint8), piece, flush=flush)
         memory.write(address, piece.tobytes())
 
 
 def padded(what: Plan) -> Plan:
     """The plan of a store that writes every unit whole of which a byte is inside the tensor."""
-    import numpy
+    import numpy as np
 
-    return replace(what, inside=numpy.where(what.inside > 0, what.unit, 0))
+    return replace(what, inside=np.where(what.inside > 0, what.unit, 0))
 
 
 def check_tensor(memory: Memory, what: Plan) -> None:
     """Every byte of the copy inside the tensor has to lie in one object; nothing has been touched before this."""
-    import numpy
+    import numpy as np
 
     used = what.inside > 0
     if not used.any():
@@ -208,27 +209,27 @@ def check_tensor(memory: Memory, what: Plan) -> None:
     beyond = int(ends.max()) - (low - offset) - len(block.data)
     if beyond > 0:
         # Several objects under one map are legal as long as every piece is in one; rare, so looked at one by one.
-        for k in numpy.flatnonzero(used):
+        for k in np.flatnonzero(used):
             memory.locate(int(what.address[k]), int(what.inside[k]))
 
 
 def _distinct(places: Integers) -> list[Integers]:
     """Index sets that together cover ``places``, each without a repeated place, in order."""
-    import numpy
+    import numpy as np
 
-    _, first = numpy.unique(places, return_index=True)
+    _, first = np.unique(places, return_index=True)
     if len(first) == len(places):
-        return [numpy.arange(len(places))]
-    rest = numpy.setdiff1d(numpy.arange(len(places)), first)
+        return [np.arange(len(places))]
+    rest = np.setdiff1d(np.arange(len(places)), first)
     return [first, *(rest[part] for part in _distinct(places[rest]))]
 
 
 def _take(memory: Memory, addresses: Integers, unit: int) -> Bytes:
     """The units at ``addresses``, shape (units, bytes)."""
-    import numpy
+    import numpy as np
 
     if len(addresses) == 0:
-        return numpy.empty((0, unit), numpy.uint8)
+        return np.empty((0, unit), np.uint8)
     low, high = int(addresses.min()), int(addresses.max())
     view, offset = memory.view(low)
     if offset + high - low + unit > len(view):
@@ -261,10 +262,10 @@ def _put(memory: Memory, addresses: Integers, units: Bytes) -> None:
 
 
 def _take_apart(memory: Memory, addresses: Integers, unit: int) -> Bytes:
-    import numpy
+    import numpy as np
 
     pieces = [memory.read(address, unit)[0] for address in addresses.tolist()]
-    return numpy.frombuffer(b"".join(pieces), numpy.uint8).reshape(-1, unit)
+    return np.frombuffer(b"".join(pieces), np.uint8).reshape(-1, unit)
 
 
 def unknown_bytes(memory: Memory, addresses: Integers, unit: int) -> bool:

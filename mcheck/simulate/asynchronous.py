@@ -115,7 +115,7 @@ def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
     task = Task(
         op, runner.thread.index, lambda: held.append(m.memory.read(src, copied)), finish, destinations=((dst, size),)
     )
-    m.launch(runner, task)
+    m.launch(task)
     runner.cp_async = [t for t in runner.cp_async if not t.done]
     runner.cp_async.append(task)
     runner.groups.setdefault("cp.async", Groups()).open.append(task)
@@ -143,14 +143,14 @@ def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
         note_unwaited(m, runner.thread.index, op, address, state)
         m.advance(address, mbarrier.async_arrive_end(state))
 
-    m.launch(runner, Task(op, runner.thread.index, lambda: None, finish))
+    m.launch(Task(op, runner.thread.index, lambda: None, finish))
     runner.pc += 1
 
 
 # --- groups -------------------------------------------------------------------------------------------
 
 
-def _commit(m: Machine, runner: Runner, op: Op) -> None:
+def _commit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
     assert isinstance(op, ops.Commit)
     _close(runner, op.family)
     runner.pc += 1
@@ -225,7 +225,7 @@ def _bulk(m: Machine, runner: Runner, op: Op) -> None:
         for where in bars:
             _signal(m, where, size)
 
-    task = m.launch(runner, Task(op, runner.thread.index, lambda: held.append(m.memory.read(src, size)), finish))
+    task = m.launch(Task(op, runner.thread.index, lambda: held.append(m.memory.read(src, size)), finish))
     if op.mbar is None:
         runner.groups.setdefault("bulk", Groups()).open.append(task)
     runner.pc += 1
@@ -233,19 +233,19 @@ def _bulk(m: Machine, runner: Runner, op: Op) -> None:
 
 def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: bytes | None) -> None:
     """Element by element at the destination; results that depend on unknown bytes are unknown."""
-    import numpy
+    import numpy as np
 
     old, old_known = m.memory.read(target, len(data))
-    before, operand = (numpy.frombuffer(x, numpy.uint8) for x in (old, data))
+    before, operand = (np.frombuffer(x, np.uint8) for x in (old, data))
     new = arrays.reduced(op, type_, before, operand, flush=m.how.flushes_f32)
     marks = None
     if known is not None or old_known is not None:
-        both = numpy.ones(len(data), bool)
+        both = np.ones(len(data), bool)
         for part in (known, old_known):
             if part is not None:
-                both &= numpy.frombuffer(part, numpy.uint8) != 0
+                both &= np.frombuffer(part, np.uint8) != 0
         size = element_size(type_)
-        marks = numpy.repeat(both.reshape(-1, size).all(axis=1), size).astype(numpy.uint8).tobytes()
+        marks = np.repeat(both.reshape(-1, size).all(axis=1), size).astype(np.uint8).tobytes()
     m.memory.write(target, new.tobytes(), marks)
 
 
@@ -286,7 +286,7 @@ def _async_store(m: Machine, runner: Runner, op: Op) -> None:
         if bar is not None:
             _signal(m, bar, size)
 
-    m.launch(runner, Task(op, runner.thread.index, lambda: None, finish))
+    m.launch(Task(op, runner.thread.index, lambda: None, finish))
     runner.pc += 1
 
 
@@ -347,7 +347,7 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
         for where_bar in bars:
             _signal(m, where_bar, count)
 
-    task = m.launch(runner, Task(op, runner.thread.index, fetch, finish))
+    task = m.launch(Task(op, runner.thread.index, fetch, finish))
     if op.mbar is None:
         runner.groups.setdefault("bulk", Groups()).open.append(task)
     runner.pc += 1
@@ -385,7 +385,7 @@ def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Wgmma)
     for address, size in op.reads:
         m.memory.locate(m.address(runner, address), max(m.number(runner, size), 1))
-    task = m.launch(runner, Task(op, runner.thread.index, lambda: None, lambda: None))
+    task = m.launch(Task(op, runner.thread.index, lambda: None, lambda: None))
     runner.groups.setdefault("wgmma", Groups()).open.append(task)
     runner.pc += 1
 

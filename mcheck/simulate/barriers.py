@@ -1,7 +1,7 @@
 """Barriers of CTAs, clusters and warps (PTX ISA 9.0 sections 9.7.13.1 to 9.7.13.3).
 
-Without a count a barrier waits for every thread of its CTA that has not exited. With one it waits until that many threads
-have arrived, each arriving warp counting 32.
+Without a count a barrier waits for every thread of its CTA that has not exited. With one it waits until that many
+threads have arrived, each arriving warp counting 32.
 """
 
 from __future__ import annotations
@@ -177,4 +177,4 @@ def after_exit(m: Machine, runner: Runner) -> None:
 
 def release_partial_warps(m: Machine) -> bool:
     """Nothing else can go on: a counted barrier may complete although some lanes of its warps are elsewhere."""
-    return any([_settle(m, key, gathering, partial=True) for key, gathering in list(m.gatherings.items())])
+    return any(_settle(m, key, gathering, partial=True) for key, gathering in list(m.gatherings.items()))

@@ -88,11 +88,11 @@ def _branch(m: Machine, runner: Runner, op: Op) -> None:
         runner.pc += 1
 
 
-def _exit(m: Machine, runner: Runner, op: Op) -> None:
+def _exit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
     m.end(runner)
 
 
-def _nothing(m: Machine, runner: Runner, op: Op) -> None:
+def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
     """Labels and fences: memory is sequentially consistent here."""
     runner.pc += 1
 
@@ -100,7 +100,7 @@ def _nothing(m: Machine, runner: Runner, op: Op) -> None:
 # --- generic memory -----------------------------------------------------------------------------------
 
 
-def _check(m: Machine, runner: Runner, op: Op, address: int, size: int, space: str, count: int = 1) -> None:
+def _check(m: Machine, runner: Runner, address: int, size: int, space: str, count: int = 1) -> None:
     m.memory.locate(address, size * count)
     copies.check_aligned(address, size * (count if count in (2, 4, 8) else 1), "address")
     if space not in ("generic", "local"):
@@ -122,7 +122,7 @@ def _check(m: Machine, runner: Runner, op: Op, address: int, size: int, space: s
 def _load(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Load)
     address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, op, address, size, op.space, len(op.dsts))
+    _check(m, runner, address, size, op.space, len(op.dsts))
     for k, reg in enumerate(op.dsts):
         _set(runner, reg, typed(op.type, m.memory.load(address + k * size, size)))
     runner.pc += 1
@@ -131,7 +131,7 @@ def _load(m: Machine, runner: Runner, op: Op) -> None:
 def _store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Store)
     address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, op, address, size, op.space, len(op.srcs))
+    _check(m, runner, address, size, op.space, len(op.srcs))
     for k, src in enumerate(op.srcs):
         if m.memory.store(address + k * size, size, m.value(runner, src)):
             m.changes += 1
@@ -141,7 +141,7 @@ def _store(m: Machine, runner: Runner, op: Op) -> None:
 def _atomic(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Atomic)
     address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, op, address, size, op.space)
+    _check(m, runner, address, size, op.space)
     old = m.memory.load(address, size)
     operands = [m.value(runner, src) for src in op.srcs]
     new: Value = None

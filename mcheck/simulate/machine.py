@@ -1,8 +1,9 @@
 """The state of one execution, and the schedule.
 
-Threads run a few instructions each in turn. An asynchronous operation becomes a ``Task``: it reads its source at one point
-and writes its destination and signals its completion at a later one, both picked by the schedule, at the latest when
-nothing else can go on. Memory is sequentially consistent here; what a weaker order would allow is for the engines to say.
+Threads run a few instructions each in turn. An asynchronous operation becomes a ``Task``: it reads its source at one
+point and writes its destination and signals its completion at a later one, both picked by the schedule, at the latest
+when nothing else can go on. Memory is sequentially consistent here; what a weaker order would allow is for the engines
+to say.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Machine:
         from mcheck.findings import catalogue
 
         entry = catalogue.get(code)
-        accesses = ()
+        accesses: tuple[Access, ...] = ()
         if op is not None:
             accesses = (Access(thread=self.program.threads[thread].name, instruction=op.text, span=op.span),)
         finding = Finding(
@@ -198,11 +199,10 @@ class Machine:
 
     # --- tasks --------------------------------------------------------------------------------------
 
-    def launch(self, runner: Runner, task: Task) -> Task:
+    def launch(self, task: Task) -> Task:
         """An asynchronous operation has been issued."""
         self.tasks.append(task)
         self.changes += 1
-        del runner
         return task
 
     def perform(self, task: Task) -> None:
@@ -344,7 +344,11 @@ class Machine:
 
     def _standing_at(self, runner: Runner) -> Op:
         at = runner.pc - 1 if runner.waits is not None else runner.pc
-        return runner.thread.code[min(max(at, 0), len(runner.thread.code) - 1)]
+        code = runner.thread.code
+        at = min(max(at, 0), len(code) - 1)
+        while isinstance(code[at], ops.Label) and at + 1 < len(code):
+            at += 1
+        return code[at]
 
     def _why(self, runner: Runner) -> str:
         op = self._standing_at(runner)

@@ -1,0 +1,82 @@
+"""``mcheck exec``."""
+
+from __future__ import annotations
+
+import click
+
+from mcheck.commands import options
+
+
+@click.command("exec", short_help="Run one execution with real data and print memory and registers.")
+@click.argument("path", metavar="PATH")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed is another schedule.")
+@click.option("--load", "loads", multiple=True, metavar="NAME=FILE", help="Fill an object: raw bytes, or .npy.")
+@click.option("--dump", "dumps", multiple=True, metavar="NAME=FILE", help="Write an object at the end, likewise.")
+@click.option(
+    "--behaviour",
+    type=click.Choice(("documents", "sm_90")),
+    default="documents",
+    show_default=True,
+    help="Do as the documents say, or as an sm_90 chip was seen to do where it differs.",
+)
+@click.option("--all", "everything", is_flag=True, help="Show unchanged memory and all threads too.")
+@options.profile
+@options.format_("text", "json")
+@options.target
+@options.color
+def command(
+    path: str,
+    seed: int,
+    loads: tuple[str, ...],
+    dumps: tuple[str, ...],
+    behaviour: str,
+    everything: bool,
+    profile: str,
+    form: str,
+    target: str | None,
+    color: str,
+) -> int:
+    """Run one fair execution of the program PATH with real data.
+
+    Threads take turns, asynchronous copies happen at some later point; --seed picks the schedule. Undefined
+    behaviour and waits that never end are reported where this execution meets them; mcheck check and mcheck run look
+    at all executions.
+    """
+    from mcheck.errors import Unsupported
+    from mcheck.executor.behaviour import behaviour as behaviour_of
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import output, wants_color
+    from mcheck.report.problems import show, show_warning
+    from mcheck.run.single import load
+    from mcheck.simulate import files, result
+    from mcheck.simulate.machine import machine
+
+    program = load(path)
+    for message, span in program.warnings:
+        show_warning(message, span, color=color)
+    m = machine(program, seed=seed, profile=profile, how=behaviour_of(behaviour))
+    for text in loads:
+        files.load(program, m.memory, *files.pair(text, "--load"))
+    wanted = [files.pair(text, "--dump") for text in dumps]
+    for name, file in wanted:
+        files.instances(program, name)
+        files.check_writable(file)
+    before = result.snapshot(m)
+    try:
+        m.run()
+    except Unsupported as error:
+        show(error, color=color)
+        return 3
+    execution = result.collect(m, before, seed)
+    for name, file in wanted:
+        files.dump(program, execution, name, file)
+    from mcheck.report import execution as report
+
+    with output(target) as stream:
+        if form == "json":
+            stream.write(report.document(execution))
+        else:
+            printer = Printer(stream, color=wants_color(color, stream))
+            for line in report.lines(execution, everything=everything):
+                printer.line(*line)
+    return int(any(f.severity == "error" for f in execution.findings))

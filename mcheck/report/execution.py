@@ -1,0 +1,131 @@
+"""One execution as text, with changed bytes marked, and as the JSON of the interface."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+
+from mcheck.report import finding as finding_report
+from mcheck.report.json_ import header
+from mcheck.report.lines import Line, Segment
+from mcheck.simulate.result import Execution, Object
+
+ROW = 16
+_CODES = {"u8": "B", "s8": "b", "u16": "<H", "s16": "<h", "u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q",
+          "f16": "<e", "f32": "<f", "f64": "<d"}  # fmt: skip
+_CHANGED = "bold green"
+
+
+def document(execution: Execution) -> str:
+    """The document of ``mcheck exec --format json``."""
+    content = header(
+        path=execution.path,
+        seed=execution.seed,
+        registers={name: "unknown" if value is None else value for name, value in execution.registers.items()},
+        memory={item.label: item.hex for item in execution.objects},
+        mbarriers={
+            name: {"phase": s.phase, "expected": s.expected, "pending": s.pending, "tx": s.tx}
+            for name, s in execution.barriers.items()
+        },
+        condition=execution.holds,
+        notes=list(execution.notes),
+        findings=[finding_report.to_json(f) for f in execution.findings],
+    )
+    return json.dumps(content, indent=1) + "\n"
+
+
+def lines(execution: Execution, *, everything: bool = False, threads: int = 8) -> Iterator[Line]:
+    """The execution in words. Without ``everything``, of objects and rows only what changed, of threads the first
+    few."""
+    for found in execution.findings:
+        yield from finding_report.lines(found)
+        yield ()
+    if not execution.ended:
+        yield ("The execution did not come to its end.",)
+    for note in execution.notes:
+        yield "note: ", note
+    yield from _registers(execution, None if everything else threads)
+    if execution.objects:
+        yield ("memory", "bold"), " (* changed)"
+    for item in execution.objects:
+        yield from _object(item, everything)
+    if execution.barriers:
+        yield (("mbarriers", "bold"),)
+        for name, state in execution.barriers.items():
+            counts = f"{state.pending} of {state.expected} arrivals and {state.tx} bytes pending"
+            yield (f"  {name}: phase {state.phase}, {counts}",)
+    if execution.condition:
+        holds = {True: "holds", False: "does not hold", None: "depends on contents that nothing has written"}
+        yield f"{execution.condition}: its formula {holds[execution.holds]} at the end of this execution", ""
+
+
+def _registers(execution: Execution, most: int | None) -> Iterator[Line]:
+    by_thread: dict[str, list[str]] = {}
+    for label, value in execution.registers.items():
+        thread, _, register = label.rpartition(":")
+        by_thread.setdefault(thread, []).append(f"{register}={_number(value)}")
+    if not by_thread:
+        return
+    yield (("registers", "bold"),)
+    for k, (thread, values) in enumerate(by_thread.items()):
+        if most is not None and k >= most:
+            yield (f"  and those of {len(by_thread) - most} more threads (--all shows them)",)
+            return
+        yield (f"  {thread}: {' '.join(values)}",)
+
+
+def _number(value: int | None) -> str:
+    if value is None:
+        return "unknown"
+    return str(value) if -(1 << 16) < value < 1 << 16 else hex(value)
+
+
+def _object(item: Object, everything: bool) -> Iterator[Line]:
+    size = len(item.data)
+    if item.opaque:
+        yield (f"  {item.label}: a tensor map",)
+        return
+    touched = sum(b - a for a, b in item.changed)
+    unknown = item.known is not None and not any(item.known)
+    state = "unknown" if unknown else f"{touched} changed" if touched else "unchanged"
+    yield (f"  {item.label}: {size} byte{'s' * (size != 1)}, {state}",)
+    if unknown or not (touched or everything):
+        return
+    marks = bytearray(size)
+    for a, b in item.changed:
+        marks[a:b] = b"\1" * (b - a)
+    skipped = 0
+    for start in range(0, size, ROW):
+        end = min(start + ROW, size)
+        if not everything and not any(marks[start:end]):
+            skipped += end - start
+            continue
+        if skipped:
+            yield (f"    {'':6}  {skipped} unchanged bytes",)
+            skipped = 0
+        yield f"    {start:6x} ", *_row(item, marks, start, end)
+    if skipped:
+        yield (f"    {'':6}  {skipped} unchanged bytes",)
+
+
+def _row(item: Object, marks: bytearray, start: int, end: int) -> Iterator[Segment]:
+    """A row of typed values, or of bytes where the object is of untyped bits."""
+    code = _CODES.get(item.elem)
+    width = item.elem_size if code and len(item.data) % item.elem_size == 0 else 1
+    for at in range(start, end, width):
+        stop = at + width
+        changed = any(marks[at:stop])
+        if item.known is not None and not all(item.known[at:stop]):
+            text = "??"
+        elif code:
+            text = _value(code, item.data[at:stop])
+        else:
+            text = item.data[at:stop].hex()
+        shown = f" {'*' if changed else ' '}{text}" if code else f"{'*' if changed else ' '}{text}"
+        yield (shown, _CHANGED) if changed else shown
+
+
+def _value(code: str, data: bytes) -> str:
+    value = struct.unpack(code, data)[0]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,111 @@
+"""Contents of objects from files and to files: raw bytes, or arrays of NumPy (``.npy``)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from mcheck.errors import InputError
+from mcheck.executor.memory import Memory, as_bytes
+from mcheck.program.memory import Instance
+from mcheck.program.program import Program
+from mcheck.simulate.result import Execution, labels
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DTYPES = {"f16": "<f2", "f32": "<f4", "f64": "<f8"}
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    """``name=file`` as its two parts."""
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise InputError(f"bad {option} {text!r}", expected="name=file")
+    return name.strip(), path
+
+
+def instances(program: Program, name: str) -> list[Instance]:
+    """The places of object ``name``, or the one place called ``name@rank``."""
+    names = labels(program)
+    found = [i for i in program.memory.instances if name in (i.object.name, names[i.base])]
+    if not found:
+        from difflib import get_close_matches
+
+        known = sorted({i.object.name for i in program.memory.instances})
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the objects are {', '.join(known)}" if known else None
+        raise InputError(f"there is no object {name!r} in {program.path}", hint=hint)
+    if any(i.object.tensor_map for i in found):
+        raise InputError(f"{name} is a tensor map; its bytes are opaque")
+    return found
+
+
+def load(program: Program, memory: Memory, name: str, path: str) -> None:
+    """Fills object ``name`` from its start with what is in the file at ``path``."""
+    data = _contents(path)
+    for instance in instances(program, name):
+        if len(data) > instance.object.size:
+            raise InputError(f"{path} has {len(data)} bytes, {name} has {instance.object.size}")
+        memory.load_object(instance, data)
+
+
+def _contents(path: str) -> bytes:
+    try:
+        if not path.endswith(".npy"):
+            with open(path, "rb") as file:
+                return file.read()
+        import numpy as np
+
+        return as_bytes(np.load(path, allow_pickle=False))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is no array of plain numbers: {error}") from None
+
+
+def dump(program: Program, execution: Execution, name: str, path: str) -> None:
+    """Writes the final contents of object ``name``; unknown bytes as zeros."""
+    found = instances(program, name)
+    if len(found) > 1:
+        raise InputError(f"{name} is in several CTAs", hint=f"name one: {', '.join(_labels(program, found))}")
+    instance = found[0]
+    label = labels(program)[instance.base]
+    data = next(o.data for o in execution.objects if o.label == label)
+    try:
+        if path.endswith(".npy"):
+            import numpy as np
+
+            with open(path, "wb") as file:
+                np.save(file, _array(instance, data))
+        else:
+            with open(path, "wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _labels(program: Program, found: list[Instance]) -> list[str]:
+    names = labels(program)
+    return [names[i.base] for i in found]
+
+
+def _array(instance: Instance, data: bytes) -> np.ndarray:
+    """The bytes as an array of the declared shape and element type."""
+    import numpy as np
+
+    elem = instance.object.elem
+    size = instance.object.elem_size or 1
+    dtype = _DTYPES.get(elem) or f"<{'i' if elem.startswith('s') else 'u'}{size}"
+    if size not in (1, 2, 4, 8) or len(data) % size:
+        dtype = "u1"
+    array = np.frombuffer(data, dtype)
+    dims = instance.object.dims
+    return array.reshape(dims) if dims and np.prod(dims) == array.size else array
+
+
+def check_writable(path: str) -> None:
+    """Raises ``InputError`` early if the folder of ``path`` is not there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
