@@ -18,6 +18,7 @@ help:
 	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
 	@echo "make check  formatting, lint and types"
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
+	@echo "make docs   the documentation with the pages of all suites, in site/"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready
@@ -37,6 +38,13 @@ check: .venv/.ready
 bench: .venv/.ready
 	$(BIN)/python benchmarks/compat.py
 	$(BIN)/python benchmarks/families.py $(ARGS)
+
+docs: .venv/.ready
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[docs]'
+	rm -rf site
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m mkdocs build --strict --site-dir site
+	$(BIN)/mcheck doc litmus -o site/outcomes
 
 .venv/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mcheck needs Python 3.11 or later; try make PYTHON=python3.12")'

@@ -1,0 +1,152 @@
+"""Every example of docs/ is run: tests answer what they expect, commands print what is shown, pages are up to date.
+
+``pytest --promote`` writes what the commands print into the pages, and the pages that are made from the code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcheck.cli import main
+from mcheck.syntax import load
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+OWN_TESTS = {"litmus-format.md"}  # tests/syntax looks after it
+GENERATED = {"findings.md", "cat-names.md"}
+PAGES = sorted(p.name for p in DOCS.glob("*.md") if p.name not in OWN_TESTS | GENERATED)
+BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+SKETCH = 8
+"""Threads from which on an example is a sketch, which only ``mcheck check`` runs."""
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return [b["body"] for b in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")) if b["kind"] == kind]
+
+
+def write_examples(page: str, folder: Path) -> list[Path]:
+    """Writes tests and models under their own names; the tests."""
+    out = []
+    for body in blocks(page, "litmus"):
+        name = re.match(r"PTX (\S+)\n", body)
+        assert name is not None, body
+        path = folder / f"{name[1]}.litmus"
+        assert not path.exists(), f"{page}: two examples are called {name[1]}"
+        path.write_text(body)
+        out.append(path)
+    for body in blocks(page, "cat"):
+        title = re.match(r'"(\S+)"\n', body)
+        assert title is not None, body
+        (folder / f"{title[1]}.cat").write_text(body)
+    return out
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder with the command ``mcheck`` on its path."""
+    launcher = tmp_path / ".bin" / "mcheck"
+    launcher.parent.mkdir()
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mcheck "$@"\n')
+    launcher.chmod(0o755)
+    return tmp_path
+
+
+def shell(command: str, folder: Path) -> str:
+    search = os.pathsep.join([str(folder / ".bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_answer_as_they_say(page: str, folder: Path) -> None:
+    for path in write_examples(page, folder):
+        program = load(str(path))
+        expected = program.expectation.verdict or program.expectation.kinds
+        if expected and len(program.threads) < SKETCH:
+            assert main(["run", str(path)]) == 0, f"{page}: {path.name}"
+        elif expected:
+            assert main(["check", str(path)]) == 0, f"{page}: {path.name}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")])
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
+def test_commands_print_what_is_shown(page: str, folder: Path, promote: bool) -> None:
+    write_examples(page, folder)
+    shown = blocks(page, "console")
+    happened = []
+    for body in shown:
+        commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+        assert commands, f"{page}: a console block without a command"
+        happened.append("".join(f"$ {command}\n{shell(command, folder)}" for command in commands))
+    happened = [text if text.endswith("\n") else f"{text}\n" for text in happened]
+    if promote:
+        text = (DOCS / page).read_text(encoding="utf-8")
+        for old, new in zip(shown, happened, strict=True):
+            text = text.replace(f"```console\n{old}```", f"```console\n{new}```", 1)
+        (DOCS / page).write_text(text, encoding="utf-8")
+        return
+    assert shown == happened
+
+
+def test_generated_pages_are_up_to_date(promote: bool) -> None:
+    arguments = [] if promote else ["--check"]
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "generate.py"), *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_open_question_names_tests_that_exist() -> None:
+    text = (DOCS / "open-questions.md").read_text(encoding="utf-8")
+    tests = {p.stem for p in (ROOT / "litmus").rglob("*.litmus")}
+    rows = re.findall(r"^\| \*\*(Q\d+)\*\*.*\| ([^|]*) \|$", text, re.MULTILINE)
+    assert [q for q, _ in rows] == [f"Q{k}" for k in range(1, 21)]
+    for question, named in rows:
+        for name in re.findall(r"`([^`]+)`", named):
+            assert name in tests, f"{question}: {name}"
+
+
+def test_every_rule_that_a_model_cites_is_explained() -> None:
+    """A question that the default model's comments name stands on the page."""
+    cited = set(re.findall(r"\bQ\d+\b", (ROOT / "models" / "ptx-9.0.cat").read_text(encoding="utf-8")))
+    text = (DOCS / "open-questions.md").read_text(encoding="utf-8")
+    assert all(f"**{q}**" in text for q in cited)
+
+
+def test_what_the_pages_name_exists() -> None:
+    for page in DOCS.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for path in re.findall(r"`((?:mcheck|docs|models|tests|litmus)/[\w./-]+)`", text):
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+def test_mkdocs_builds_the_site(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+    )
+    assert done.returncode == 0, done.stderr
+    for page in DOCS.glob("*.md"):
+        assert (tmp_path / "site" / ("index.html" if page.stem == "index" else f"{page.stem}/index.html")).is_file()
