@@ -1,7 +1,7 @@
 # `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run kernels test check bench clean
+.PHONY: help run kernels test check bench docs clean
 
 PYTHON ?= python3
 BIN = .venv/bin
