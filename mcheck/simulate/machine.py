@@ -27,8 +27,8 @@ from mcheck.program.program import Program, Thread
 Value = int | None
 """A register's value; ``None`` is unknown."""
 
-QUANTUM = 32
-"""Instructions that a thread runs before the next one has its turn."""
+QUANTA = (1, 2, 4, 16, 64)
+"""Instructions that a thread may run before the next one has its turn."""
 MAX_STEPS = 20_000_000
 
 MBARRIER = 8
@@ -256,7 +256,7 @@ class Machine:
     def _turn(self, runner: Runner) -> None:
         if runner.asleep_at == self.changes:
             return
-        for _ in range(QUANTUM):
+        for _ in range(self.rng.choice(QUANTA)):
             if runner.ended:
                 return
             if runner.waits is not None:

@@ -293,7 +293,7 @@ CHECKS: list[tuple[str, str | None, Callable[[], object]]] = [
     ("im2col of a tiled map", "UB404", lambda: copy(PLAIN, "load", "im2col", 0, 0, off=())),
     ("tile of an im2col map", "UB404", lambda: copy(IMAGE, "load", "tile", 0, 0, 0, 0)),
     ("swizzled at 64", "UB102", lambda: copy(PLAIN, "load", "tile", 0, 0, at=SHARED + 64)),
-    ("plain at 16", None, lambda: copy(ROWS, "load", "tile", 0, 0, at=SHARED + 16)),
+    ("plain at 16", "UB102", lambda: copy(ROWS, "load", "tile", 0, 0, at=SHARED + 16)),
     ("plain at 8", "UB102", lambda: copy(ROWS, "load", "tile", 0, 0, at=SHARED + 8)),
     ("flip store", "UB404", lambda: copy(with_fields(PLAIN, swizzle_atomicity="32B+8B"), "store", "tile", 0, 0)),
     ("im2col", None, lambda: copy(IMAGE, "load", "im2col", 0, 0, 0, 0, off=(255, 0))),
@@ -370,8 +370,8 @@ def test_im2col_limits(fields: dict[str, object], words: str) -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    [with_fields(PLAIN, interleave_layout="16B"), with_fields(PLAIN, elemtype="b4x16")],
-    ids=["interleave", "b4"],
+    [with_fields(IMAGE, interleave_layout="16B"), with_fields(PLAIN, elemtype="b4x16")],
+    ids=["interleaved im2col", "b4"],
 )
 def test_unsupported_maps(spec: TensorMapSpec) -> None:
     with pytest.raises(Unsupported):
@@ -379,8 +379,11 @@ def test_unsupported_maps(spec: TensorMapSpec) -> None:
 
 
 def test_unsupported_modes() -> None:
-    with pytest.raises(Unsupported):
-        tensor.footprint(IMAGE, "im2col::w", (0, 0, 0, 0), SHARED, kind="load", info=(0, 0))
+    """No document says where the halo of im2col::w goes."""
+    image = with_fields(IMAGE, swizzle_mode="64B")
+    assert tensor.footprint(image, "im2col::w", (0, 0, 0, 0), SHARED, kind="load", info=(0, 0))
+    with pytest.raises(Unsupported, match="halo"):
+        tensor.footprint(image, "im2col::w", (0, 0, 0, 0), SHARED, kind="load", info=(3, 0))
 
 
 # --- tensormap.replace --------------------------------------------------------------------------------
