@@ -98,8 +98,8 @@ def _line(finding: Finding) -> int:
 
 
 def ask(program: Program, model: Model, settings: Settings, options: Options) -> Verdict:
-    """What the engine of ``options`` says; ``auto`` takes the protocol engine, and the exhaustive one beside it for small
-    litmus tests and where the other has no answer.
+    """What the engine of ``options`` says; ``auto`` takes the protocol engine, and the exhaustive one beside it for
+    small litmus tests and where the other has no answer.
     """
     match options.engine:
         case "explicit" | "z3":
@@ -127,7 +127,7 @@ def _wants_more(program: Program) -> bool:
         t.index
         for t in program.threads
         for op in t.code
-        if isinstance(op, Load | Store) and op.sem != "weak" or isinstance(op, Atomic)
+        if (isinstance(op, Load | Store) and op.sem != "weak") or isinstance(op, Atomic)
     }
     return len(strong) > 1
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.single import lost, task
-from mcheck.run.case import DEFAULT_MODEL, Case, Result
+from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.pool import Task, default_jobs, run_cases
 from mcheck.run.single import model_of
 
@@ -17,9 +17,8 @@ def check_files(cases: Sequence[Case], settings: Settings, options: Options, job
     _preload(settings)
     work = cast(Task, task(options))
     for case, result in zip(cases, run_cases(cases, settings, jobs or default_jobs(), work), strict=True):
-        yield (
-            cast(Checked, result) if not isinstance(result, Result) else lost(case.path, result.reason, result.seconds)
-        )
+        answer = cast(object, result)
+        yield answer if isinstance(answer, Checked) else lost(case.path, result.reason, result.seconds)
 
 
 def _preload(settings: Settings) -> None:

@@ -39,7 +39,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="protocol: schedules with clocks, for kernel sketches; explicit: every execution graph; both: they must agree.",
+    help="protocol: schedules with clocks, for sketches; explicit: every execution graph; both: they must agree.",
 )
 @options.profile
 @options.format_("text", "json", "sarif", "github", "junit")

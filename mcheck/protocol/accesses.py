@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mcheck.explore.emit import Stop
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate
 from mcheck.program import ops
@@ -211,7 +210,7 @@ def store(m: Machine, agent: Agent, op: Op) -> None:
         for k, src in enumerate(mine.srcs):
             value = m.term(agent, lane, src)
             m.memory.store(address + k * size, size, value if isinstance(value, int) else None)
-            words.weakly_written(m, agent, address + k * size, size)
+            words.weakly_written(m, agent, address + k * size)
     agent.pc += 1
 
 
@@ -401,6 +400,3 @@ def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
     if runs(m, agent, op):
         agent.wgmma = View(agent.index, agent.step, agent.single, agent.causal, agent.coverage, dict(agent.fenced))
         agent.pc += 1
-
-
-__all__ = ["Stop", "asynchronous", "groups", "load", "store"]

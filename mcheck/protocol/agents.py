@@ -1,8 +1,9 @@
 """Threads that run together.
 
-Lanes of one warp with the same code but for data addresses are one agent: one clock component, one step per operation,
-arrivals counted as many at a time as there are lanes. Lanes of an agent are unordered among themselves between operations
-that all of them wait for. Where lanes would part ways, the engine starts again with smaller agents (``Split``).
+Lanes of one warp with the same code but for data addresses are one agent: one clock component, one step per
+operation, arrivals counted as many at a time as there are lanes. Lanes of an agent are unordered among themselves
+between operations that all of them wait for. Where lanes would part ways, the engine starts again with smaller agents
+(``Split``).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
 TOGETHER = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive,
-    ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma, ops.WgmmaFence, ops.Prefetch,
-)  # fmt: skip
+    ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma, ops.WgmmaFence,
+    ops.Prefetch, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 

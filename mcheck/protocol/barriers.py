@@ -1,8 +1,8 @@
 """Execution barriers: bar, barrier.cta, barrier.cluster, bar.warp.sync (PTX ISA 9.0 sections 9.7.13.1 to 9.7.13.3).
 
-A barrier with a count completes when that many threads have arrived, each warp counting 32; without one it waits for every
-thread that has not exited. An arrival that falls into a later round than another, without being after it in time, could
-have come first: that order is run too.
+A barrier with a count completes when that many threads have arrived, each warp counting 32; without one it waits for
+every thread that has not exited. An arrival that falls into a later round than another, without being after it in
+time, could have come first: that order is run too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What a thread knows of the others: vector clocks of causality and of time.
 
-A vector has one component per agent (a group of lanes that run together), which counts its operations; one per mbarrier,
-which counts the phases whose completion was observed (PTX ISA 9.0 sections 9.7.13.15 and 8.9.1.1: the wait is the only way
-to come after a copy); and one per mbarrier for its initialisation. Beside the vector of base causality stand vectors of
-coverage: what a proxy fence, or a fence that is restricted to a space, has carried on the way to here (8.9.5, Q1).
+A vector has one component per agent (a group of lanes that run together), which counts its operations; one per
+mbarrier, which counts the phases whose completion was observed (PTX ISA 9.0 sections 9.7.13.15 and 8.9.1.1: the wait
+is the only way to come after a copy); and one per mbarrier for its initialisation. Beside the vector of base
+causality stand vectors of coverage: what a proxy fence, or a fence that is restricted to a space, has carried on the
+way to here (8.9.5, Q1).
 
 Vectors are never changed in place: whoever learns something gets a new list, so that snapshots cost nothing.
 """
@@ -14,7 +15,9 @@ from dataclasses import dataclass, field
 
 Vector = list[int]
 Key = tuple[object, ...]
-"""Names a vector of coverage: its kind first (``pf``, ``pr``, ``pa``, ``cr``, ``tr``, ``ta``), then spaces and places."""
+"""Names a vector of coverage: its kind first (``pf``, ``pr``, ``pa``, ``cr``, ``tr``, ``ta``), then spaces and
+places.
+"""
 
 
 def joined(a: Vector, b: Vector) -> Vector:
@@ -62,7 +65,9 @@ def join_coverage(a: dict[Key, Vector], b: dict[Key, Vector]) -> dict[Key, Vecto
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release pattern: what it hands over, with the scope and the CTA of its thread (PTX ISA 8.7: mutual inclusion)."""
+    """A release pattern: what it hands over, with the scope and the CTA of its thread (PTX ISA 8.7: mutual
+    inclusion).
+    """
 
     scope: str
     place: tuple[int, int, int]

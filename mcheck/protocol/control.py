@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from mcheck.explore.liveness_of_registers import loop_heads  # noqa: F401 - documents where heads come from
-from mcheck.graph.terms import Term
 from mcheck.program import ops
 from mcheck.program.ops import Op
-from mcheck.protocol.agents import Split
 from mcheck.protocol.machine import Agent, Machine, does
 
 LOOP_LIMIT = 10_000
@@ -43,7 +40,7 @@ def guarded(m: Machine, agent: Agent, op: Op) -> bool:
     """Whether a guarded operation runs; splits the agent where lanes disagree."""
     assert op.guard is not None
     value = m.uniform(agent, op.guard.reg)
-    return m.truth(agent, value) is not op.guard.negated
+    return m.truth(value) is not op.guard.negated
 
 
 @does(ops.Branch)
@@ -54,7 +51,7 @@ def branch(m: Machine, agent: Agent, op: Op) -> None:
     if op.guard is not None:
         taken = guarded(m, agent, op)
     if taken and op.condition is not None:
-        taken = m.truth(agent, m.uniform(agent, op.condition))
+        taken = m.truth(m.uniform(agent, op.condition))
     if not taken:
         agent.pc += 1
         return
@@ -62,13 +59,13 @@ def branch(m: Machine, agent: Agent, op: Op) -> None:
 
 
 @does(ops.Exit)
-def leave(m: Machine, agent: Agent, op: Op) -> None:
-    """A guarded exit."""
+def leave(m: Machine, agent: Agent, _op: Op) -> None:
+    """An exit under a guard."""
     _exit(m, agent)
 
 
 @does(ops.Alu)
-def guarded_alu(m: Machine, agent: Agent, op: Op) -> None:
+def guarded_alu(m: Machine, agent: Agent, _op: Op) -> None:
     """A guarded computation."""
     _alu(m, agent)
     agent.pc += 1
@@ -131,11 +128,3 @@ def _version(m: Machine, where: object) -> int:
     if isinstance(where, tuple):
         return m.words[where[1]].version
     return 0
-
-
-def split_off(agent: Agent) -> Split:
-    """The agent's first lane by itself, then the rest."""
-    return Split([agent.threads[:1], agent.threads[1:]])
-
-
-__all__ = ["Term", "branch", "guarded", "skip", "split_off"]

@@ -49,7 +49,7 @@ def finish(m: Machine) -> None:
         m.ended = "stuck"
         _deadlock(m, stuck)
     for bar in m.mbarriers.values():
-        _unannounced(m, None, bar)
+        _unannounced(m, bar)
         _unwaited(m, bar)
     if not stuck:
         _remote(m)
@@ -152,13 +152,15 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
 
 
 def _helpers(m: Machine, stuck: list[Agent]) -> str:
-    """For every mbarrier that somebody waits for: whose code still holds an operation on it, and why it does not come."""
+    """For every mbarrier that somebody waits for: whose code still holds an operation on it, and why it does not
+    come.
+    """
     remarks = []
     for agent in stuck:
         bar = agent.where
         if not isinstance(bar, Mbarrier):
             continue
-        able = [b for b in stuck if b is not agent and _signals_later(m, b, bar)]
+        able = [b for b in stuck if b is not agent and _signals_later(b, bar)]
         if able:
             names = ", ".join(f"{m.name(b)} (waits itself)" for b in able[:3])
             remarks.append(f"Still to signal {bar.label}: {names}.")
@@ -167,7 +169,7 @@ def _helpers(m: Machine, stuck: list[Agent]) -> str:
     return " ".join(dict.fromkeys(remarks))
 
 
-def _signals_later(m: Machine, agent: Agent, bar: Mbarrier) -> bool:
+def _signals_later(agent: Agent, bar: Mbarrier) -> bool:
     for op in agent.code[agent.pc + 1 :]:
         for name in ("address", "mbar"):
             expr = getattr(op, name, None)

@@ -1,8 +1,8 @@
 """All executions that differ in more than the order of what commutes, one after the other.
 
-An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in the
-other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one itself make a
-new prefix. A well-formed pipeline needs one execution.
+An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in
+the other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one
+itself make a new prefix. A well-formed pipeline needs one execution.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MODULES = (accesses, barriers, control, fences, mbarriers, words)
 
 MAX_EXECUTIONS = 2_000
 AFTER_FINDING = 48
-"""Executions after the first finding of severity error: enough to see its other faces."""
+SECONDS_AFTER_FINDING = 0.5
+"""What is spent after the first finding of severity error: enough to see its other faces."""
 
 
 class TimeOut(Exception):
@@ -36,7 +37,7 @@ class TimeOut(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What ``mcheck check`` says of a program: ``proved``, ``bounded``, ``finding`` or ``unknown`` with a ``reason``."""
+    """What the engine says of a program: ``proved``, ``bounded``, ``finding`` or ``unknown`` with a ``reason``."""
 
     verdict: str
     findings: tuple[Finding, ...] = ()
@@ -61,6 +62,8 @@ class _Search:
     extra: tuple[int, ...] = ()
     setup: Setup | None = None
     halved: set[tuple[int, ...]] = field(default_factory=set)
+    found_at: float = 0.0
+    after: int = 0
 
     @property
     def wrong(self) -> bool:
@@ -76,6 +79,8 @@ class _Search:
                 )
                 coarse = self._explore(self.setup)
             except Split as split:
+                if self._enough():
+                    return
                 agents = self._smaller(agents, split.groups)
                 continue
             except NewMbarrier as new:
@@ -86,6 +91,14 @@ class _Search:
             for k in coarse:
                 group = self.setup.partition[k]
                 agents = self._smaller(agents, [group[:1], group[1:]])
+
+    def _enough(self) -> bool:
+        """Whether enough has been done since the first error was found."""
+        if not self.wrong:
+            return False
+        if not self.found_at:
+            self.found_at, self.after = time.monotonic(), self.executions
+        return self.executions - self.after >= AFTER_FINDING or time.monotonic() - self.found_at > SECONDS_AFTER_FINDING
 
     def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
         """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
@@ -104,7 +117,6 @@ class _Search:
         planned: set[Forced] = {()}
         seen: set[object] = set()
         coarse: set[int] = set()
-        after = 0
         while todo:
             forced = todo.pop()
             self.deadline()
@@ -120,10 +132,8 @@ class _Search:
                 self.bounded = "the rounds of a loop"
             if machine.unsure:
                 self.unsure = machine.unsure
-            if self.wrong:
-                after += 1
-                if after > AFTER_FINDING:
-                    return coarse
+            if self._enough():
+                return coarse
             alternatives = _alternatives(machine)
             if not alternatives:
                 continue
@@ -168,15 +178,19 @@ def _alternatives(machine: Machine) -> list[Forced]:
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of):
-                chosen = tuple(c for c, _ in entry.choices[:j]) + (other,)
+                chosen = (*(c for c, _ in entry.choices[:j]), other)
                 out.append((*steps[:k], (entry.who, chosen)))
-    for earlier, end, later in machine.reversals:
+    for earlier, ends, later in machine.reversals:
+        first = trace[earlier]
         needed = [
             steps[k]
-            for k in range(earlier + 1, later)
-            if _before(trace[k], end) and not _before(trace[earlier], trace[k])
+            for k in range(earlier + 1, min(later, len(trace)))
+            if any(trace[k] is e for e in ends)
+            or (not _before(first, trace[k]) and any(_before(trace[k], e) for e in ends))
         ]
-        out.append((*steps[:earlier], *needed, (end.who, ())))
+        if not any(e is trace[k] for e in ends for k in range(earlier + 1, min(later, len(trace)))):
+            needed.append((ends[-1].who, ()))
+        out.append((*steps[:earlier], *needed))
     return out
 
 
@@ -235,7 +249,7 @@ def check(
 def _assumptions(program: Program) -> tuple[str, ...]:
     ctas = len({t.place.cta for t in program.threads})
     return (
-        f"sizes as written: {len(program.threads)} threads in {ctas} CTA{'s' if ctas != 1 else ''}, loops by their trip counts",
+        f"sizes as written: {len(program.threads)} threads in {ctas} CTAs, loops by their trip counts",
         "the scheduler is fair: whoever can go on does, and every write is seen at last",
         "strong reads return writes that come earlier in some interleaving (no load buffering)",
     )

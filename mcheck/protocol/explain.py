@@ -72,7 +72,8 @@ def _half_waits(m: Machine, old: Record) -> str:
         if isinstance(op, ops.WaitGroup) and op.span is not None and op.family in ("bulk", "cp.async", "wgmma"):
             where = f"the wait at line {op.span.line}"
             if entry.agent != old.agent:
-                return f"The {where[4:]} is executed by {m.name(m.agents[entry.agent])}; groups belong to the issuing thread."
+                who = m.name(m.agents[entry.agent])
+                return f"The {where[4:]} is executed by {who}; groups belong to the issuing thread."
             if op.read and old.write:
                 return f"The {where[4:]} has .read: it waits until the source has been read, not for the writes."
     return ""

@@ -1,4 +1,6 @@
-"""Fences: what they release and acquire, what they carry over to other proxies (PTX ISA 9.0 sections 8.8 and 9.7.13.4)."""
+"""Fences: what they release and acquire, what they carry over to other proxies (PTX ISA 9.0 sections 8.8 and
+9.7.13.4).
+"""
 
 from __future__ import annotations
 
@@ -98,12 +100,12 @@ def _restricted(m: Machine, agent: Agent, event: Event, scope: str) -> None:
     """A fence restricted to a space: only accesses to objects in it are released or acquired."""
     covered = spaces_of(event.spaces, agent.place[2])
     if "REL" in event.tags:
-        coverage = {}
+        coverage: dict[Key, Vector] = {}
         for space in covered:
             vector = m.zero.copy()
             vector[agent.index] = agent.step
             coverage["cr", space] = vector
-        hand(agent.releases, (scope, agent.place, False), Know(m.zero, dict(coverage)))
+        hand(agent.releases, (scope, agent.place, False), Know(m.zero, coverage))
     if "ACQ" in event.tags:
         for source, know in agent.pending.items():
             their_scope, place, half = source
@@ -174,7 +176,9 @@ def _cover(agent: Agent, key: Key) -> None:
 
 
 def _acquire_half(agent: Agent, event: Event, scope: str) -> None:
-    """The acquire half: what release halves of including scopes have covered may be used through the proxy from here on."""
+    """The acquire half: what release halves of including scopes have covered may be used through the proxy from here
+    on.
+    """
     wanted = "pr" if "ASYNC" in event.tags else "tr"
     for key in set(agent.coverage) | set(agent.fenced):
         if key[0] != wanted:
@@ -195,6 +199,3 @@ def _acquire_half(agent: Agent, event: Event, scope: str) -> None:
                 agent.coverage = {**agent.coverage, target: vector if mine is None else joined(mine, vector)}
             if key in agent.fenced:
                 agent.fenced[target] = max(agent.fenced.get(target, -1), agent.fenced[key])
-
-
-__all__ = ["acquire", "contributions", "fence", "proxy_fence"]

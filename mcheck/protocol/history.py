@@ -1,7 +1,7 @@
 """Who touched which bytes: the accesses of an object that a later one may still race with.
 
-Every object is cut into runs of bytes that no access so far has split. A record leaves a run when a later one stands for
-it: whatever comes after the later one also comes after the earlier one, with the same visibility.
+Every object is cut into runs of bytes that no access so far has split. A record leaves a run when a later one stands
+for it: whatever comes after the later one also comes after the earlier one, with the same visibility.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from mcheck.graph.event import Event
 from mcheck.protocol.clocks import Key, Vector
 
 Lanes = int | tuple[int, int] | None
-"""Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from the
-address; ``None`` for all of them."""
+"""Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
+the address; ``None`` for all of them."""
 
 
 @dataclass(slots=True, eq=False)
 class Record:
     """An access, or all accesses of one instruction by the lanes of an agent.
 
-    ``done`` are (agent, step) of the waits of its group, ``signals`` (component of an mbarrier, phase) of its completion
-    signals; an asynchronous access that has neither is in flight. ``spaces`` are the kinds of coverage that reach it.
+    ``done`` are (agent, step) of the waits of its group, ``signals`` (component of an mbarrier, phase) of its
+    completion signals; an asynchronous access that has neither is in flight. ``spaces`` are the kinds of coverage
+    that reach it.
     """
 
     agent: int
@@ -103,7 +104,7 @@ class View:
 
 @dataclass(slots=True)
 class History:
-    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done between two of them."""
+    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between."""
 
     starts: list[int]
     cells: list[list[Record]]

@@ -1,7 +1,7 @@
 """One execution: the agents' code run step by step, with what each step learns, touches and signals.
 
-Operations are decoded into events by the emitters of ``mcheck.explore``, so that operands are checked in one place; what the
-events do to memory, clocks and objects is done here and in the modules beside this one.
+Operations are decoded into events by the emitters of ``mcheck.explore``, so that operands are checked in one place;
+what the events do to memory, clocks and objects is done here and in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from mcheck.explore.emit import HANDLERS, Emitter, Stop
 from mcheck.explore.state import State
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Term, Uid, typed
-from mcheck.program import ops
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Op
 from mcheck.protocol.agents import Split
@@ -166,7 +165,7 @@ class Machine:
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
-        self.reversals: list[tuple[int, Entry, int]] = []
+        self.reversals: list[tuple[int, tuple[Entry, ...], int]] = []
         self.assigned: list[object] = []
         self.coarse: set[int] = set()
         self.histories: dict[int, History] = {}
@@ -182,8 +181,6 @@ class Machine:
         self.ended = "end"
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}
-        labels = {i.base: i for i in setup.program.memory.instances}
-        del labels
         for k, address in enumerate(setup.mbarriers):
             self.mbarriers[address] = Mbarrier(
                 address, self.label(address), base + 2 * k, base + 2 * k + 1, time=zero, next_time=zero
@@ -354,7 +351,7 @@ class Machine:
     def uniform(self, agent: Agent, expr: Expr) -> Term:
         """The value of an operand that all lanes must agree on; splits the agent where they do not."""
         first = self.term(agent, 0, expr)
-        if agent.single or not hasattr(expr, "name") and not hasattr(expr, "op"):
+        if agent.single or (not hasattr(expr, "name") and not hasattr(expr, "op")):
             return first
         values = [first] + [self.term(agent, k, expr) for k in range(1, len(agent.lanes))]
         if any(v != first and not (isinstance(v, tuple) and isinstance(first, tuple)) for v in values):
@@ -373,7 +370,7 @@ class Machine:
             raise Unsupported("an address, a size or a barrier depends on a value that is not known")
         return value
 
-    def truth(self, agent: Agent, value: Term) -> bool:
+    def truth(self, value: Term) -> bool:
         """Whether a condition holds; both ways are explored if it depends on what nobody knows."""
         if isinstance(value, int):
             return bool(value)
@@ -406,7 +403,9 @@ class Machine:
     # --- order in time ------------------------------------------------------------------------------------------
 
     def reverse(self, earlier: Done, agent: int, time: Vector, single: bool) -> bool:
-        """Notes that ``earlier`` could as well come after the present step, unless time orders them; whether it could."""
+        """Notes that ``earlier`` could as well come after the present step, unless time orders them; whether it
+        could.
+        """
         if earlier.signal >= 0:
             if time[earlier.signal] > earlier.phase:
                 return False
@@ -423,9 +422,10 @@ class Machine:
                 self.coarse.add(k)
         return True
 
-    def postpone(self, position: int) -> None:
-        """The step at ``position`` is to be run after the present one."""
-        self.reversals.append((position, self.trace[-1], len(self.trace) - 1))
+    def postpone(self, position: int, others: tuple[int, ...] = ()) -> None:
+        """The step at ``position`` is to be run after the present one, and after those at ``others``."""
+        ends = tuple(self.trace[k] for k in sorted({*others, len(self.trace) - 1} - {position}))
+        self.reversals.append((position, ends, len(self.trace)))
 
     def history(self, address: int) -> tuple[int, History]:
         """The history of the object at an address."""
@@ -449,7 +449,9 @@ class Machine:
 
 
 def coalesced(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:
-    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same bytes."""
+    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same
+    bytes.
+    """
     if len(found) == 1:
         event, address, size, _ = found[0]
         return [(event, address, address + size, None)]

@@ -1,8 +1,8 @@
 """Operations on mbarriers: the state machine of ``mcheck.executor.mbarrier``, and what phases hand over.
 
-Two operations on one object commute if they fall into the same phase. One that falls into the phase after another, without
-being after it in time, could have come first: that order is run too. So is the order in which a wait comes only after the
-phase that follows the one it waits for, unless something in that phase is after the wait.
+Two operations on one object commute if they fall into the same phase. One that falls into the phase after another,
+without being after it in time, could have come first: that order is run too. So is the order in which a wait comes
+only after the phase that follows the one it waits for, unless something in that phase is after the wait.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def started(m: Machine, agent: Agent, cta: int, op: Op) -> None:
 def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
     if bar.state is not None or len(agent.lanes) > 1:
         raise misuse(m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which holds a valid mbarrier object", event)
-    _no_access_before(m, agent, bar, event)
+    _no_access_before(m, agent, bar)
     try:
         bar.state = machine.init(step.count)[0]
     except Misuse as wrong:
@@ -105,7 +105,7 @@ def _after(agent: Agent, done: Done) -> bool:
     return done.agent == agent.index or agent.causal[done.agent] >= done.step
 
 
-def _no_access_before(m: Machine, agent: Agent, bar: Mbarrier, event: Event) -> None:
+def _no_access_before(m: Machine, agent: Agent, bar: Mbarrier) -> None:
     """Ordinary accesses to the object's bytes must come before it is initialised."""
     _, history = m.history(bar.address)
     view = agent.view()
@@ -128,12 +128,12 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
                 m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event
             )
     assert bar.state is not None
-    _unannounced(m, agent, bar)
+    _unannounced(m, bar)
     bar.state = None
     bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
 
 
-def _unannounced(m: Machine, agent: Agent | None, bar: Mbarrier) -> None:
+def _unannounced(m: Machine, bar: Mbarrier) -> None:
     """Bytes that came without being announced (UB216)."""
     if bar.state is None or bar.state.tx >= 0:
         return
@@ -251,7 +251,7 @@ def _overrun(m: Machine, bar: Mbarrier) -> None:
     for look in bar.looks:
         if any(d.time[look.agent] >= look.step for d in bar.now):
             continue
-        m.postpone(look.position)
+        m.postpone(look.position, tuple(d.position for d in bar.now))
         if not m.agents[look.agent].single:
             m.coarse.add(look.agent)
 
@@ -264,7 +264,7 @@ def _early(m: Machine, bar: Mbarrier) -> None:
         if not any(
             d is not done and d.kind in ("arrive", "complete") and (d.time[done.agent] >= done.step) for d in bar.now
         ):
-            m.postpone(done.position)
+            m.postpone(done.position, tuple(d.position for d in bar.now if d.time[done.agent] < done.step))
 
 
 def increment(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> None:
@@ -334,7 +334,9 @@ def _valid_signal(m: Machine, agent: Agent, signal: Signal, bar: Mbarrier) -> No
 
 
 def announced(m: Machine, agent: Agent, address: int, event: Event) -> bool:
-    """The issue of an operation that will signal: whether there is an object that exists for the issuing thread by then."""
+    """The issue of an operation that will signal: whether there is an object that exists for the issuing thread by
+    then.
+    """
     bar = m.mbarriers.get(address)
     if bar is None:
         misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)

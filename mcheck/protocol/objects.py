@@ -11,7 +11,9 @@ from mcheck.protocol.history import Record
 
 Place = tuple[int, int, int]
 Source = tuple[str, Place, bool]
-"""Scope and place of a release, and whether it is the release half of a proxy fence, which only an acquire half takes."""
+"""Scope and place of a release, and whether it is the release half of a proxy fence, which only an acquire half
+takes.
+"""
 Handed = dict[Source, Know]
 
 
@@ -81,7 +83,9 @@ class Signal:
 
 @dataclass(slots=True)
 class Rendezvous:
-    """An execution barrier. ``here`` are the agents that have arrived in this round, ``waiting`` those that stand at it."""
+    """An execution barrier. ``here`` are the agents that have arrived in this round, ``waiting`` those that stand at
+    it.
+    """
 
     key: tuple[object, ...]
     members: frozenset[int] = frozenset()

@@ -70,9 +70,9 @@ def conflict(m: Machine, old: Record, new: Record, lanes: Lanes, low: int, high:
         return
     if strong and same_bytes:
         return
-    code = visibility(m, old, new, mine, view)
-    if code is not None:
-        _report(m, code, old, new, low, high)
+    word = visibility(m, old, new, mine, view)
+    if word is not None:
+        _report(m, word, old, new, low, high)
 
 
 def visibility(m: Machine, old: Record, new: Record, lanes: Lanes, view: View) -> str | None:
@@ -86,7 +86,9 @@ def visibility(m: Machine, old: Record, new: Record, lanes: Lanes, view: View) -
             if old.event.block == new.event.block:
                 return None
             return None if _fenced(old, lanes, view) else "RACE008"
-        case ("ASYNC", "TMAP") | ("TMAP", "ASYNC"):
+        case ("ASYNC", "TMAP"):
+            return None if _map_acquired(old, new, lanes, view) else "RACE003"
+        case ("TMAP", "ASYNC"):
             return "RACE003"
     return None
 

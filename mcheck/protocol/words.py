@@ -1,19 +1,18 @@
 """Words that strong operations share: flags, counters, semaphores.
 
-A strong read may return any write that coherence and causality leave it: those after the latest one that it must know of.
-An atomic takes the latest (8.10.3). What a read returns hands over the releases of the write and of the atomics before it
-in its chain (8.9.2). Which of two writes comes first is explored by running them in the other order.
+A strong read may return any write that coherence and causality leave it: those after the latest one that it must know
+of. An atomic takes the latest (8.10.3). What a read returns hands over the releases of the write and of the atomics
+before it in its chain (8.9.2). Which of two writes comes first is explored by running them in the other order.
 """
 
 from __future__ import annotations
 
-from mcheck.explore.emit import FENCE_TAG  # noqa: F401 - the tags that the emitters give
 from mcheck.graph.event import Event
 from mcheck.graph.terms import rmw, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.ops import Op
-from mcheck.protocol.clocks import Know, Vector, joined, mutual, raised
+from mcheck.protocol.clocks import Vector, joined, mutual
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Machine, does
 from mcheck.protocol.objects import Done, Handed, Word, Written, hand
@@ -31,7 +30,7 @@ def word_at(m: Machine, address: int, size: int) -> Word:
     return word
 
 
-def weakly_written(m: Machine, agent: Agent, address: int, size: int) -> None:
+def weakly_written(m: Machine, agent: Agent, address: int) -> None:
     """A weak write to a word that strong operations access."""
     word = m.words.get(address)
     if word is not None:
@@ -96,7 +95,7 @@ def _observe(m: Machine, agent: Agent, word: Word, index: int, event: Event, acq
     acquire(agent, w.handed, event.scope, acquires)
 
 
-def _find_record(m: Machine, event: Event, agent: Agent) -> None:
+def _find_record(m: Machine, event: Event) -> None:
     """Ties the write just made to its record, so that observing the one is observing the other."""
     word = m.words[event.address]
     _, history = m.history(event.address)
@@ -193,7 +192,7 @@ def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str,
     word.writes.append(Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event))
     word.version += 1
     m.memory.store(event.address, event.size, value)
-    _find_record(m, event, agent)
+    _find_record(m, event)
     _wake(m, word)
 
 
@@ -309,6 +308,3 @@ def _await_load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int]
         reg = op.dsts[k]
         if reg is not None:
             m.set(agent, 0, reg.name, op.type, m.memory.load(event.address, event.size))
-
-
-__all__ = ["Know", "atomic", "await_", "load", "raised", "store"]

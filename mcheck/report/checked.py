@@ -1,4 +1,6 @@
-"""The reports of ``mcheck check``: text for people, JSON as the interface fixes it, annotations for GitHub, JUnit's XML."""
+"""The reports of ``mcheck check``: text for people, JSON as the interface fixes it, annotations for GitHub, JUnit's
+XML.
+"""
 
 from __future__ import annotations
 
@@ -206,9 +208,8 @@ def junit(results: list[Checked], tally: Tally) -> str:
         body = "\n".join(plain(line) for line in describe(result))
         message = result.findings[0].message if result.findings else result.reason or result.status
         parts.append(head + ">")
-        parts.append(
-            f"      <{tag} type={quoteattr(result.verdict)} message={quoteattr(_clean(message))}>{escape(_clean(body))}</{tag}>"
-        )
+        attributes = f"type={quoteattr(result.verdict)} message={quoteattr(_clean(message))}"
+        parts.append(f"      <{tag} {attributes}>{escape(_clean(body))}</{tag}>")
         parts.append("    </testcase>")
     parts += ["  </testsuite>", "</testsuites>", ""]
     return "\n".join(parts)

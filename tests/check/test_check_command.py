@@ -1,0 +1,181 @@
+"""``mcheck check`` as it is called: verdicts, statuses, reports, selection and suppression."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from mcheck.cli import main
+
+CLEAN = """\
+PTX clean
+{ .global .align 16 .b8 dst[16]; .shared .align 16 .b8 buf[16]; }
+P@cta 0 {
+  st.shared.u32 [buf], 7;
+  fence.proxy.async.shared::cta;
+  cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+}
+"""
+RACE = CLEAN.replace("PTX clean", "PTX race").replace("  fence.proxy.async.shared::cta;\n", "")
+STORE = "cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;"
+REVIEW = """\
+PTX review
+{ .shared .align 8 .b64 bar; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+}
+"""
+UNKNOWN = """\
+PTX unknown
+model ptx-7.5
+{ x = 0; y @ generic aliases x; }
+P@cta 0 { st.weak.u32 [x], 1; fence.proxy.alias; ld.weak.u32 r0, [y]; }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "test.litmus"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    status = main(["check", *arguments])
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "verdict"),
+    [
+        (CLEAN, 0, "proved"),
+        (RACE, 1, "finding"),
+        (RACE + "expect race\n", 0, "finding"),
+        (RACE + "expect deadlock\n", 1, "finding"),
+        (RACE + "expect clean\n", 1, "finding"),
+        (CLEAN + "expect race\n", 1, "proved"),
+        (REVIEW, 0, "finding"),
+    ],
+)
+def test_status(file: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, verdict: str) -> None:
+    file.write_text(text)
+    code, out = run(capsys, "--format", "json", str(file))
+    assert (code, json.loads(out)["results"][0]["verdict"]) == (status, verdict)
+
+
+def test_an_engine_that_does_not_know_says_so(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(UNKNOWN)
+    code, out = run(capsys, "--engine", "protocol", "--format", "json", str(file))
+    (result,) = json.loads(out)["results"]
+    assert (code, result["verdict"]) == (3, "unknown")
+    assert result["assumptions"][0].startswith("not covered: ")
+
+
+def test_json_has_the_keys_of_the_interface(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE)
+    _, out = run(capsys, "--format", "json", str(file))
+    document = json.loads(out)
+    assert set(document) == {"schema", "tool", "version", "model", "profile", "results", "summary"}
+    assert document["summary"] == {"files": 1, "clean": 0, "findings": 1, "unknown": 0, "error": 0}
+    (result,) = document["results"]
+    assert set(result) == {"path", "name", "verdict", "findings", "assumptions", "executions", "seconds"}
+    (finding,) = result["findings"]
+    assert set(finding) == {"code", "kind", "severity", "message", "accesses", "missing", "spec", "trace"}
+    write, read = finding["accesses"]
+    assert (write["line"], write["proxy"], write["access"]) == (4, "generic", "write")
+    assert (read["line"], read["proxy"], read["access"], read["object"]) == (5, "async", "read", "buf@0")
+    assert (write["bytes"], read["bytes"]) == ([0, 4], [0, 16])
+    assert finding["trace"]
+
+
+def test_profiles(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(REVIEW)
+    severities = []
+    for profile in ("strict", "ptx", "permissive"):
+        _, out = run(capsys, "--profile", profile, "--format", "json", str(file))
+        severities.append(json.loads(out)["results"][0]["findings"][0]["severity"])
+    assert severities == ["error", "review", "advice"]
+
+
+def test_select_and_ignore(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE)
+    assert run(capsys, "--select", "UB,DEAD", str(file))[0] == 0
+    assert run(capsys, "--select", "RACE", str(file))[0] == 1
+    assert run(capsys, "--ignore", "race004", str(file))[0] == 0
+    assert run(capsys, "--ignore", "NOPE", str(file))[0] == 2
+
+
+def test_suppression_wants_a_reason(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE.replace(STORE, f"{STORE}  // mcheck: ignore RACE004 the fence is in the caller"))
+    code, out = run(capsys, "-v", str(file))
+    assert code == 0
+    assert "RACE004 is suppressed in line 4: the fence is in the caller" in out
+    file.write_text(RACE.replace(STORE, f"{STORE}  // mcheck: ignore RACE004"))
+    assert main(["check", str(file)]) == 1
+    assert "without a reason" in capsys.readouterr().err
+
+
+def test_a_suppression_above_the_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE.replace("  st.shared", "  // mcheck: ignore RACE004 known\n  st.shared"))
+    assert run(capsys, str(file))[0] == 0
+    file.write_text(CLEAN.replace("  st.shared", "  // mcheck: ignore RACE004 known\n  st.shared"))
+    assert main(["check", str(file)]) == 0
+    assert "nothing to suppress" in capsys.readouterr().err
+
+
+def test_text_shows_lines_with_carets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE)
+    _, out = run(capsys, str(file))
+    assert "error[RACE004] race:" in out
+    assert f"{file}:4:3" in out
+    assert "st.shared.u32 [buf], 7;" in out
+    assert "^^^^" in out
+    assert "how it comes about:" in out
+
+
+def test_sarif(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE)
+    _, out = run(capsys, "--format", "sarif", str(file))
+    document = json.loads(out)
+    assert document["version"] == "2.1.0"
+    (result,) = document["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("RACE004", "error")
+    assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "RACE004"
+    assert len(result["relatedLocations"]) == 2
+    steps = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    assert [s["executionOrder"] for s in steps] == sorted(s["executionOrder"] for s in steps)
+
+
+def test_github_and_junit(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE)
+    _, out = run(capsys, "--format", "github", str(file))
+    assert out.startswith(f"::error file={file},line=4,col=3,title=RACE004 race::")
+    _, out = run(capsys, "--format", "junit", str(file))
+    root = ET.fromstring(out)
+    assert (root.get("tests"), root.get("failures")) == ("1", "1")
+
+
+def test_bad_input(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(RACE.replace("[buf], 7", "[bufer], 7"))
+    code, out = run(capsys, "--format", "json", str(file))
+    assert (code, json.loads(out)["summary"]["error"]) == (2, 1)
+
+
+def test_engines_agree(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, status in ((CLEAN, 0), (RACE, 1)):
+        file.write_text(text)
+        assert run(capsys, "--engine", "both", str(file))[0] == status
+        assert run(capsys, "--engine", "explicit", str(file))[0] == status
+
+
+def test_many_files_on_two_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(4):
+        (tmp_path / f"t{k}.litmus").write_text(RACE if k == 2 else CLEAN)
+    code, out = run(capsys, "--jobs", "2", "--format", "json", str(tmp_path))
+    assert code == 1
+    assert [r["verdict"] for r in json.loads(out)["results"]] == ["proved", "proved", "finding", "proved"]
