@@ -95,6 +95,7 @@ class Emitter:
     thread: Thread
     semantics: Semantics
     domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
+    unroll: int = 0
     bases: list[int] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
 
@@ -543,8 +544,13 @@ def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Await)
 def _await(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Await)
+    return _attempt(e, op, state, 1)
+
+
+def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State]:
+    """One more try; where a try that fails has an effect the next one follows, as in the loop that it stands for."""
     inner = op.inner
-    before = len(state.events)
+    before, effects = len(state.events), state.effects
     out: list[State] = []
     for s in HANDLERS[type(inner)](e, inner, state):
         if s.ended:
@@ -565,8 +571,14 @@ def _await(e: Emitter, op: Op, state: State) -> list[State]:
             blocked = s.fork()
             blocked.ctrl |= reads_of(condition)
             blocked.constrain(condition, False)
-            blocked.ended, blocked.stuck = "stuck", uids
-            out.append(blocked)
+            if blocked.effects == effects or not e.unroll:
+                blocked.ended, blocked.stuck = "stuck", uids
+                out.append(blocked)
+            elif number >= e.unroll:
+                blocked.ended = "cut"
+                out.append(blocked)
+            else:
+                out += _attempt(e, op, blocked, number + 1)
         if known is not False:
             s.constrain(condition, True)
             s.ctrl |= reads_of(condition)

@@ -154,6 +154,7 @@ class _Run:
             self._liveness(every)
             return
         for combination in product(*complete):
+            self.deadline()
             self._solve(combination)
             if self.hit:
                 return
@@ -238,7 +239,7 @@ class _Run:
             if not isinstance(right, ConstTerm):
                 continue
             choice: Choice | None = None
-            convert: Callable[[int], int] = lambda v: v  # noqa: E731
+            convert: Callable[[int], int | None] = lambda v: v  # noqa: E731
             if isinstance(left, MemTerm):
                 chunks = s.chunks(left.address, left.size)
                 if len(chunks) != 1:
@@ -266,7 +267,7 @@ class _Run:
             choice.options = [
                 o
                 for o, v in zip(choice.options, values, strict=True)
-                if v is None or COMPARE[op](convert(v), right.value)
+                if v is None or (known := convert(v)) is None or COMPARE[op](known, right.value)
             ]
             if not choice.options:
                 return False
@@ -337,7 +338,7 @@ class _Run:
                 self.findings.setdefault(key, finding)
                 if self.prop == "liveness":
                     return
-        if any(p.end == "cut" for paths in every for p in paths):
+        if any(p.end in ("cut", "unknown") for paths in every for p in paths):
             self._bound(every)
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
@@ -389,6 +390,8 @@ class _Run:
                 if path.end == "cut" and self._reachable(every, thread, path):
                     self.bounded = True
                     return
+                if path.end == "unknown" and self._reachable(every, thread, path):
+                    raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
 
 
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
@@ -401,13 +404,16 @@ def _has_mbarriers(program: Program) -> bool:
 
 
 def _prefixes(paths: list[Path]) -> list[Path]:
-    return [p for p in paths if p.end in ("end", "stuck", "undefined", "cut")] or paths
+    return [p for p in paths if p.end in ("end", "stuck", "undefined", "cut", "unknown")] or paths
 
 
-def _through(register: Term, value: int) -> int:
-    from mcheck.graph.terms import evaluate
+def _through(register: Term, value: int) -> int | None:
+    from mcheck.graph.terms import Unknown, evaluate
 
-    return evaluate(register, lambda _: value)
+    try:
+        return evaluate(register, lambda _: value)
+    except Unknown:
+        return None
 
 
 def answer(

@@ -57,7 +57,7 @@ class Walker:
 
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
-        emitter = Emitter(self.program, self.thread, self.semantics, self.domain)
+        emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unroll)
         heads = loop_heads(self.thread)
         live = live_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
@@ -155,6 +155,11 @@ class Walker:
             fork = state.fork()
             fork.assume(("e", uid), value)
             yield fork
+        if state.events[uid[1]].size:
+            other = state.fork()  # on which the read returns what is not known: see the engine
+            for value in values:
+                other.constrain(("x", "==", ("e", uid), value), False)
+            self._finish(other, "unknown")
 
     def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
         """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.

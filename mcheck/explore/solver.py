@@ -114,7 +114,7 @@ class Solver:
         complete = all(v is not None for v in values)
         kept = []
         for option, value in zip(choice.options, values, strict=True):
-            if value is None or bool(_term_value(term, value)) is truth:
+            if value is None or _fits(term, value, truth):
                 kept.append(option)
         choice.options = kept
         return complete
@@ -127,7 +127,7 @@ class Solver:
         kept = []
         for option in choice.options:
             value = dict(option.results).get(uid)
-            if value is None or bool(_term_value(term, value)) is truth:
+            if value is None or _fits(term, value, truth):
                 kept.append(option)
         complete = all(uid in dict(o.results) for o in choice.options)
         choice.options = kept
@@ -422,5 +422,9 @@ class Solver:
             yield found, solution
 
 
-def _term_value(term: Term, value: int) -> int:
-    return evaluate(term, lambda _: value)
+def _fits(term: Term, value: int, truth: bool) -> bool:
+    """Whether a condition has this truth value, its only event returning ``value``."""
+    try:
+        return bool(evaluate(term, lambda _: value)) is truth
+    except Unknown:
+        return True

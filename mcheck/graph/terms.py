@@ -108,10 +108,31 @@ def expression(expr: Expr, registers: dict[str, Term]) -> Term:
             return apply_unary(op, x) if isinstance(x, int) else ("u", op, x)
         case Binary(op, a, b):
             x, y = expression(a, registers), expression(b, registers)
-            if isinstance(x, int) and isinstance(y, int):
+            if isinstance(x, int) and isinstance(y, int) and _has_value(op, y):
                 return apply_binary(op, x, y)
             return ("x", op, x, y)
     raise TypeError(f"unresolved operand {expr!r}")
+
+
+MAX_SHIFT = 1024
+
+
+def _has_value(op: str, b: int) -> bool:
+    """Division by zero and shifts by less than nothing, or by more than any type has bits, give no known value."""
+    if op in ("/", "%"):
+        return b != 0
+    return op not in ("<<", ">>") or 0 <= b <= MAX_SHIFT
+
+
+def _operate(op: str, a: Term, b: Term, value: Callable[[Term], int]) -> int:
+    """An operator of expressions; ``&&`` and ``||`` look at their right side only where the left does not decide."""
+    x = value(a)
+    if op in ("&&", "||") and bool(x) is (op == "||"):
+        return int(bool(x))
+    y = value(b)
+    if not _has_value(op, y):
+        raise Unknown
+    return apply_binary(op, x, y)
 
 
 def rmw(op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Term:
@@ -202,7 +223,7 @@ def evaluate(term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term
     elif kind == "raw":
         result = raw(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "x":
-        result = apply_binary(term[1], evaluate(term[2], value_of, part_of), evaluate(term[3], value_of, part_of))
+        result = _operate(term[1], term[2], term[3], lambda t: evaluate(t, value_of, part_of))
     elif kind == "u":
         result = apply_unary(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "alu":

@@ -147,7 +147,7 @@ UNUSED = (
     *("ASYNC", "TMAP", "SHARED", "ISSUE", "COMPLETE", "MBAR", "INIT", "ARRIVE", "EXPECT", "WAIT", "INVAL", "SIGNAL"),
     *("INCREMENT", "ASYNCSIGNAL", "GROUPWAIT", "CPASYNC", "ASYNCREDUCTION", "WGMMA", "WGFENCE", "EXIT", "CLUSTERBAR"),
     *("MBARRIER_INIT_FENCE", "RESTRICTED", "PRELEASE", "PACQUIRE", "lxsx", "syncbar", "barrier", "issue", "complete"),
-    *("phase", "phase-order", "phase-fr", "object-access", "outlived", "mbarrier-object"),
+    *("phase", "phase-order", "phase-fr", "object-access", "unborn", "START", "outlived", "mbarrier-object"),
 )
 """Base names that are empty for the programs that the oracle takes."""
 

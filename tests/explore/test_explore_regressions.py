@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
 import pytest
 
 from mcheck import syntax
@@ -94,3 +100,175 @@ def test_unknown_values_go_both_ways(name: str, quick: bool) -> None:
         verdict_only=quick,
     )
     assert found.verdict == verdict
+
+
+DECLARATIONS = ".global .u32 x, y, f; .global .u64 q; .shared .u64 s; .reg .u64 d, e;"
+PROGRAMS = {
+    "a register divided by zero": (
+        "a@cta 0 { ld.weak.u32 r1, [x]; if (4 / r1 == 0) { st.weak.u32 [y], 1; } }",
+        "y",
+        {0, 1},
+    ),
+    "the other side of && is not looked at": (
+        "a@cta 0 { ld.weak.u32 r1, [x]; if (r1 != 0 && 4 / r1 == 4) { st.weak.u32 [y], 1; } }",
+        "y",
+        {0},
+    ),
+    "a shift by less than nothing": (
+        "a@cta 0 { ld.weak.u32 r1, [x]; if ((1 << (r1 - 1)) == 0) { st.weak.u32 [y], 1; } }",
+        "y",
+        {0, 1},
+    ),
+    "a shift by billions": (
+        "a@cta 0 { ld.weak.u32 r1, [x]; if ((1 << (r1 + 4000000000)) == 0) { st.weak.u32 [y], 1; } }",
+        "y",
+        {0, 1},
+    ),
+    "a pointer through memory": (
+        (
+            "a@cta 0 { mov.u64 d, x; st.release.gpu.u64 [q], d; }"
+            "b@cta 1 { ld.acquire.gpu.u64 e, [q]; setp.ne.u64 %p1, e, 0; @%p1 st.weak.u32 [e], 5; }"
+        ),
+        "x",
+        {0, 5},
+    ),
+    "a word that points to itself": (
+        "a@cta 0 { mov.u64 d, q; st.weak.u64 [q], d; ld.weak.u64 e, [q]; st.weak.u64 [e], 7; }",
+        "q",
+        {7},
+    ),
+    "a loop that counts": (
+        (
+            "a@cta 0 { mov.u32 r0, 0; L: st.relaxed.gpu.u32 [x], r0; add.u32 r0, r0, 1; "
+            "setp.lt.u32 %p1, r0, 5; @%p1 bra L; }"
+        ),
+        "x",
+        {4},
+    ),
+    "a loop that tests before it reads": (
+        (
+            "a@cta 0 { st.relaxed.gpu.u32 [f], 3; }"
+            "b@cta 1 { mov.u32 r0, 0; L: setp.ne.u32 %p1, r0, 0; @%p1 bra D; ld.relaxed.gpu.u32 r0, [f]; bra L;"
+            " D: st.weak.u32 [x], r0; }"
+        ),
+        "x",
+        {3},
+    ),
+    "a lock by compare-and-swap": (
+        (
+            "a@cta 0..3 { L: atom.acquire.gpu.cas.b32 r1, [f], 0, 1; setp.ne.u32 %p1, r1, 0; @%p1 bra L;"
+            " ld.weak.u32 r2, [y]; add.u32 r2, r2, 1; st.weak.u32 [y], r2; st.release.gpu.u32 [f], 0; }"
+        ),
+        "y",
+        {3},
+    ),
+    "an atomic that is awaited tries again": (
+        "a@cta 0 { await atom.relaxed.gpu.add.u32 r0, [f], 1 == 1; }",
+        "f",
+        {2},
+    ),
+    "a label at the end": ("a@cta 0 { bra D; st.weak.u32 [x], 1; D: }", "x", {0}),
+    "a pointer in shared memory, behind a barrier": (
+        (
+            "a@cta 0, warp 0, lane 0 { mov.u64 d, x; st.shared.u64 [s], d; bar.sync 0; }"
+            "b@cta 0, warp 1, lane 0 { bar.sync 0; ld.shared.u64 d, [s]; st.weak.u32 [d], 5; }"
+        ),
+        "x",
+        {5},
+    ),
+    "32 lanes at a barrier": (
+        "a@cta 0, warp 0 { st.weak.u32 [x], 1; bar.sync 0; if (%laneid == 0) { st.weak.u32 [x], 2; } }",
+        "x",
+        {2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_states_are(name: str) -> None:
+    code, label, expected = PROGRAMS[name]
+    found = ask(f"{{ {DECLARATIONS} }}\n{code}\nexists ({label} == 0)\n", findings=False)
+    assert found.complete, found.reason
+    assert values(found, label) == expected
+
+
+UNANSWERED = {
+    "a pointer that may be unknown": (
+        (
+            "a@cta 0, warp 0, lane 0 { mov.u64 d, x; st.shared.u64 [s], d; }"
+            "b@cta 0, warp 1, lane 0 { ld.shared.u64 d, [s]; st.weak.u32 [d], 5; }"
+        ),
+        "unknown initial contents",
+    ),
+    "a pointer that nobody wrote": (
+        "a@cta 0 { ld.shared.u64 d, [s]; ld.weak.u32 r0, [d]; }",
+        "unknown initial contents",
+    ),
+    "a loop with an effect": ("a@cta 0 { L: st.weak.u32 [x], 1; bra L; }", "unrolling bound"),
+    "a lock that writes while it waits": (
+        "a@cta 0..2 { await atom.acquire.gpu.exch.b32 r0, [f], 1 == 0; st.release.gpu.u32 [f], 0; }",
+        "unrolling bound",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNANSWERED)
+def test_what_is_not_followed_is_unknown(name: str) -> None:
+    code, reason = UNANSWERED[name]
+    found = ask(f"{{ {DECLARATIONS} }}\n{code}\nexists (x == 77)\n", findings=False)
+    assert (found.verdict, found.complete) == ("unknown", False)
+    assert reason in (found.reason or "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a@cta 0, warp 0 { atom.relaxed.gpu.global.add.u32 r0, [x], 1; }",
+        (
+            "a@cta 0, warp 0..2 { ld.relaxed.gpu.u32 r0, [x]; barrier.sync r0, 64; }"
+            "b@cta 1 { st.relaxed.gpu.u32 [x], 3; }"
+        ),
+    ],
+)
+def test_the_time_given_is_kept(code: str) -> None:
+    program = syntax.parse(f"PTX t\n{{ {DECLARATIONS} }}\n{code}\nexists (x == 77)\n", "t.litmus")
+    started = perf_counter()
+    found = answer(program, load_model("ptx-9.0"), timeout=1)
+    assert perf_counter() - started < 5
+    assert found.verdict == "unknown"
+    assert "1 s" in (found.reason or "")
+
+
+SEEDED = """
+import sys
+from mcheck import syntax
+from mcheck.cat import load_model
+from mcheck.explore.engine import answer
+for path in sys.argv[1:]:
+    print(path, answer(syntax.load(path), load_model("ptx-9.0"), witnesses=True))
+"""
+
+
+def test_the_answer_does_not_depend_on_hash_seeds() -> None:
+    paths = [str(p) for p in sorted(Path("litmus").rglob("*.litmus"))[::40] if p.parent.name != "kernels"]
+    assert paths
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", SEEDED, *paths],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("path", sorted(Path("litmus").rglob("*.litmus"))[::16], ids=lambda p: p.stem)
+def test_the_verdict_alone_is_the_same_verdict(path: Path) -> None:
+    program = syntax.load(str(path))
+    model = load_model(program.model or "ptx-9.0")
+    full = answer(program, model, timeout=2, findings=False)
+    if full.verdict != "unknown":
+        assert answer(program, model, timeout=5, findings=False, verdict_only=True).verdict == full.verdict
