@@ -5,8 +5,8 @@
     python -m benchmarks.agreement PATH...     the same for litmus tests (files or folders)
 
 Program k of a seed is always the same. Prints how many programs agreed, the seed, the mix of instructions and what
-became of the programs; each difference with the program's number, and its text into FOLDER. --vectors makes Z3 treat all
-values as bit-vectors, which it otherwise does where many reads come together. Exit status 1 if there is a difference.
+became of the programs; each difference with the program's number, and its text into FOLDER. --vectors makes Z3 treat
+all values as bit-vectors, which it does by itself where many reads come together. Exit status 1 on a difference.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Bugs planted in ptx-9.0.cat, and the tests of litmus/ that notice.
 
-    python benchmarks/mutations.py [--engine explicit|z3] [--only TEXT] [--list]
+    python benchmarks/mutations.py [--engine explicit|z3] [--only TEXT] [--tests N]
 
-Each mutation drops a check or changes a definition. It is caught if some test no longer answers as its file expects; the
-first such tests are named. Exit status 1 if a mutation is not caught and no argument is listed why it cannot be.
+Each mutation drops a check or changes a definition. It is caught if some test no longer answers as its file expects;
+the first such tests are named. Exit status 1 if one is not caught and no argument is listed why it cannot be.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ CHANGES: tuple[tuple[str, str, str], ...] = (
 HARMLESS: dict[str, str] = {
     "drop FenceSC": "sync_fence is part of base causality, so a cycle of the two breaks Order already",
     "weak operations are strong": "a weak operation has no scope, so sr and observation relate it to no other thread",
-    "the acquiring half covers everything": "the releasing half covers less (its CTA's shared memory), and both accesses "
-    "are to the same bytes",
+    "the acquiring half covers everything": "the releasing half covers less, its CTA's shared memory, and both "
+    "accesses are to the same bytes",
 }
 """Mutations that no test can notice, with the argument."""
 

@@ -3,9 +3,9 @@
 
     python benchmarks/width.py [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
 
-Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end. Below the table: both
-engines over litmus/ in one process, total and median per test. Exit status 1 if Z3 misses a verdict or takes more than
-10 s for one.
+Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end. Below the table:
+both engines over litmus/ in one process, total and median per test. Exit status 1 if Z3 misses a verdict or takes more
+than 10 s for one.
 """
 
 from __future__ import annotations

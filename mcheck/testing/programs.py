@@ -206,9 +206,8 @@ def loop(b: Body) -> None:
     sem = b.random.choice(("relaxed", "acquire"))
     form = b.random.choice(("await", "spin", "count", "for"))
     if form == "await":
-        b.lines.append(
-            f"await ld.{sem}.{b.scope()}.global.u32 {b.result()}, [{place}] {b.random.choice(('== 1', '!= 0', '>= 1'))};"
-        )
+        until = b.random.choice(("== 1", "!= 0", ">= 1"))
+        b.lines.append(f"await ld.{sem}.{b.scope()}.global.u32 {b.result()}, [{place}] {until};")
     elif form == "for":
         i = b.random.choice("ij")
         b.lines.append(f"for {i} in 0..2 {{")

@@ -1,0 +1,110 @@
+"""The two engines give the same answers: on the suites, on random programs, under models of unusual shape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from mcheck.cat import load_model, parse_model
+from mcheck.cat.ast import Model
+from mcheck.engines import differences
+from mcheck.explore.engine import answer as explicit
+from mcheck.program.program import Program
+from mcheck.solve import values
+from mcheck.solve.engine import answer as solved
+from mcheck.syntax import load, parse
+from mcheck.testing.programs import programs
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+SUITES = sorted(d.name for d in LITMUS.iterdir() if d.is_dir() and d.name != "kernels")
+
+model_of = cache(load_model)
+
+
+def disagreement(program: Program, model: Model | None = None, *, prop: str = "spec") -> list[str]:
+    """In what the engines differ about a program."""
+    model = model or model_of(program.model or "ptx-9.0")
+    answers = [engine(program, model, prop=prop, timeout=20) for engine in (explicit, solved)]
+    return differences(*answers, prop)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_suites(suite: str) -> None:
+    """Every test of the suite has the same states, findings and verdict."""
+    files = sorted((LITMUS / suite).glob("*.litmus"))
+    assert len(files) > 20
+    assert {f.stem: d for f in files if (d := disagreement(load(str(f))))} == {}
+
+
+@pytest.mark.parametrize("suite", ["liveness", "classic", "barriers"])
+def test_liveness(suite: str) -> None:
+    """The engines agree on which tests may go on for ever."""
+    files = sorted((LITMUS / suite).glob("*.litmus"))
+    assert {f.stem: d for f in files if (d := disagreement(load(str(f)), prop="liveness"))} == {}
+
+
+@given(programs())
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_random_programs(text: str) -> None:
+    """Random programs: states, races, undefined behaviour, liveness, and the verdict by itself."""
+    program = parse(text, "random.litmus")
+    model = model_of(program.model or "ptx-9.0")
+    assert disagreement(program) == []
+    assert disagreement(program, prop="liveness") == []
+    verdicts = {engine(program, model, verdict_only=True, timeout=20).verdict for engine in (explicit, solved)}
+    assert len(verdicts - {"unknown"}) < 2
+
+
+@pytest.mark.parametrize("suite", ["atomics", "reduce", "barriers"])
+def test_values_as_bit_vectors(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that would be decision trees are bit-vectors, with the same answers."""
+    monkeypatch.setattr(values, "LEAVES", 0)
+    files = sorted((LITMUS / suite).glob("*.litmus"))
+    assert {f.stem: d for f in files if (d := disagreement(load(str(f))))} == {}
+
+
+MODELS = {
+    "a check that must fail": (
+        "let fr = rf^-1; co\nempty ((W * W) & po & loc) \\ co as Co\n~empty (rf & ext) as External"
+    ),
+    "a check that heals": (
+        "empty ((W * W) & po & loc) \\ co as Co\nempty ((W * R) & po & loc) \\ (rf | (co; rf)) as Own"
+    ),
+    "recursion that is no closure": (
+        "let fr = rf^-1; co\nempty ((W * W) & loc & int & po) \\ co as Co\n"
+        "let rec seen = rf | (seen; po; rf) | (rf; po; seen)\n"
+        "irreflexive (seen; po) as Seen\nflag ~empty (seen & ext) as RACE001"
+    ),
+    "mutual recursion": (
+        "empty ((W * W) & po & loc) \\ co as Co\n"
+        "let rec even = rf | (odd; po; rf) and odd = (even; po; rf)\n"
+        "irreflexive (odd; po) as Odd\nflag ~empty (even \\ odd) & ext as RACE001"
+    ),
+    "no word about co": "let fr = rf^-1; co\nacyclic (po | rf | co | fr) as SC",
+    "closures subtracted": (
+        "let fr = rf^-1; co\nlet strong = ((W * W) & loc) \\ id\nempty strong \\ (co | co^-1) as Total\n"
+        "acyclic (po-loc | rf | co | fr) as Loc\nflag ~empty ((R * R) \\ (po | rf)+) & ext as RACE001"
+    ),
+    "flags on domains": (
+        "empty ((W * W) & po & loc) \\ co as Co\nacyclic (po | rf) as Thin\n"
+        "flag ~empty ([R \\ range(rf & ext)]; po; [R]) as RACE001\nflag ~empty (domain(rf) * R) & ext & loc as RACE002"
+    ),
+}
+"""Models that have what the shipped ones have not."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_unusual_models(name: str) -> None:
+    """Negated and healing checks, recursion, models that leave co free."""
+    model = parse_model(f'"{name}"\n{MODELS[name]}\n', "unusual.cat")
+    picked = [f for f in sorted((LITMUS / "classic").glob("*.litmus")) if load(str(f)).dialect][::4]
+    verdicts: Counter[str] = Counter()
+    for file in picked:
+        program = load(str(file))
+        assert disagreement(program, model) == [], file.stem
+        verdicts[explicit(program, model, timeout=20).verdict] += 1
+    assert verdicts["pass"]
