@@ -81,6 +81,7 @@ _SETS: Final = (
     # barriers and special fences
     ("BARRIVE", "arrivals at an execution barrier", "8.9.4"),
     ("BWAIT", "resumptions from an execution barrier", "8.9.4"),
+    ("START", "the beginning of a thread, in programs with clusters", "9.7.13.3"),
     ("EXIT", "the end of a thread, in programs with clusters", "9.7.13.3"),
     ("CLUSTERBAR", "barrier.cluster", "9.7.13.3"),
     ("MBARRIER_INIT_FENCE", "fence.mbarrier_init.release.cluster", "9.7.13.4"),
@@ -128,6 +129,7 @@ _RELATIONS: Final = (
         "8.9.5",
     ),
     ("object-access", "mbarrier.init of an object and an ordinary access to its bytes", "9.7.13.15"),
+    ("unborn", "the starts of a CTA's threads to an access to its shared memory from another CTA", "9.7.13.3"),
     ("outlived", "an access to another CTA's shared memory to the exits of that CTA's threads", "9.7.13.3"),
     ("mbarrier-object", "operations on one mbarrier object", "9.7.13.15"),
     ("covers", "a proxy fence to the accesses whose proxy, space and range it covers", "9.7.13.4"),

@@ -44,6 +44,7 @@ class Choice:
     node: int = -1
     address: int = 0
     rank: int = 0
+    never_valid: bool = False
 
 
 Candidate = tuple[int, ...]

@@ -19,7 +19,7 @@ from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, t
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Instance
-from mcheck.program.ops import Op
+from mcheck.program.ops import Exit, Op
 from mcheck.program.program import Program, Thread
 
 PROXY_TAG = {
@@ -110,7 +110,11 @@ class Emitter:
         for name in self.thread.types:
             registers[name] = ("?", (self.thread.index, name)) if default is None else default
         registers.update(self.thread.init)
-        return State(_Registers(registers, self.thread.index, default))
+        state = State(_Registers(registers, self.thread.index, default))
+        if self.program.clustered:
+            self.event(state, self.thread.code[0] if self.thread.code else Exit(), ("START",))
+            state.order += 1
+        return state
 
     # --- operands -----------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ class _Run:
         if met is None:
             return
         choices += met
-        assigned = phases.choices(s, stuck)
+        assigned = phases.choices(s, stuck, self.deadline)
         if assigned is not None:
             yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
 
@@ -353,7 +353,7 @@ class _Run:
         if met is None or not all(barriers.is_blocked(s, n) for n in static):
             return None
         stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
-        assigned = phases.choices(s, stuck)
+        assigned = phases.choices(s, stuck, self.deadline)
         if assigned is None:
             return None
         solver = Solver(self.tape, s, read_choices(s, stuck) + met + assigned, self.deadline)

@@ -108,7 +108,7 @@ def _key(s: Structure, node: Node) -> tuple[object, ...] | None:
     event = node.source
     if event is None:
         return ("init", node.address)
-    if "EXIT" in event.tags:
+    if "EXIT" in event.tags or "START" in event.tags:
         return None
     if event.order is not None:
         return (node.thread, "at", event.instruction)

@@ -11,6 +11,7 @@ found incomplete) and ``complete`` (memory operations of an asynchronous operati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.errors import Unsupported
@@ -55,6 +56,7 @@ class _Record:
 class _Search:
     steps: list[list[_Step]]
     track: bool
+    deadline: Callable[[], None]
     found: dict[object, tuple[dict[Uid, _Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
     budget: int = MAX_STEPS
 
@@ -63,8 +65,12 @@ Machine = machine.State | None
 _Position = tuple[int, ...]
 
 
-def choices(s: Structure, stuck: frozenset[Uid] = frozenset()) -> list[Choice] | None:
-    """One choice per mbarrier object, ``None`` if some object admits no assignment."""
+def choices(
+    s: Structure, stuck: frozenset[Uid] = frozenset(), deadline: Callable[[], None] = lambda: None
+) -> list[Choice] | None:
+    """One choice per mbarrier object, ``None`` if some object admits no assignment. ``deadline`` raises when time is
+    up.
+    """
     by_address: dict[int, list[tuple[Event, int]]] = {}
     for node in s.nodes:
         if node.source is not None and node.source.mbarrier is not None:
@@ -77,12 +83,13 @@ def choices(s: Structure, stuck: frozenset[Uid] = frozenset()) -> list[Choice] |
         sequences = _sequences(s, members, allowed, stuck)
         if len(sequences) > MAX_SEQUENCES:
             raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
-        search = _Search(sequences, len(members) <= TRACK_COMPLETERS)
+        search = _Search(sequences, len(members) <= TRACK_COMPLETERS, deadline)
         _explore(search, tuple(0 for _ in search.steps), None, {}, {}, frozenset())
         if not search.found:
             return None
         options = [_option(s, members, records, misuse) for records, misuse in search.found.values()]
-        out.append(Choice("phase", options, rank=1))
+        never_valid = not any(e.mbarrier and e.mbarrier.kind == "init" for e, _ in members)
+        out.append(Choice("phase", options, rank=1, never_valid=never_valid))
     return out
 
 
@@ -137,6 +144,8 @@ def _explore(
 ) -> None:
     """All assignments from here. ``known``: the last phase that each thread has seen complete."""
     search.budget -= 1
+    if search.budget % 256 == 0:
+        search.deadline()
     if search.budget < 0:
         raise Unsupported("too many orders of the operations on one mbarrier")
     enabled = _enabled(search, at)

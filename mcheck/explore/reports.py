@@ -36,7 +36,7 @@ def describe(solver: Solver, candidate: Candidate) -> tuple[str, ...]:
     valuation = solver.valuation(candidate)
     lines = []
     for node in s.nodes:
-        if node.source is None or node.has("BWAIT") or node.has("EXIT") or node.has("BLOCKED"):
+        if node.source is None or node.source.tags & {"BWAIT", "START", "EXIT", "BLOCKED"}:
             continue
         who = s.thread(node).name
         later = node.source.issue is not None

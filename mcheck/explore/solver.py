@@ -359,7 +359,7 @@ class Solver:
             sum(
                 1
                 for c, taken in zip(self.choices, candidate, strict=True)
-                if taken >= 0 and c.options[taken].misstep is not None
+                if taken >= 0 and not c.never_valid and c.options[taken].misstep is not None
             )
             > 1
         )

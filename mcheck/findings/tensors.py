@@ -306,8 +306,10 @@ expect clean
         kind="undefined",
         message="{instruction} uses {object}, whose CTA may not have started",
         explanation="""\
-The CTAs of a cluster are scheduled together but need not begin at the same time. Until one of its threads is known to run,
-the shared memory of another CTA may not be there yet. The first use of a peer's memory comes after a barrier.cluster, or
+The CTAs of a cluster are scheduled together but need not begin at the same time. Until one of its threads is known to
+run,
+the shared memory of another CTA may not be there yet. The first use of a peer's memory comes after a barrier.cluster,
+or
 after any other synchronisation with a thread of that CTA.""",
         section="PTX ISA 9.0 section 9.7.13.3; the beginning of a CTA is our reading",
         level="review",

@@ -39,6 +39,7 @@ class Box:
     """One or several events drawn as one: those of an instruction, or the reads, writes or signal of a copy.
 
     ``lines`` say what it does with values, ``text`` is the instruction, ``column`` an index into the columns.
+    ``row`` is its place in time where that is known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Box:
     asynchronous: bool = False
     marked: bool = False
     line: int = 0
+    row: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,8 @@ class Execution:
     def title(self) -> str:
         """One line: which execution of what."""
         values = " ".join(f"{label}={value};" for label, value in self.state)
+        if self.boxes and self.boxes[0].row >= 0:
+            return f"{self.name} under {self.model}: a schedule"
         verdict = f"forbidden by {self.axiom}" if self.axiom else "allowed"
         return f"{self.name} under {self.model}: {values or 'an execution'} ({verdict})"
 

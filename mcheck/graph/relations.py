@@ -235,11 +235,28 @@ def outlived(s: Structure, a: Node, b: Node) -> bool:
     e = _both(a, b)
     if e is None or "EXIT" not in e[1].tags:
         return False
-    address = e[0].mbarrier.address if e[0].mbarrier is not None else a.address if "SHARED" in e[0].tags else 0
-    if not address or (e[0].mbarrier is not None and e[0].order is None):
+    return s.thread(b).place.cta.number == _foreign_owner(s, a)
+
+
+@relation("unborn")
+def unborn(s: Structure, a: Node, b: Node) -> bool:
+    """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""
+    e = _both(a, b)
+    if e is None or "START" not in e[0].tags:
         return False
+    return s.thread(a).place.cta.number == _foreign_owner(s, b)
+
+
+def _foreign_owner(s: Structure, node: Node) -> int | None:
+    """The CTA whose shared memory or mbarrier an event of another CTA uses, if it does; signals are left out."""
+    event = node.source
+    assert event is not None
+    if event.mbarrier is not None:
+        address = event.mbarrier.address if event.order is not None else 0
+    else:
+        address = node.address if "SHARED" in event.tags else 0
     owner = (address - SHARED_BASE) // SHARED_WINDOW
-    return s.thread(b).place.cta.number == owner != s.thread(a).place.cta.number
+    return owner if address and owner != s.thread(node).place.cta.number else None
 
 
 @relation("mbarrier-object")

@@ -16,7 +16,9 @@ class RegTerm:
 
 @dataclass(frozen=True, slots=True)
 class MemTerm:
-    """The final value of ``size`` bytes at physical ``address``, read as PTX ``type``; prints as ``label`` (``x``, ``buf[3]@1``)."""
+    """The final value of ``size`` bytes at physical ``address``, read as PTX ``type``; prints as ``label`` (``x``,
+    ``buf[3]@1``).
+    """
 
     address: int
     size: int
@@ -68,7 +70,8 @@ Formula = Compare | And | Or | Not | Truth
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``kind`` is ``exists``, ``~exists``, ``forall`` or ``none``; ``text`` as written; ``filter`` restricts the executions.
+    """``kind`` is ``exists``, ``~exists``, ``forall`` or ``none``; ``text`` as written; ``filter`` restricts the
+    executions.
 
     ``locations`` are further terms to show in the states.
     """

@@ -28,7 +28,8 @@ SHARED_WINDOW = 0x100_0000
 class TensorMapSpec:
     """A declared tensor map, by the field names of ``tensormap.replace`` (interface.md).
 
-    ``global_address`` is an address, ``global_stride`` is in bytes (rank - 1 entries), ``box_dim``/``element_stride`` in elements.
+    ``global_address`` is an address, ``global_stride`` is in bytes (rank - 1 entries), ``box_dim``/``element_stride``
+    in elements.
     For im2col maps ``box_dim`` is empty and the four im2col fields are set.
     """
 
@@ -51,9 +52,11 @@ class TensorMapSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemObject:
-    """A declared object: ``elem`` is its PTX element type, ``dims`` its array shape (empty: a scalar), ``size`` its bytes.
+    """A declared object: ``elem`` is its PTX element type, ``dims`` its array shape (empty: a scalar), ``size`` its
+    bytes.
 
-    ``init`` is its initial content (``None``: unknown, as ``.shared`` starts). ``dialect`` marks a location of the table
+    ``init`` is its initial content (``None``: unknown, as ``.shared`` starts). ``dialect`` marks a location of the
+    table
     dialect (32 bits). ``alias_of`` and ``alias_proxy`` hold ``y @ generic aliases x``.
     """
 

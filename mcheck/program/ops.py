@@ -7,7 +7,8 @@ Sizes are bytes. ``None`` means that the operand was not given.
 
 ``scope`` is ``cta``, ``cluster``, ``gpu`` or ``sys``; ``proxy`` is ``generic``, ``async``, ``tensormap``,
 ``texture``, ``surface`` or ``constant``; ``space`` is ``generic``, ``global``, ``shared::cta``,
-``shared::cluster``, ``const``, ``param`` or ``local``. ``type`` is a PTX type without its dot (``u32``, ``b64``, ``pred``).
+``shared::cluster``, ``const``, ``param`` or ``local``. ``type`` is a PTX type without its dot (``u32``, ``b64``,
+``pred``).
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Alu(Op):
     """``dsts := op.type(srcs)``; see ``mcheck.program.alu`` for the operations.
 
     ``op`` is the PTX name with the modifiers that change the result: ``mov``, ``add``, ``sub``, ``mul.lo``,
-    ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``, ``neg``,
+    ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``,
+    ``neg``,
     ``shl``, ``shr``, ``setp.eq`` …, ``selp``, ``cvt`` (``src_type`` holds the source's type), ``cvta``, ``mapa``,
     ``elect`` (dsts are the leader's lane and the predicate; src is the member mask), ``nop``.
     """
@@ -157,7 +159,8 @@ class ProxyFence(Op):
 
     ``kind``: ``alias async tensormap`` and, in the table dialect, ``generic texture surface constant``.
     ``spaces``: the spaces covered by ``async`` (empty: all); of ``global``, ``shared::cta``, ``shared::cluster``.
-    ``half``: ``None`` for a bi-directional fence, else ``release`` or ``acquire`` (generic -> ``kind``), with ``scope``;
+    ``half``: ``None`` for a bi-directional fence, else ``release`` or ``acquire`` (generic -> ``kind``), with
+    ``scope``;
     the tensormap acquire has ``address`` and ``size``.
     """
 
@@ -225,7 +228,9 @@ class MbarrierInval(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MbarrierTx(Op):
-    """``mbarrier.expect_tx`` and ``mbarrier.complete_tx``: relaxed; ``kind`` is ``expect`` or ``complete``; ``tx`` in bytes."""
+    """``mbarrier.expect_tx`` and ``mbarrier.complete_tx``: relaxed; ``kind`` is ``expect`` or ``complete``; ``tx`` in
+    bytes.
+    """
 
     kind: str
     address: Expr
@@ -236,7 +241,8 @@ class MbarrierTx(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MbarrierArrive(Op):
-    """``mbarrier.arrive`` and ``arrive_drop`` (``drop``). ``tx`` is the fused expect-tx in bytes, ``None`` if there is none.
+    """``mbarrier.arrive`` and ``arrive_drop`` (``drop``). ``tx`` is the fused expect-tx in bytes, ``None`` if there
+    is none.
 
     ``state`` receives the state before the arrive (``None``: sink or no result).
     """
@@ -290,7 +296,9 @@ class CpAsync(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Op):
-    """``cp.async.commit_group`` (``bulk`` false), ``cp.async.bulk.commit_group``, ``wgmma.commit_group`` by ``family``."""
+    """``cp.async.commit_group`` (``bulk`` false), ``cp.async.bulk.commit_group``, ``wgmma.commit_group`` by
+    ``family``.
+    """
 
     family: str  # cp.async, bulk, wgmma
 
@@ -318,7 +326,8 @@ class BulkCopy(Op):
     """``cp.async.bulk`` and, with ``reduce``, ``cp.reduce.async.bulk``.
 
     ``mbar`` is given for the mbarrier mechanism, ``None`` for the bulk group. ``cta_mask`` (multicast) has a bit per
-    ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like operation
+    ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like
+    operation
     name (``add min max inc dec and or xor``) on elements of ``type``.
     """
 
@@ -337,7 +346,9 @@ class BulkCopy(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetch(Op):
-    """``cp.async.bulk.prefetch`` (``size``) and ``cp.async.bulk.prefetch.tensor`` (``tensor_map``): no memory effect."""
+    """``cp.async.bulk.prefetch`` (``size``) and ``cp.async.bulk.prefetch.tensor`` (``tensor_map``): no memory
+    effect.
+    """
 
     src: Expr | None = None
     size: Expr | None = None
@@ -371,7 +382,8 @@ class TensorCopy(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncStore(Op):
-    """``st.async`` and, with ``reduce``, ``red.async``: to shared::cluster with ``mbar`` (weak, or relaxed.cluster reductions);
+    """``st.async`` and, with ``reduce``, ``red.async``: to shared::cluster with ``mbar`` (weak, or relaxed.cluster
+    reductions);
 
     the ``.release.{gpu,sys}.global`` forms have no ``mbar`` and a ``sem`` and ``scope``.
     """
@@ -388,7 +400,9 @@ class AsyncStore(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensormapReplace(Op):
-    """``tensormap.replace.tile.field.space.b1024.type [address]{, ord}, value``: a weak write of the 128-byte object."""
+    """``tensormap.replace.tile.field.space.b1024.type [address]{, ord}, value``: a weak write of the 128-byte
+    object.
+    """
 
     field_name: str
     address: Expr
@@ -410,7 +424,9 @@ class TensormapCopyFence(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wgmma(Op):
-    """``wgmma.mma_async``: an asynchronous read of the byte ranges ``reads`` (address, size) through the async proxy."""
+    """``wgmma.mma_async``: an asynchronous read of the byte ranges ``reads`` (address, size) through the async
+    proxy.
+    """
 
     reads: tuple[tuple[Expr, Expr], ...]
 

@@ -12,7 +12,9 @@ from mcheck.program.ops import Op
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a thread runs. ``cta`` is the CTA with its gpu, cluster and rank; ``warp`` and ``lane`` are numbers in it."""
+    """Where a thread runs. ``cta`` is the CTA with its gpu, cluster and rank; ``warp`` and ``lane`` are numbers in
+    it.
+    """
 
     cta: Cta
     warp: int
@@ -21,11 +23,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A declared thread. ``name`` is how results call it: ``P0``, or ``role`` if its role has one thread, ``role[3]`` otherwise.
+    """A declared thread. ``name`` is how results call it: ``P0``, or ``role`` if its role has one thread, ``role[3]``
+    otherwise.
 
     ``code`` is fully resolved for this thread (loops of constant bounds unrolled, names and special registers folded);
     ``labels`` maps a label to its index in ``code``. ``init`` holds initial register values; all others start at 0
-    in the table dialect and unknown elsewhere. ``types`` gives each register's PTX type (declared, or that of its first use).
+    in the table dialect and unknown elsewhere. ``types`` gives each register's PTX type (declared, or that of its
+    first use).
     """
 
     index: int
@@ -41,7 +45,9 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the file expects: ``verdict`` pass or fail, ``kinds`` of findings (``clean`` or any of race, undefined, deadlock)."""
+    """What the file expects: ``verdict`` pass or fail, ``kinds`` of findings (``clean`` or any of race, undefined,
+    deadlock).
+    """
 
     verdict: str | None = None
     kinds: tuple[str, ...] = ()

@@ -333,7 +333,6 @@ def test_a_table_that_names_none_of_the_tests_is_an_error(mcheck: Callable, litm
         (["run", "t.litmus", "-o", "absent/report.txt"], "cannot write absent/report.txt"),
         (["run", "t.litmus", "-o", "."], "cannot write ."),
         (["frobnicate"], "frobnicate"),
-        (["check", "t.litmus"], "check"),
         (["outcomes"], "PATH"),
         (["outcomes", "absent.litmus"], "no such file"),
         (["explain", "NOPE999"], "NOPE999"),

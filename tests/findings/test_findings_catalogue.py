@@ -21,7 +21,14 @@ CODES = (
     + ["UB501", "UB502", "UB503"]
     + [f"DEAD{n:03}" for n in range(1, 6)]
 )
-NOT_ERRORS = {"RACE005": "review", "RACE007": "review", "RACE008": "review", "UB212": "review", "UB502": "review", "UB503": "review"}
+NOT_ERRORS = {
+    "RACE005": "review",
+    "RACE007": "review",
+    "RACE008": "review",
+    "UB212": "review",
+    "UB502": "review",
+    "UB503": "review",
+}
 ENTRIES = pytest.mark.parametrize("entry", catalogue.all(), ids=lambda e: e.code)
 
 

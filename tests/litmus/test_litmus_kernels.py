@@ -21,10 +21,7 @@ KERNELS = ROOT / "litmus" / "kernels"
 CORPUS = ROOT.parent / "shared" / "corpus"
 ENTRIES = list(csv.DictReader((KERNELS / "index.csv").read_text(encoding="utf-8").splitlines()))
 VERDICTS = {"race": "race", "stale": "race", "ub": "undefined", "deadlock": "deadlock"}
-OPEN = {
-    "O06-descriptor-stored-in-bulk-without-wait-fixed.litmus": "an async write that was waited for is not yet taken "
-    "to the tensormap proxy by the pair of tensormap fences",
-}
+OPEN: dict[str, str] = {}
 """Sketches about which the engine is wrong, and how; an entry goes when the engine is right."""
 NAME = re.compile(r"[A-Z]\d\d-[a-z0-9]+(-[a-z0-9]+)*\.litmus")
 
