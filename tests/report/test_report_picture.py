@@ -244,3 +244,24 @@ def test_other_formats_hold_the_same_graph() -> None:
     text = dot(execution)
     assert text.count("->") == len(execution.edges)
     assert text.count("{") == text.count("}")
+
+
+def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
+    """A finding of a kernel sketch: a lane per role, time downwards, what conflicts marked."""
+    from mcheck.protocol.engine import check
+    from mcheck.report.picture.timeline import timeline
+
+    program = load(str(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus"))
+    given = check(program, load_model("ptx-9.0"))
+    drawn = [(f, timeline(f, program.name, "ptx-9.0", program.source)) for f in given.findings]
+    assert drawn
+    for finding, execution in drawn:
+        assert execution is not None, finding.trace
+        layout = lay_out(execution)
+        rects = texts(layout)
+        assert not any(a.overlaps(b) for k, a in enumerate(rects) for b in rects[:k])
+        assert [b.row for b in execution.boxes] == list(range(len(execution.boxes)))
+        assert sorted(b.line for b in execution.boxes if b.marked) == sorted(
+            a.span.line for a in finding.accesses if a.span is not None
+        )
+        assert "a schedule" in draw(execution)

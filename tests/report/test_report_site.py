@@ -122,6 +122,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bulk/bulk-ring-one-slot-no-fence",
         "undefined/undefined-cp-async-one-group-one-place",
         "liveness/Lock+two",
+        "kernels/B01-refill-overtakes-generic-reads",
     ):
         source = LITMUS / f"{test}.litmus"
         if source.exists():
@@ -150,10 +151,8 @@ def test_every_link_leads_somewhere(site: Path, suite: Path) -> None:
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*"):
         if path.is_file():
-            text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
-            assert "http:" not in text, path
-            assert "https:" not in text, path
-            assert "@import" not in text, path
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"""(href|src|action)=["']?(https?:|//)|url\(|@import|fetch\(|XMLHttp""", text), path
 
 
 def test_a_page_says_all_about_its_test(site: Path) -> None:
@@ -179,7 +178,7 @@ def test_a_finding_is_explained(site: Path) -> None:
     text = (site / "bulk" / "bulk-ring-one-slot-no-fence.html").read_text()
     assert "RACE006" in text
     assert "What mends it:" in text
-    assert "with both accesses marked" in text
+    assert "with the accesses marked" in text
     assert "Some execution is undefined" in text
 
 

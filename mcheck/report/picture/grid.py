@@ -30,7 +30,9 @@ class Grid:
 
 def place(execution: Execution) -> Grid:
     """The grid of an execution."""
-    row = _rows(execution)
+    row = [box.row for box in execution.boxes]
+    if any(r < 0 for r in row):
+        row = _rows(execution)
     column, columns = _packed(execution, row)
     return Grid(tuple(row), tuple(column), columns)
 

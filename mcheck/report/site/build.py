@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from mcheck import __version__
 from mcheck.errors import InputError
-from mcheck.report.site.page import Page, page_of
+from mcheck.report.site.page import OTHERS, Page, page_of
 from mcheck.run.case import Case, Result, Settings
 
 if TYPE_CHECKING:
@@ -165,25 +165,24 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     preload(settings)
     _load_everything()
 
-    def make(case: Case, given: Settings) -> Entry:
+    def make(case: Case, _: Settings) -> Entry:
         k = where[id(case)]
         p = plans[k]
         page = page_of(
             case.path,
             p.suite,
             p.file,
-            model=given.model,
-            profile=given.profile,
-            unroll=given.unroll,
-            timeout=given.timeout,
+            model=settings.model,
+            profile=settings.profile,
+            unroll=settings.unroll,
+            timeout=settings.timeout,
         )
         return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
 
     entries: list[Entry] = []
-    unlimited = Settings(
-        model=settings.model, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
-    )
-    results = run_cases([p.case for p in plans], unlimited, site.jobs, cast("Callable[[Case, Settings], Result]", make))
+    whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
+    patient = Settings(timeout=whole)
+    results = run_cases([p.case for p in plans], patient, site.jobs, cast("Callable[[Case, Settings], Result]", make))
     for k, result in enumerate(results):
         entry: object = result
         if not isinstance(entry, Entry):  # its process was lost

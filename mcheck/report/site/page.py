@@ -13,13 +13,17 @@ from mcheck.explore.result import State
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
 from mcheck.report.site.listing import Listing, listing_of
-from mcheck.run.case import DEFAULT_MODEL, Result
+from mcheck.run.case import DEFAULT_MODEL, Result, Settings, kinds_hold
 
 if TYPE_CHECKING:
     from mcheck.explore.exploration import Exploration
     from mcheck.program.program import Program
 
 DRAWN = 6
+MOST_THREADS, MOST_OPERATIONS = 8, 16
+"""Above these a program is a kernel sketch."""
+OTHERS = 4.0
+"""Seconds for the answer under a model that is not the page's own."""
 """Pictures of allowed outcomes, and of forbidden ones, on one page."""
 LARGEST = 48
 """Boxes in the largest execution that is drawn on a page."""
@@ -114,6 +118,8 @@ class Page:
     source: str
     doc: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
+    sketch: bool = False
+    assumptions: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     listing: Listing | None = None
     kind: str = "none"
@@ -153,6 +159,15 @@ def page_of(
             source = stream.read()
         program = load(path)
         name = model or program.model or DEFAULT_MODEL
+        if _is_sketch(program):
+            return _sketch(
+                program,
+                name,
+                Page(name=program.name, path=path, suite=suite, file=file, source=source),
+                profile,
+                unroll,
+                timeout,
+            )
         explored = explore(
             program,
             model_of(name),
@@ -183,6 +198,45 @@ def page_of(
     )
 
 
+def _is_sketch(program: Program) -> bool:
+    """A kernel: too many threads or operations to list its executions, or about nothing but findings."""
+    size = sum(len(t.code) for t in program.threads)
+    return len(program.threads) > MOST_THREADS or (program.condition.kind == "none" and size > MOST_OPERATIONS)
+
+
+def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int, timeout: float | None) -> Page:
+    """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
+    from mcheck.check.case import Options
+    from mcheck.check.single import ask
+    from mcheck.report.picture.svg import draw
+    from mcheck.report.picture.timeline import timeline
+    from mcheck.run.single import model_of
+
+    given = ask(program, model_of(model), Settings(profile=profile, unroll=unroll, timeout=timeout), Options())
+    pictures: list[Picture] = []
+    findings = []
+    for finding in given.findings:
+        drawn = timeline(finding, program.name, model, page.source)
+        number = -1
+        if drawn is not None and len(pictures) < DRAWN:
+            number = len(pictures) + 1
+            svg = draw(drawn, prefix=f"p{number}", style=False)
+            pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, finding.trace))
+        findings.append(_found(finding, number))
+    own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True)
+    expected = program.expectation.kinds
+    fits = kinds_hold(expected or ("clean",), given.findings)
+    return replace(
+        _described(program, page, model),
+        sketch=True,
+        status="ok" if fits else "mismatch",
+        verdicts=(own,),
+        assumptions=given.assumptions,
+        pictures=tuple(pictures),
+        findings=tuple(findings),
+    )
+
+
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other models that come with mcheck."""
     from mcheck.cat.library import model_names
@@ -192,7 +246,8 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
     out = []
     for model in model_names():
         if model != own:
-            given = answer(program, model_of(model), profile=profile, unroll=unroll, timeout=timeout)
+            limit = OTHERS if timeout is None else min(timeout, OTHERS)
+            given = answer(program, model_of(model), profile=profile, unroll=unroll, timeout=limit)
             out.append(
                 Verdict(
                     model,
@@ -259,8 +314,23 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
     findings = [
         _found(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", f.trace)) for f in given.findings
     ]
-    about, sections = _about(program.doc)
     result = _result(program, explored, model)
+    return replace(
+        _described(program, page, model),
+        status=result,
+        verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
+        labels=labels,
+        rows=tuple(rows),
+        more_forbidden=given.complete and not explored.all_forbidden,
+        pictures=tuple(pictures),
+        too_large=too_large,
+        findings=tuple(findings),
+    )
+
+
+def _described(program: Program, page: Page, model: str) -> Page:
+    """The page with all that needs no engine."""
+    about, sections = _about(program.doc)
     return replace(
         page,
         doc=about,
@@ -271,14 +341,6 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         condition=program.condition.text.strip(),
         question=QUESTIONS.get(program.condition.kind, ""),
         expected=tuple(filter(None, (program.expectation.verdict, " or ".join(program.expectation.kinds)))),
-        status=result,
-        verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
-        labels=labels,
-        rows=tuple(rows),
-        more_forbidden=given.complete and not explored.all_forbidden,
-        pictures=tuple(pictures),
-        too_large=too_large,
-        findings=tuple(findings),
         model=model,
     )
 
@@ -316,7 +378,12 @@ def _found(finding: Finding, picture: int) -> Found:
     entry = catalogue.get(finding.code)
     paragraphs = tuple(" ".join(p.split()) for p in re.split(r"\n\s*\n", entry.explanation.strip()))
     return Found(
-        finding, entry.name.replace("-", " "), paragraphs, " ".join(entry.remedy.split()), entry.section, picture
+        finding,
+        entry.name.replace("-", " "),
+        paragraphs,
+        " ".join((finding.missing or entry.remedy).split()),
+        entry.section,
+        picture,
     )
 
 

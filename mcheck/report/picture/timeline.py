@@ -1,0 +1,91 @@
+"""The schedule behind a finding as a picture: a lane per role, time downwards, the accesses in question marked."""
+
+from __future__ import annotations
+
+import re
+
+from mcheck.findings.finding import Finding
+from mcheck.graph.execution import Box, Column, Edge, Execution
+
+_CELL = re.compile(r"(?P<line>\d+): (?P<done>\(completes\) )?(?P<text>.*)$")
+_KINDS = (
+    (r"await|mbarrier\.(test|try)_wait|wait_group|wait_all", "wait"),
+    (r"mbarrier\.", "mbarrier"),
+    (r"fence\.proxy", "proxy-fence"),
+    (r"fence|membar", "fence"),
+    (r"bar\.|barrier\.", "barrier"),
+    (r"cp\.|wgmma|commit", "issue"),
+    (r"ld\.|ld ", "read"),
+    (r"st\.|st ", "write"),
+    (r"atom|red\.", "update"),
+)
+
+
+def timeline(finding: Finding, name: str, model: str, source: str) -> Execution | None:
+    """The lanes of a finding's trace, ``None`` where the trace is no table of lanes."""
+    if len(finding.trace) < 2 or not finding.trace[0].startswith("step "):
+        return None
+    starts = [m.start() for m in re.finditer(r"\S+", finding.trace[0])][1:]
+    roles = [finding.trace[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    lines = source.splitlines()
+    boxes: list[Box] = []
+    for row, text in enumerate(finding.trace[1:]):
+        step = text.split(None, 1)[0]
+        lane = max((k for k, start in enumerate(starts) if text[start : start + 1].strip()), default=None)
+        found = _CELL.match(text[starts[lane] :].strip()) if lane is not None else None
+        if lane is None or found is None:
+            return None
+        line = int(found["line"])
+        whole = lines[line - 1].strip().split("//")[0].rstrip(" ;") if 0 < line <= len(lines) else found["text"]
+        done = bool(found["done"])
+        kind = "signal" if done else next((k for p, k in _KINDS if re.search(p, whole)), "issue")
+        told = f"line {line}: completes" if done else f"line {line}"
+        boxes.append(
+            Box(
+                name=step, kind=kind, column=lane, lines=(told,), text=whole, asynchronous=done, line=line, row=row,
+                marked=False,
+            )
+        )  # fmt: skip
+    boxes = _marked(boxes, roles, finding)
+    columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
+    return Execution(
+        name=name,
+        model=model,
+        state=(),
+        columns=columns,
+        boxes=tuple(boxes),
+        edges=_edges(boxes),
+        axiom=None,
+    )
+
+
+def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
+    """The last step of each access is marked; of a deadlock, the last step of each lane."""
+    from dataclasses import replace
+
+    out = list(boxes)
+    for access in finding.accesses:
+        line = access.span.line if access.span is not None else -1
+        mine = [k for k, b in enumerate(boxes) if roles[b.column] == access.thread and b.line == line]
+        issued = [k for k in mine if not boxes[k].asynchronous] or mine
+        if issued:
+            out[issued[-1]] = replace(out[issued[-1]], marked=True)
+    return out
+
+
+def _edges(boxes: list[Box]) -> tuple[Edge, ...]:
+    """Program order in each lane, and from the issue of a copy to its completion."""
+    out = []
+    last: dict[int, int] = {}
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for k, box in enumerate(boxes):
+        key = (box.column, box.line)
+        if box.asynchronous:
+            if waiting.get(key):
+                out.append(Edge(source=waiting[key].pop(0), target=k, kind="complete"))
+            continue
+        if box.column in last:
+            out.append(Edge(source=last[box.column], target=k, kind="po"))
+        last[box.column] = k
+        waiting.setdefault(key, []).append(k)
+    return tuple(out)
