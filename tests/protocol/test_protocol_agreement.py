@@ -52,8 +52,9 @@ def test_the_catalogue(entry: Entry) -> None:
 def test_random_programs() -> None:
     """What the exhaustive engine calls wrong is never proved here; what it calls clean has no finding beyond UB303.
 
-    Where a program is wrong in several ways the engines may name different ones: an execution that is undefined, or that
-    waits for ever, is followed to different lengths.
+    Where a program is wrong in several ways the engines may name different ones: an execution that is undefined, or
+    that
+    waits for ever is followed to different lengths.
     """
     model = load_model("ptx-9.0")
     compared = 0
