@@ -139,7 +139,7 @@ def _range(value: Numbers) -> str:
 
 
 def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None = 60) -> Verdict:
-    """Raises ``AssertionError`` with the findings in words unless the sketch is proved to have none that is an error."""
+    """Raises ``AssertionError`` with the findings in words unless the sketch is proved to have no error."""
     found = sketch.check(profile=profile, timeout=timeout)
     if found.verdict in ("unknown", "bounded"):
         raise AssertionError(f"{sketch.name}: {found.verdict}: {found.reason}")
@@ -149,7 +149,7 @@ def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None 
 
 
 def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: float | None = 60) -> Verdict:
-    """Raises ``AssertionError`` unless there is a finding of this kind (race, undefined, deadlock) or with this code."""
+    """Raises ``AssertionError`` unless there is a finding of this kind (race, undefined, deadlock) or code."""
     found = sketch.check(profile=profile, timeout=timeout)
     if not any(kind in (f.kind, f.code) and f.severity != "advice" for f in found.findings):
         raise AssertionError(f"{sketch.name}: no {kind} found:\n{report(found)}")

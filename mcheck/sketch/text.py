@@ -75,7 +75,7 @@ class Ref:
 
     @property
     def window(self) -> str:
-        """The state space as an instruction names it: ``global``, ``shared::cta``, or ``shared::cluster`` for a peer."""
+        """The state space in instructions: ``global``, ``shared::cta``, or ``shared::cluster`` for a peer."""
         if self.space == "global":
             return "global"
         return "shared::cta" if self.rank is None else "shared::cluster"
