@@ -12,9 +12,10 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from mcheck.errors import InternalError
+from mcheck.errors import Unsupported
 from mcheck.explore import bits
 from mcheck.explore.choices import Candidate
+from mcheck.explore.engine import TimeOut
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import BOUND, TOTAL
 from mcheck.program.condition import Condition
@@ -86,18 +87,19 @@ class Question:
         return self.clauses.any_of(self.pairs.get((name, i, j), ()), Side.EXACT)
 
     def _misuse(self) -> None:
-        """Only the first misuse is of interest: after it nothing is known that could justify another."""
-        self.misused = [
-            x
-            for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True)
-            for x in [
-                self.clauses.any_of(
-                    [y for o, y in zip(choice.options, selectors, strict=True) if o.misstep is not None], Side.EXACT
-                )
-            ]
-            if x != FALSE
-        ]
-        for x, y in combinations(self.misused, 2):
+        """Only the first misuse is of interest: after it nothing is known that could justify another.
+
+        Where an object is never valid, every operation on it is a misuse, whatever else is misused.
+        """
+        self.misused: list[int] = []
+        once: list[int] = []
+        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+            missteps = [x for o, x in zip(choice.options, selectors, strict=True) if o.misstep is not None]
+            if missteps:
+                self.misused.append(self.clauses.any_of(missteps, Side.EXACT))
+                if not choice.never_valid:
+                    once.append(self.misused[-1])
+        for x, y in combinations(once, 2):
             self.clauses.add(-x, -y)
 
     # --- orders -----------------------------------------------------------------------------------------------
@@ -173,6 +175,7 @@ class Question:
     def _axioms(self) -> None:
         p = self.prepared
         for axiom in p.checks + p.late:
+            self.remaining()
             switch = self.clauses.new()
             self.switches[switch] = axiom.name
             high = p.bounds.high[axiom.node]
@@ -229,8 +232,10 @@ class Question:
                 self.refuted |= {name for k, name in self.switches.items() if f"v{k}" in names}
                 return None
             if result != self.z3.sat:
-                self.remaining()
-                raise InternalError(f"Z3 gives no answer: {self.solver.reason_unknown()}")
+                why = self.solver.reason_unknown()
+                if seconds is not None and why in ("timeout", "canceled"):
+                    raise TimeOut
+                raise Unsupported(f"Z3 has no answer: {why}")
             model = self.solver.model()
             candidate = self._candidate(model)
             if self._corrected(model, candidate):

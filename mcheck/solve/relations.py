@@ -35,6 +35,8 @@ class Relations:
         self.n = prepared.n
         self.clauses = clauses
         self.base = base
+        self.deadline = prepared.deadline
+        self.defined = 0
         self.memo: dict[tuple[int, int, int, Side, int], int] = {}
         self.todo: list[tuple[int, int, int, int]] = []
         self.columns: dict[int, Rows] = {}
@@ -47,6 +49,9 @@ class Relations:
         """The literal of a pair, with all that defines it."""
         found = self._literal(node, i, j, side, 0)
         while self.todo:
+            self.defined += 1
+            if self.defined % 256 == 0:
+                self.deadline()
             self._define(*self.todo.pop())
         return found
 

@@ -83,7 +83,8 @@ def _check_values(prepared: Solver, candidate: Candidate) -> None:
                     "a value depends on itself or on unknown contents in a way that is not followed"
                 ) from None
         except Circular:
-            raise Unsupported("a value that justifies itself") from None
+            if not misused:
+                raise Unsupported("a value that justifies itself, which this model does not forbid") from None
 
 
 def _least_coherence(prepared: Solver, bases: dict[str, Masks], ordered: Ordered) -> Evaluation:
