@@ -264,7 +264,7 @@ be over before the last thread of the owner exits, or it meets memory that belon
 synchronisation with a thread of the owner, most simply a last barrier.cluster, makes sure of that.""",
         section="PTX ISA 9.0 section 9.7.13.3; the end of a CTA is our reading",
         level="review",
-        remedy="End the owner with barrier.cluster.arrive and barrier.cluster.wait, after the remote accesses of its peers.",
+        remedy="End the owner with barrier.cluster.arrive and barrier.cluster.wait, after its peers' accesses.",
         bad="""\
 PTX read-from-the-departed
 { .shared .u32 word; }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
@@ -13,7 +13,7 @@ from mcheck.explore.semantics import Semantics
 from mcheck.explore.semantics import of as semantics_of
 from mcheck.graph.event import Event
 from mcheck.program import ops
-from mcheck.program.expr import Const
+from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
 from mcheck.protocol.agents import Partition
 from mcheck.protocol.history import Lanes
@@ -103,9 +103,11 @@ def _check(program: Program, model: Model) -> None:
     name = dict(model.options).get("semantics", "")
     if name not in ("ptx-9.0", "ptx-9.3"):
         raise Unsupported("the protocol engine knows the rules of ptx-9.0 and ptx-9.3 only")
-    for item in program.memory.instances:
-        if item.base != item.physical or item.object.alias_of is not None:
-            raise Unsupported("aliases are not followed by the protocol engine")
+    aliases = [
+        (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
+    ]
+    if aliases and any(_names(op, aliases) for thread in program.threads for op in thread.code):
+        raise Unsupported("aliases are not followed by the protocol engine")
     seen: set[int] = set()
     for thread in program.threads:
         for op in thread.code:
@@ -119,3 +121,15 @@ def _check(program: Program, model: Model) -> None:
                 raise Unsupported("texture, surface and constant proxies are not followed by the protocol engine")
             if isinstance(inner, ops.Barrier) and inner.instance is not None:
                 raise Unsupported("static barriers of the table dialect are not followed by the protocol engine")
+
+
+def _names(value: object, ranges: list[tuple[int, int]]) -> bool:
+    """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
+    match value:
+        case Const(number):
+            return any(low <= number < high for low, high in ranges)
+        case tuple():
+            return any(_names(item, ranges) for item in value)
+        case Unary() | Binary() | ops.Op():
+            return any(_names(getattr(value, f.name), ranges) for f in fields(value))
+    return False
