@@ -1,7 +1,7 @@
 # `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run kernels test check bench docs clean
+.PHONY: help run kernels test check bench agreement docs clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -19,6 +19,7 @@ help:
 	@echo "make check  formatting, lint and types"
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
 	@echo "make docs   the documentation with the pages of all suites, in site/"
+	@echo "make agreement  two engines on 20,000 random programs, and bugs planted in a model (ARGS='--count 500')"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready
@@ -38,6 +39,11 @@ check: .venv/.ready
 bench: .venv/.ready
 	$(BIN)/python benchmarks/compat.py
 	$(BIN)/python benchmarks/families.py $(ARGS)
+	$(BIN)/python benchmarks/width.py
+
+agreement: .venv/.ready
+	$(BIN)/python benchmarks/mutations.py
+	$(BIN)/python -m benchmarks.agreement $(ARGS)
 
 docs: .venv/.ready
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[docs]'

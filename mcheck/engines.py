@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mcheck.cat.ast import Model
     from mcheck.program.program import Program
 
-NAMES = ("auto", "explicit", "z3", "both")
-
 
 def answer(
     program: Program,

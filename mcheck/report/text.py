@@ -64,7 +64,8 @@ def _answer(result: Result, most: int | None) -> Iterator[Line]:
     yield _INDENT, (result.condition or "no condition", "cyan"), f" under {result.model}"
     states = count(len(result.outcomes), "state", "states")
     executions = count(result.executions, "execution", "executions")
-    yield (f"{_INDENT}{states}, {executions}{'' if result.complete else ', not all of them'}",)
+    engine = "" if result.engine == "explicit" else f", by {result.engine}"
+    yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', not all of them'}",)
     shown = result.outcomes[:most]
     for outcome in shown:
         yield (f"{_INDENT}  {state_text(outcome.state)}",)
