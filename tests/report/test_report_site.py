@@ -189,7 +189,7 @@ def test_an_unreadable_test_has_a_page_that_says_so(site: Path) -> None:
     assert "line 4, column 5" in text
     assert "did you mean" in text
     assert "br &lt;oken&gt; &amp; &#34;quoted&#34; #1" in text
-    assert "could not be read" in (site / "index.html").read_text()
+    assert "Tests without an answer" in (site / "index.html").read_text()
 
 
 def test_names_and_texts_are_escaped(site: Path) -> None:

@@ -189,7 +189,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
             p = plans[k]
             page = Page(
                 name=result.name, path=p.case.path, suite=p.suite, file=p.file, source="", status="unknown",
-                problem=result.reason or "no answer",
+                problem=result.reason or "no answer", problem_title="This test has no answer",
             )  # fmt: skip
             entry = _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
         entries.append(entry)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mcheck.errors import McheckError
+from mcheck.errors import InputError, McheckError
 from mcheck.explore.result import State
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcheck.program.program import Program
 
 DRAWN = 6
+MOST_DATA = 60
 MOST_THREADS, MOST_OPERATIONS = 8, 16
 """Above these a program is a kernel sketch."""
 OTHERS = 4.0
@@ -120,6 +121,7 @@ class Page:
     sections: tuple[str, ...] = ()
     sketch: bool = False
     assumptions: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     listing: Listing | None = None
     kind: str = "none"
@@ -136,6 +138,7 @@ class Page:
     findings: tuple[Found, ...] = ()
     model: str = ""
     problem: str = ""
+    problem_title: str = "This test could not be read"
     problem_line: int = 0
     hint: str = ""
 
@@ -148,53 +151,60 @@ class Page:
 def page_of(
     path: str, suite: str, file: str, *, model: str | None, profile: str, unroll: int, timeout: float | None
 ) -> Page:
-    """The page of the test at ``path``; one that cannot be read gets a page that says why."""
+    """The page of the test at ``path``; one that cannot be read, or that breaks an engine, gets a page that says so."""
+    from mcheck.run.single import internal
+
+    stem = os.path.basename(path).removesuffix(".litmus")
+    page = Page(name=stem, path=path, suite=suite, file=file, source="")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            page = replace(page, source=stream.read())
+        return _answered(page, model, profile, unroll, timeout)
+    except InputError as error:
+        return _failed(page, error, "This test could not be read")
+    except OSError as error:
+        return _failed(page, InputError(f"cannot read {path}: {error.strerror}"), "This test could not be read")
+    except McheckError as error:
+        return _failed(page, error, "This test has no answer")
+    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it
+        return _failed(page, internal(error), "This test has no answer: an error of mcheck's own")
+
+
+def _answered(page: Page, model: str | None, profile: str, unroll: int, timeout: float | None) -> Page:
     from mcheck.explore.exploration import explore
     from mcheck.run.single import load, model_of
 
-    source = ""
-    stem = os.path.basename(path).removesuffix(".litmus")
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            source = stream.read()
-        program = load(path)
-        name = model or program.model or DEFAULT_MODEL
-        if _is_sketch(program):
-            return _sketch(
-                program,
-                name,
-                Page(name=program.name, path=path, suite=suite, file=file, source=source),
-                profile,
-                unroll,
-                timeout,
-            )
-        explored = explore(
-            program,
-            model_of(name),
-            profile=profile,
-            unroll=unroll,
-            timeout=timeout,
-            forbidden=DRAWN,
-            drawn=DRAWN,
-            budget=BUDGET,
-        )
-        others = _others(program, name, profile, unroll, timeout)
-    except (McheckError, OSError, RecursionError) as error:
-        message = error.message if isinstance(error, McheckError) else str(error)
-        span = error.span if isinstance(error, McheckError) else None
-        hint = " ".join(
-            part for part in (
-                f"Expected: {error.expected}." if isinstance(error, McheckError) and error.expected else "",
-                f"Hint: {error.hint}" if isinstance(error, McheckError) and error.hint else "",
-            ) if part
-        )  # fmt: skip
-        where = f"line {span.line}, column {span.column}: " if span is not None and span.path == path else ""
-        return Page(
-            name=stem, path=path, suite=suite, file=file, source=source, status="error", problem=where + message,
-            problem_line=span.line if where and span else 0, hint=hint,
-        )  # fmt: skip
-    return _page(
-        program, explored, others, Page(name=program.name, path=path, suite=suite, file=file, source=source), name
+    program = load(page.path)
+    page = replace(page, name=program.name)
+    name = model or program.model or DEFAULT_MODEL
+    if _is_sketch(program):
+        return _sketch(program, name, page, profile, unroll, timeout)
+    explored = explore(
+        program,
+        model_of(name),
+        profile=profile,
+        unroll=unroll,
+        timeout=timeout,
+        forbidden=DRAWN,
+        drawn=DRAWN,
+        budget=BUDGET,
+    )
+    return _page(program, explored, _others(program, name, profile, unroll, timeout), page, name)
+
+
+def _failed(page: Page, error: McheckError, title: str) -> Page:
+    span = error.span
+    hints = [f"Expected: {error.expected}." if error.expected else "", f"Hint: {error.hint}" if error.hint else ""]
+    here = span is not None and span.path == page.path
+    where = f"line {span.line}, column {span.column}: " if span is not None and here else ""
+    return replace(
+        page,
+        name=os.path.basename(page.path).removesuffix(".litmus"),
+        status="error",
+        problem=where + error.message,
+        problem_title=title,
+        problem_line=span.line if span is not None and here else 0,
+        hint=" ".join(filter(None, hints)),
     )
 
 
@@ -328,8 +338,25 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
     )
 
 
+def _data(program: Program) -> tuple[str, ...]:
+    """Memory and registers after one execution with real data, where the simulator knows every instruction."""
+    from mcheck.report.execution import lines
+    from mcheck.report.lines import plain
+    from mcheck.simulate import result
+    from mcheck.simulate.machine import machine
+
+    try:
+        m = machine(program, seed=0)
+        before = result.snapshot(m)
+        m.run()
+        told = [plain(line) for line in lines(result.collect(m, before, 0))]
+    except (McheckError, RecursionError):
+        return ()
+    return tuple(told[:MOST_DATA]) + ((f"and {len(told) - MOST_DATA} lines more",) if len(told) > MOST_DATA else ())
+
+
 def _described(program: Program, page: Page, model: str) -> Page:
-    """The page with all that needs no engine."""
+    """The page with all that needs no engine of the memory model."""
     about, sections = _about(program.doc)
     return replace(
         page,
@@ -342,6 +369,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         question=QUESTIONS.get(program.condition.kind, ""),
         expected=tuple(filter(None, (program.expectation.verdict, " or ".join(program.expectation.kinds)))),
         model=model,
+        data=_data(program),
     )
 
 
