@@ -28,8 +28,19 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
+def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click gives them
+    """For the shell: the shipped models and the .cat files here."""
+    import os
+
+    from mcheck.cat.library import model_names
+
+    files = sorted(name for name in os.listdir(".") if name.endswith(".cat"))
+    return [name for name in [*model_names(), *files] if name.startswith(incomplete)]
+
+
 model = click.option(
     "--model",
+    shell_complete=_models,
     metavar="NAME|FILE.cat",
     help="The memory model (default: the file's own, else ptx-9.0). See mcheck models.",
 )

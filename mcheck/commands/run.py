@@ -65,6 +65,11 @@ def command(
     """Run litmus tests (files, or folders with their *.litmus files), compare them with what they or FILE.csv expect.
 
     One test shows its states and findings; of several, those that are not as expected do (-v: all).
+
+    \b
+    mcheck run MP.litmus
+    mcheck run litmus --model ptx-9.3 -q
+    mcheck run --expect suite.csv --property liveness --format junit -o report.xml
     """
     from mcheck.report.output import output, wants_color
     from mcheck.run.case import Settings

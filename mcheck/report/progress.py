@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -25,6 +26,7 @@ class Bar:
         self._enabled = enabled and total > 1
         self._done = 0
         self._wrong = 0
+        self._verdicts: Counter[str] = Counter()
         self._since = monotonic()
         self._progress: Progress | None = None
 
@@ -41,14 +43,19 @@ class Bar:
         """One more test is done."""
         self._done += 1
         self._wrong += not result.ok
+        self._verdicts[result.verdict] += 1
         if not self._enabled:
             return
         if self._progress is None:
             if monotonic() - self._since < DELAY:
                 return
             self._progress = self._start()
-        description = f"{self._wrong} not ok" if self._wrong else "all ok"
-        self._progress.update(self._progress.task_ids[0], completed=self._done, description=description)
+        self._progress.update(self._progress.task_ids[0], completed=self._done, description=self._counts())
+
+    def _counts(self) -> str:
+        """``12 pass, 3 fail, 1 unknown; 2 not ok``: what occurs."""
+        named = [f"{self._verdicts[v]} {v}" for v in ("pass", "fail", "unknown", "error") if self._verdicts[v]]
+        return ", ".join(named) + (f"; {self._wrong} not ok" if self._wrong else "")
 
     def _start(self) -> Progress:
         from rich.console import Console
@@ -57,6 +64,6 @@ class Bar:
         console = self._printer.console if self._printer is not None else Console(file=sys.stderr)
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
         progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
-        progress.add_task("all ok", total=self._total)
+        progress.add_task("", total=self._total)
         progress.start()
         return progress
