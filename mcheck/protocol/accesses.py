@@ -14,6 +14,7 @@ from mcheck.protocol.control import guarded
 from mcheck.protocol.history import Lanes, Record, View
 from mcheck.protocol.machine import Agent, Machine, coalesced, does
 from mcheck.protocol.objects import Signal
+from mcheck.protocol.polling import spun_value
 from mcheck.protocol.races import touch
 from mcheck.protocol.setup import Footprint
 
@@ -138,7 +139,11 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
     if not runs(m, agent, op):
         return
     if op.sem != "weak":
-        words.load(m, agent, op, None)
+        spun = (
+            spun_value(agent.code, m.program.threads[agent.threads[0]].labels, agent.pc) if op.guard is None else None
+        )
+        value = m.known(agent, spun[1]) if spun is not None else None
+        words.load(m, agent, op, (spun[0], value) if spun is not None and value is not None else None)
         agent.pc += 1
         return
     found = _footprints(m, agent, op)

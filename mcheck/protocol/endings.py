@@ -147,7 +147,8 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         what = f"barrier {where.key[-1]}" if where.key[0] == "bar" else "bar.warp.sync"
         return "DEAD002", f"{what} lacks {', '.join(missing[:4]) or 'nobody'}"
     if isinstance(where, Word):
-        return "DEAD004", f"{m.label(where.address)} keeps the value {where.writes[-1].value}"
+        code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
+        return code, f"{m.label(where.address)} keeps the value {where.writes[-1].value}"
     return "DEAD001", "the loop repeats itself: nobody changes what it reads"
 
 

@@ -17,6 +17,7 @@ from mcheck.findings.finding import Finding
 from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
 from mcheck.protocol.agents import Partition, Split, partition
+from mcheck.protocol.buffering import REASON, may_buffer
 from mcheck.protocol.machine import Entry, Forced, Machine
 from mcheck.protocol.problems import Problem
 from mcheck.protocol.report import finding_of, key_of
@@ -227,6 +228,8 @@ def check(
         reason = f"no answer within {timeout:g} s"
     except Unsupported as error:
         reason = error.message
+    if search.setup is not None and search.bounded is None and may_buffer(program, search.setup.needed):
+        search.bounded = "interleavings: " + REASON
     found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
     reason = reason or search.unsure
     if search.wrong:

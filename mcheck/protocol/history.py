@@ -148,8 +148,10 @@ def stands_for(new: Record, old: Record, view: View) -> bool:
         return old.agent == new.agent and old.lanes == new.lanes and not old.bars and bool(old.done)
     if old.asynchronous:
         return any(view.causal[c] > p for c, p in old.signals) or any(view.causal[a] >= s for a, s in old.done)
-    if new.strong and not _as_strong(old, new):
-        return False  # what is morally strong with the new one may race with the old one
+    if new.strong and (new.write or not _as_strong(old, new)):
+        # A strong write may be observed, which puts it, and not what precedes it, before what its observer does next;
+        # and what is morally strong with the new one may race with the old one.
+        return False
     if view.causal[old.agent] >= old.step:
         return True
     return old.agent == new.agent and (view.single or old.lanes == new.lanes)

@@ -17,6 +17,7 @@ from mcheck.protocol.clocks import joined, raised
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Entry, Machine, Undefined, does
 from mcheck.protocol.objects import Done, Mbarrier, Signal, hand
+from mcheck.protocol.polling import only_saves_a_wait, spins
 from mcheck.protocol.setup import NewMbarrier
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
@@ -378,10 +379,12 @@ def _answer(
     return done, None
 
 
-def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, learns: bool = True) -> bool:
+def wait(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, learns: bool = True, matters: bool = True
+) -> bool:
     """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
 
-    Without ``learns`` the answer is ignored, so nothing is known after it.
+    Without ``learns`` the answer is ignored and nothing is known after it; unless it ``matters`` no other is sought.
     """
     for expr in (op.address, op.parity):
         if expr is not None:
@@ -395,7 +398,7 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, learns: 
     assert state is not None
     time = agent.now() if agent.single else agent.time
     done, late = _answer(m, agent, op, bar, state, step, event)
-    if late is not None or not (done and must):
+    if late is not None or not ((done and must) or not matters):
         # It could have come before the phase that is just over was complete, and found another answer.
         for other in bar.before:
             m.reverse(other, agent.index, time, agent.single)
@@ -408,7 +411,8 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, learns: 
         raise Blocked(bar)
     agent.looked["mbarrier", bar.address] = state.phase
     kind = "wait" if done else "miss"
-    bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, state.phase))
+    if done or matters:
+        bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, state.phase))
     m.assigned.append((agent.index, agent.step, kind, bar.address, state.phase))
     if done and learns:
         bar.known[agent.index] = state.phase - 1
@@ -431,6 +435,13 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
     assert isinstance(op, ops.MbarrierWait)
     if not runs(m, agent, op):
         return
+    labels = m.program.threads[agent.threads[0]].labels
+    if op.guard is None and op.dst is not None and spins(agent.code, labels, agent.pc):
+        wait(m, agent, op, must=True)
+        for lane in range(len(agent.lanes)):
+            m.set(agent, lane, op.dst.name, "pred", 1)
+        agent.pc += 1
+        return
     wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
     if not wanted and op.dst is not None:
         for lane in range(len(agent.lanes)):
@@ -438,7 +449,7 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
         wait(m, agent, op, must=False, learns=False)
         agent.pc += 1
         return
-    result = wait(m, agent, op, must=False)
+    result = wait(m, agent, op, must=False, matters=not only_saves_a_wait(agent.code, labels, agent.pc))
     if op.dst is not None:
         for lane in range(len(agent.lanes)):
             m.set(agent, lane, op.dst.name, "pred", int(result))
