@@ -93,6 +93,8 @@ def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Byt
         total = _sum(type_, a, b)
     if type_ == "f32" and flush:
         total = _flushed(form, total)
+    if type_ == "f32" and not np.isnan(total.view("<f4")).any():
+        return total.astype(word, copy=False).view(np.uint8)
     total = np.where((total & magnitude) > infinity, word.type(form.nan), total)
     if type_ == "f64":
         # A NaN operand comes out as it went in, the new one before the old one.
@@ -138,6 +140,11 @@ def _flushed(form: floats.Format, bits: Words) -> Words:
     """Subnormal numbers become the zero of their sign."""
     import numpy as np
 
+    # One pass that looks for a number between 0 and the least normal one, since there mostly is none.
+    doubled = bits << bits.dtype.type(1)
+    doubled -= bits.dtype.type(1)
+    if bits.size == 0 or doubled.min() >= (2 << form.mantissa) - 1:
+        return bits
     small = (bits & bits.dtype.type(form.infinity)) == 0
     return np.where(small, bits & bits.dtype.type(form.sign), bits)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 from typing import Final
@@ -131,6 +132,7 @@ def fill_pattern(spec: TensorMapSpec) -> bytes:
 # --- limits of the encoding ---------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def violations(spec: TensorMapSpec) -> tuple[str, ...]:
     """What keeps ``spec`` from being a tensor map, one sentence per rule that is broken.
 
