@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from mcheck.cat.ast import Model
-from mcheck.errors import InputError, Unsupported
+from mcheck.errors import InputError, InternalError, Unsupported
 from mcheck.explore import barriers, phases
 from mcheck.explore.choices import Choice, read_choices
 from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _prefixes, _Run
@@ -90,9 +90,13 @@ class _Z3Run(_Run):
         defined = [-x for x in q.misused]
         new = q.clauses.new()
         found = False
+        listed: set[State] = set()
         while (witness := q.solve(new, *defined)) is not None:
             found = True
             state = self._outcome(q, witness, states)
+            if state in listed:
+                raise InternalError(f"the solver's values are not those of the evaluator: {state}")
+            listed.add(state)
             self._report_flags(q, witness)
             self._misused(q.prepared, witness.candidate)
             q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
