@@ -182,6 +182,31 @@ def test_a_finding_is_explained(site: Path) -> None:
     assert "Some execution is undefined" in text
 
 
+def test_a_model_without_asynchronous_operations_says_so(site: Path) -> None:
+    remark = "this model has no rules for asynchronous operations"
+    assert (site / "bulk" / "bulk-ring-one-slot-no-fence.html").read_text().count(remark) == 3
+    assert remark not in (site / "classic" / "MP+rel+acq.html").read_text()
+
+
+def test_a_sketch_shows_its_schedule(site: Path) -> None:
+    text = (site / "kernels" / "B01-refill-overtakes-generic-reads.html").read_text()
+    assert "Taken for granted:" in text
+    assert "RACE006: how it comes about" in text
+    assert text.count('stroke="var(--mark)"') == 2
+
+
+def test_a_clean_sketch_shows_a_run(tmp_path: Path) -> None:
+    source = LITMUS / "kernels" / "P15-full-empty-ring.litmus"
+    if not source.exists():
+        pytest.skip("the suites have no such kernel any more")
+    assert main(["doc", str(source), "-o", str(tmp_path / "site")]) == 0
+    (page,) = [p for p in (tmp_path / "site").rglob("*.html") if p.name != "index.html"]
+    text = page.read_text()
+    assert "proved" in text
+    assert "A run of the kernel, from its beginning" in text
+    assert "Data of one execution" in text
+
+
 def test_an_unreadable_test_has_a_page_that_says_so(site: Path) -> None:
     (page,) = (site / "odd_names").glob("br*.html")
     text = page.read_text()

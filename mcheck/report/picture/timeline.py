@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Box, Column, Edge, Execution
 
+if TYPE_CHECKING:
+    from mcheck.protocol.schedule import Step
+
+MOST_STEPS = 40
+"""Of a schedule without a finding, so many steps are drawn."""
 _CELL = re.compile(r"(?P<line>\d+): (?P<done>\(completes\) )?(?P<text>.*)$")
 _KINDS = (
     (r"await|mbarrier\.(test|try)_wait|wait_group|wait_all", "wait"),
@@ -29,23 +36,15 @@ def timeline(finding: Finding, name: str, model: str, source: str) -> Execution 
     roles = [finding.trace[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
     lines = source.splitlines()
     boxes: list[Box] = []
-    for row, text in enumerate(finding.trace[1:]):
+    for text in finding.trace[1:]:
         step = text.split(None, 1)[0]
+        if step == "...":
+            continue
         lane = max((k for k, start in enumerate(starts) if text[start : start + 1].strip()), default=None)
         found = _CELL.match(text[starts[lane] :].strip()) if lane is not None else None
         if lane is None or found is None:
             return None
-        line = int(found["line"])
-        whole = lines[line - 1].strip().split("//")[0].rstrip(" ;") if 0 < line <= len(lines) else found["text"]
-        done = bool(found["done"])
-        kind = "signal" if done else next((k for p, k in _KINDS if re.search(p, whole)), "issue")
-        told = f"line {line}: completes" if done else f"line {line}"
-        boxes.append(
-            Box(
-                name=step, kind=kind, column=lane, lines=(told,), text=whole, asynchronous=done, line=line, row=row,
-                marked=False,
-            )
-        )  # fmt: skip
+        boxes.append(_box(step, lane, int(found["line"]), bool(found["done"]), len(boxes), lines))
     boxes = _marked(boxes, roles, finding)
     columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
     return Execution(
@@ -57,6 +56,26 @@ def timeline(finding: Finding, name: str, model: str, source: str) -> Execution 
         edges=_edges(boxes),
         axiom=None,
     )
+
+
+def run(steps: Sequence[Step], name: str, model: str, source: str) -> Execution | None:
+    """The beginning of a schedule; ``None`` if there is none."""
+    if not steps:
+        return None
+    roles = list(dict.fromkeys(s.lane for s in steps[:MOST_STEPS]))
+    lines = source.splitlines()
+    boxes = [
+        _box(str(k + 1), roles.index(s.lane), s.line, bool(s.note), k, lines) for k, s in enumerate(steps[:MOST_STEPS])
+    ]
+    columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
+    return Execution(name=name, model=model, state=(), columns=columns, boxes=tuple(boxes), edges=_edges(boxes))
+
+
+def _box(step: str, lane: int, line: int, done: bool, row: int, lines: list[str]) -> Box:
+    text = lines[line - 1].strip().split("//")[0].rstrip(" ;") if 0 < line <= len(lines) else ""
+    kind = "signal" if done else next((k for p, k in _KINDS if re.search(p, text)), "issue")
+    told = f"line {line}: completes" if done else f"line {line}"
+    return Box(name=step, kind=kind, column=lane, lines=(told,), text=text, asynchronous=done, line=line, row=row)
 
 
 def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:

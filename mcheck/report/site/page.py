@@ -41,6 +41,7 @@ HOLDS = {
     frozenset[bool](): "filtered out",
 }
 """By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
+ASYNCHRONOUS = re.compile(r"\b(cp\.async|cp\.reduce\.async|st\.async|red\.async|wgmma)\b")
 TOPICS = (
     ("cp.async", r"\bcp\.async\.(?!bulk)"),
     ("bulk copies", r"\bcp\.async\.bulk\.(?!tensor|prefetch\.tensor)"),
@@ -233,6 +234,11 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
             svg = draw(drawn, prefix=f"p{number}", style=False)
             pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, finding.trace))
         findings.append(_found(finding, number))
+    if not findings:
+        clean = _schedule(program, model, profile, unroll, page.source)
+        if clean is not None:
+            svg = draw(clean, prefix="p1", style=False)
+            pictures.append(Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()))
     own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True)
     expected = program.expectation.kinds
     fits = kinds_hold(expected or ("clean",), given.findings)
@@ -247,28 +253,38 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     )
 
 
+def _schedule(program: Program, model: str, profile: str, unroll: int, source: str) -> Execution | None:
+    """The beginning of one schedule of a program without a finding."""
+    from mcheck.protocol.schedule import sample
+    from mcheck.report.picture.timeline import run
+    from mcheck.run.single import model_of
+
+    try:
+        steps = sample(program, model_of(model), profile=profile, unroll=unroll)
+    except (McheckError, RecursionError):
+        return None
+    return run(steps, program.name, model, source)
+
+
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other models that come with mcheck."""
     from mcheck.cat.library import model_names
-    from mcheck.explore.engine import answer
+    from mcheck.explore.engine import answer, tape_of
     from mcheck.run.single import model_of
 
     out = []
-    for model in model_names():
-        if model != own:
-            limit = OTHERS if timeout is None else min(timeout, OTHERS)
-            given = answer(program, model_of(model), profile=profile, unroll=unroll, timeout=limit)
-            out.append(
-                Verdict(
-                    model,
-                    given.verdict,
-                    len(given.outcomes),
-                    given.complete,
-                    given.undefined,
-                    given.reason or "",
-                    False,
-                )
-            )
+    limit = OTHERS if timeout is None else min(timeout, OTHERS)
+    asynchronous = ASYNCHRONOUS.search(program.source) is not None
+    for name in model_names():
+        if name == own:
+            continue
+        model = model_of(name)
+        given = answer(program, model, profile=profile, unroll=unroll, timeout=limit)
+        reason = given.reason or ""
+        if asynchronous and "issue" not in tape_of(model).bases:
+            reason = "; ".join(filter(None, ("this model has no rules for asynchronous operations", reason)))
+        states = len(given.outcomes)
+        out.append(Verdict(name, given.verdict, states, given.complete, given.undefined, reason, False))
     return out
 
 
