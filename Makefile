@@ -38,6 +38,7 @@ check: .venv/.ready
 
 bench: .venv/.ready
 	$(BIN)/python benchmarks/compat.py
+	$(BIN)/python benchmarks/executor.py
 	$(BIN)/python benchmarks/families.py $(ARGS)
 	$(BIN)/python benchmarks/width.py
 
