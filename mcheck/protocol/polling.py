@@ -27,7 +27,7 @@ def spins(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> bool:
 
 
 def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr] | None:
-    """What the loop around the load at ``pc`` waits for, as (operator, value), if it holds nothing but load and test."""
+    """What the loop around the load at ``pc`` waits for, as (operator, value), if it holds but load and test."""
     op = code[pc]
     if not isinstance(op, ops.Load) or len(op.dsts) != 1 or op.dsts[0] is None or pc + 2 >= len(code):
         return None

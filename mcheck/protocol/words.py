@@ -35,6 +35,7 @@ def weakly_written(m: Machine, agent: Agent, address: int) -> None:
     word = m.words.get(address)
     if word is not None:
         value = m.memory.load(address, word.size)
+        _dependent(m, agent, word, m.emit_nothing(agent, agent.code[agent.pc]), "write", agent.now())
         word.writes.append(Written(agent.index, agent.step, value, {}, agent.now(), None, agent.place, None))
         word.version += 1
         _wake(m, word)
