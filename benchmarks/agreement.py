@@ -2,7 +2,8 @@
 """Random programs put to both engines: the same states, findings and liveness.
 
     python -m benchmarks.agreement [--count 20000] [--seed 1] [--first 0] [--seconds S] [--save FOLDER] [--vectors]
-    python -m benchmarks.agreement PATH...     the same for litmus tests (files or folders)
+    python -m benchmarks.agreement PATH...     the same for litmus tests: files, folders (but kernels, which are for the
+                                               protocol engine), tables MODEL-PROPERTY.csv with their paths
 
 Program k of a seed is always the same. Prints how many programs agreed, the seed, the mix of instructions and what
 became of the programs; each difference with the program's number, and its text into FOLDER. --vectors makes Z3 treat
@@ -60,9 +61,9 @@ class Tally:
     different: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
-def compare(p: Program, tally: Tally) -> list[str]:
+def compare(p: Program, tally: Tally, name: str | None = None) -> list[str]:
     """In what the engines differ about a program: its states, findings, verdict alone, and liveness."""
-    model = model_of(p.model or DEFAULT_MODEL)
+    model = model_of(name or p.model or DEFAULT_MODEL)
     out: list[str] = []
     known = True
     for prop, verdict_only in (("spec", False), ("spec", True), ("liveness", False)):
@@ -86,6 +87,17 @@ def compare(p: Program, tally: Tally) -> list[str]:
             tally.findings["never ends"] += a.verdict == "fail"
     tally.answered += known
     return out
+
+
+def tests(path: Path) -> list[tuple[Path, str | None]]:
+    """(file, model) of the tests that a path names; no model: the file's own, or the default."""
+    if path.is_dir():
+        return [(f, None) for f in sorted(path.rglob("*.litmus")) if f.parent.name != "kernels"]
+    if path.suffix != ".csv":
+        return [(path, None)]
+    model = path.stem.rpartition("-")[0]
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [(path.parent / row[0].strip(), model) for row in rows if row[0].strip().endswith(".litmus")]
 
 
 def instructions(p: Program) -> set[str]:
@@ -155,10 +167,11 @@ def main() -> int:
     tally = Tally()
     until = None if options.seconds is None else time.monotonic() + options.seconds
     if options.paths:
-        files = [f for p in options.paths for f in (sorted(p.rglob("*.litmus")) if p.is_dir() else [p])]
-        for file in files:
+        for file, name in (pair for path in options.paths for pair in tests(path)):
             tally.programs += 1
-            found = compare(load(str(file)), tally)
+            p = load(str(file))
+            tally.instructions.update(instructions(p))
+            found = compare(p, tally, name)
             if found:
                 tally.different.append((str(file), found))
                 print(f"{file}: {'; '.join(found)}", flush=True)
