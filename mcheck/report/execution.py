@@ -30,6 +30,7 @@ def document(execution: Execution) -> str:
         },
         condition=execution.holds,
         notes=list(execution.notes),
+        open_points=list(execution.open_points),
         findings=[finding_report.to_json(f) for f in execution.findings],
     )
     return json.dumps(content, indent=1) + "\n"
@@ -45,6 +46,10 @@ def lines(execution: Execution, *, everything: bool = False, threads: int = 8) -
         yield ("The execution did not come to its end.",)
     for note in execution.notes:
         yield "note: ", note
+    if everything and execution.open_points:
+        yield (("relied on, though no document says so", "bold"),)
+        for point in execution.open_points:
+            yield (f"  {point}",)
     yield from _registers(execution, None if everything else threads)
     if execution.objects:
         yield ("memory", "bold"), " (* changed)"

@@ -325,6 +325,7 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
         copies.check_tensor_places(op.kind, shared, bar, op.dst_space, op.cta_group, here, m.ctas)
         bars = [_mbarrier(m, runner, b) for b in _targets(m, runner, bar, mask)]
     count = tensor.box_bytes(spec, op.mode, info)
+    m.open_points.update(tensor.open_points(spec, op.mode, coords, kind=op.kind, reduce=op.reduce))
     held: list[transfer.Bytes] = []
     unknown = False
 

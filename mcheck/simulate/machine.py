@@ -103,6 +103,7 @@ class Machine:
     changes: int = 0
     steps: int = 0
     notes: set[str] = field(default_factory=set)
+    open_points: set[str] = field(default_factory=set)
     ctas: tuple[Cta, ...] = ()
     how: Behaviour = DOCUMENTED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mcheck.executor import mbarrier
 from mcheck.executor.memory import changed
@@ -53,11 +53,11 @@ class Execution:
     barriers: dict[str, mbarrier.State]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    open_points: tuple[str, ...]
     steps: int
     ended: bool
     condition: str = ""
     holds: bool | None = None
-    labels: dict[str, str] = field(default_factory=dict)
 
 
 def labels(program: Program) -> dict[int, str]:
@@ -122,6 +122,7 @@ def collect(machine: Machine, before: dict[int, tuple[bytes, bytes | None]], see
         barriers=barriers,
         findings=tuple(machine.findings),
         notes=tuple(sorted(machine.notes)),
+        open_points=tuple(sorted(machine.open_points)),
         steps=machine.steps,
         ended=all(r.ended for r in machine.runners),
         condition=condition.text,

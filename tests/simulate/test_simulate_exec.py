@@ -294,3 +294,34 @@ def test_every_shipped_test_runs_to_an_end() -> None:
         if program.expectation.kinds == ("clean",):
             assert [f.code for f in m.findings if f.severity == "error"] == [], path
     assert count > 100
+
+
+def test_open_points_are_told_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A copy that leaves its tensor relies on the count of complete-tx, which no document gives."""
+    text = """PTX t
+{
+  .global .align 128 .b8 t[512];
+  .shared .align 128 .b8 buf[128];
+  .shared .align 8 .b64 full;
+  .global .tensormap tm = { global_address = t, elemtype = u8, rank = 2, global_dim = {16, 4}, global_stride = {16},
+    box_dim = {16, 8}, fill_mode = zero };
+}
+p@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [buf], [tm, {0, 0}], [full];
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+}
+"""
+    (tmp_path / "t.litmus").write_text(text)
+    (tmp_path / "t.bin").write_bytes(bytes(range(64)))
+    path, fill = str(tmp_path / "t.litmus"), f"t={tmp_path}/t.bin"
+    assert main(["exec", path, "--load", fill, "--format", "json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["memory"]["buf@0"] == bytes(range(64)).hex() + "00" * 64
+    assert len(done["open_points"]) == 1
+    assert "full box" in done["open_points"][0]
+    assert main(["exec", path]) == 0
+    assert "full box" not in capsys.readouterr().out
+    assert main(["exec", path, "--all"]) == 0
+    assert "full box" in capsys.readouterr().out
