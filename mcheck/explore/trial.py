@@ -150,7 +150,11 @@ class Trial:
             for w in others:
                 co[first] |= 1 << w
         best: tuple[Violation, dict[str, Rows]] | None = None
-        for violation, found in self._orders(co, bits.empty(self.n), ()):
+        sf = bits.empty(self.n)
+        for i, j in self.fences if explain else ():
+            if self.s.nodes[i].thread == self.s.nodes[j].thread:
+                sf[i] |= 1 << j  # program order decides: the other direction would explain nothing
+        for violation, found in self._orders(co, sf, ()):
             if violation is None:
                 return Settled(found, None)
             if best is None or violation.cost < best[0].cost:
@@ -189,13 +193,28 @@ class Trial:
             yield self._failure(values, co, sf, tried, monotone=False), chosen
             return
         name, i, j = pending
-        for a, b in ((i, j), (j, i)):
-            rows = [*(co if name == "co" else sf)]
-            rows[a] |= 1 << b
+        ways = [(i, j), (j, i)]
+        if self.explain:
+            ways = self._sensible(ways, name, co, sf, tried)
+        for a, b in ways:
+            rows = _with(co if name == "co" else sf, a, b)
             now = (*tried, (name, a, b))
             yield from self._orders(rows, sf, now) if name == "co" else self._orders(co, rows, now)
             if self.leaves >= MAX_LEAVES:
                 return
+
+    def _sensible(
+        self, ways: list[tuple[int, int]], name: str, co: Rows, sf: Rows, tried: Tried
+    ) -> list[tuple[int, int]]:
+        """Without the direction that fails at once where the other does not: its failure would explain nothing."""
+        alive = []
+        for a, b in ways:
+            rows = _with(co if name == "co" else sf, a, b)
+            now_co, now_sf = (bits.closure(rows), sf) if name == "co" else (co, bits.closure(rows))
+            values = self.evaluator.values({**self.chosen, "co": now_co, "sync_fence": now_sf})
+            if self._failure(values, now_co, now_sf, (*tried, (name, a, b)), monotone=True) is None:
+                alive.append((a, b))
+        return alive or ways
 
     def _pending(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
         """A pair that must be ordered and is not yet."""
@@ -275,6 +294,12 @@ class Trial:
             for j, more, name, told in direct.get(at, ()):
                 heappush(queue, (cost + more, j, axiom or name, (*steps, *told)))
         return 60, "", (Step(start, end, "co"),)
+
+
+def _with(rows: Rows, i: int, j: int) -> Rows:
+    out = [*rows]
+    out[i] |= 1 << j
+    return out
 
 
 def _fails(a: Axiom, rows: Rows) -> bool:
