@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from hardware.cases import SIZES
+from hardware.maps import SIZES
 from mcheck.program.memory import TensorMapSpec
 
 BASE = 1 << 32
