@@ -27,6 +27,8 @@ MODULES = (accesses, barriers, control, fences, mbarriers, words)
 """Imported for the operations that they register."""
 
 MAX_EXECUTIONS = 2_000
+MAX_WORK = 4_000_000
+"""Steps of all executions together, beside those of the first ones with each set of agents."""
 AFTER_FINDING = 48
 SECONDS_AFTER_FINDING = 0.5
 """What is spent after the first finding of severity error: enough to see its other faces."""
@@ -65,6 +67,7 @@ class _Search:
     halved: set[tuple[int, ...]] = field(default_factory=set)
     found_at: float = 0.0
     after: int = 0
+    work: int = 0
 
     @property
     def wrong(self) -> bool:
@@ -87,7 +90,7 @@ class _Search:
             except NewMbarrier as new:
                 self.extra = (*self.extra, new.address)
                 continue
-            if not coarse or self.wrong:
+            if not coarse or self.wrong or self.bounded:
                 return
             for k in coarse:
                 group = self.setup.partition[k]
@@ -127,6 +130,10 @@ class _Search:
             machine = Machine(setup, forced)
             machine.run()
             self.executions += 1
+            self.work += len(machine.trace) if forced else 0
+            if self.work > MAX_WORK:
+                self.bounded = f"{self.executions} executions"
+                todo.clear()
             self._collect(machine)
             coarse |= machine.coarse
             if machine.bounded:
@@ -143,7 +150,7 @@ class _Search:
                 continue
             seen.add(signature)
             for plan in alternatives:
-                if plan not in planned:
+                if plan not in planned and self.work <= MAX_WORK:
                     planned.add(plan)
                     todo.append(plan)
         return coarse
