@@ -242,7 +242,7 @@ class _Run:
             convert: Callable[[int], int | None] = lambda v: v  # noqa: E731
             if isinstance(left, MemTerm):
                 chunks = s.chunks(left.address, left.size)
-                if len(chunks) != 1:
+                if chunks != [(left.address, left.size)]:
                     continue
                 choice = finals[chunks[0][0]]
                 convert = lambda v, t=left.type: typed(t, v)  # type: ignore[assignment,misc] # noqa: E731

@@ -135,11 +135,11 @@ class States:
                 return valuation.term(register)
             assert isinstance(term, MemTerm)
             result = shift = 0
-            for address, size in self.s.chunks(term.address, term.size):
+            for address, offset, length in self.s.parts(term.address, term.size):
                 k = self.finals[address]
                 option = self.solver.choices[k].options[valuation.candidate[k]]
-                result |= valuation.write(option.source) << shift
-                shift += 8 * size
+                result |= valuation.written(option.source, offset, length) << shift
+                shift += 8 * length
             value = typed(term.type, result)
             assert isinstance(value, int)
             return value
@@ -176,7 +176,7 @@ class States:
                 return None
         if isinstance(term, MemTerm):
             chunks = self.s.chunks(term.address, term.size)
-            if len(chunks) != 1:
+            if chunks != [(term.address, term.size)]:
                 return None
             k = self.finals[chunks[0][0]]
             values = self._option_values(choices[k])

@@ -84,6 +84,15 @@ class Structure:
         return [(a, b - a) for a, b in pairwise(bounds)]
 
 
+    def parts(self, address: int, size: int) -> list[tuple[int, int, int]]:
+        """A range as (address of a chunk, offset into it, length): a condition may ask for some bytes of a chunk."""
+        out = []
+        for start, length in self.chunks(address, size):
+            low, high = max(start, address), min(start + length, address + size)
+            out.append((start, low - start, high - low))
+        return out
+
+
 def initial_bytes(program: Program, address: int, size: int) -> Term:
     """The initial contents of physical bytes: an integer, or an unknown constant."""
     for instance in program.memory.instances:
@@ -102,8 +111,11 @@ def initial_bytes(program: Program, address: int, size: int) -> Term:
 def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
     """The structure of these paths; ``wanted`` are further ranges (address, size) whose final value is asked for."""
     s = Structure(program, paths)
-    ranges = {(e.address, e.size) for p in paths for e in p.events if e.size} | set(wanted)
-    s.cuts = sorted({a for a, _ in ranges} | {a + n for a, n in ranges})
+    accesses = {(e.address, e.size) for p in paths for e in p.events if e.size}
+    # what is asked for at the end is no access: it cuts only the bytes that none touches
+    edges = {x for a, n in wanted for x in (a, a + n) if not any(b < x < b + m for b, m in accesses)}
+    ranges = accesses | set(wanted)
+    s.cuts = sorted({x for a, n in accesses for x in (a, a + n)} | edges)
     idle = _unobserved(s, wanted)
     used = sorted({c for a, n in ranges for c in s.chunks(a, n)} - idle)
     for address, size in used:

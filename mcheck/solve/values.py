@@ -138,11 +138,11 @@ class ConditionLiterals:
             return valuation.term(self._register(term))
         assert isinstance(term, MemTerm)
         result = shift = 0
-        for address, size in self.s.chunks(term.address, term.size):
+        for address, offset, length in self.s.parts(term.address, term.size):
             k = self.finals[address]
             source = valuation.final(k)
-            result |= valuation.write(source) << shift
-            shift += 8 * size
+            result |= valuation.written(source, offset, length) << shift
+            shift += 8 * length
         value = typed(term.type, result)
         assert isinstance(value, int)
         return value
@@ -163,5 +163,5 @@ class ConditionLiterals:
             return constant(term.value)
         if isinstance(term, RegTerm):
             return vectors.of(self._register(term))
-        raw = vectors.final(self.s.chunks(term.address, term.size))
+        raw = vectors.final(self.s.parts(term.address, term.size))
         return vectors.signed(raw, 8 * term.size) if term.type[0] == "s" else raw

@@ -156,12 +156,13 @@ class Vectors:
         body = f"(and {values} (= {spell(a.known)} {spell(b.known)}))"
         self.lines.append(f"(assert {body})" if under == TRUE else f"(assert (=> {spell(under)} {body}))")
 
-    def written(self, write: int) -> Vector:
-        """What a write node writes, raw."""
+    def written(self, write: int, offset: int = 0, size: int | None = None) -> Vector:
+        """What a write node writes, or ``size`` bytes of it, raw."""
         node = self.s.nodes[write]
+        length = node.size if size is None else size
         if node.source is None:
-            return self.piece(node.initial, 0, node.size)
-        return self.piece(node.source.value, node.offset, node.size)
+            return self.piece(node.initial, offset, length)
+        return self.piece(node.source.value, node.offset + offset, length)
 
     def event(self, uid: Uid) -> Vector:
         """What an event returns: the bytes of a read, or the result that an option gives."""
@@ -260,15 +261,15 @@ class Vectors:
         text = f"((_ extract {top - 1} {8 * offset}) {self.widened(v, max(top, v.bits))})"
         return Vector(self._let(f"(concat #b0 {text})", 8 * size + 1), 8 * size + 1, v.known)
 
-    def final(self, chunks: list[tuple[int, int]]) -> Vector:
-        """The last value of some chunks, raw."""
+    def final(self, pieces: list[tuple[int, int, int]]) -> Vector:
+        """The last value of some bytes, raw: (chunk, offset into it, length) each."""
         parts = []
-        for address, size in chunks:
+        for address, offset, size in pieces:
             k = self.finals[address]
             known = self.clauses.new()
             v = Vector(self._variable(8 * size + 1), 8 * size + 1, known)
             for o, option in enumerate(self.prepared.choices[k].options):
-                self._equal(v, self.written(option.source), self.selectors[k][o])
+                self._equal(v, self.written(option.source, offset, size), self.selectors[k][o])
             parts.append((v, size))
         return self._joined(parts)
 
