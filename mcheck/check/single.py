@@ -12,7 +12,7 @@ from mcheck.errors import InputError, InternalError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.program.ops import Atomic, Load, Store
 from mcheck.program.program import Program
-from mcheck.protocol.engine import Verdict
+from mcheck.protocol.engine import Verdict, decides
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.single import internal, load, located, model_of, traceback_of
 
@@ -67,7 +67,7 @@ def conclude(path: str, program: Program, given: Verdict, options: Options, seco
         codes = sorted({f.code for f in given.findings} - {f.code for f in chosen})
         assumptions.append(f"not selected: {', '.join(codes)}")
     verdict = given.verdict
-    if verdict == "finding" and not any(f.severity in ("error", "review") for f in kept):
+    if verdict == "finding" and not any(map(decides, kept)):
         verdict = "bounded" if given.reason is not None else "proved"
     return Checked(
         path=path,
@@ -159,7 +159,7 @@ def _exhaustive(program: Program, model: Model, settings: Settings, engine: str,
     else:
         from mcheck.explore.engine import answer
     given = answer(program, model, unroll=settings.unroll, timeout=timeout, profile=settings.profile, findings=True)
-    grave = any(f.severity in ("error", "review") for f in given.findings)
+    grave = any(map(decides, given.findings))
     wrong = any(f.severity == "error" for f in given.findings)
     certain = given.complete or given.undefined
     verdict = "finding" if wrong or (grave and certain) else "proved" if certain else "unknown"
