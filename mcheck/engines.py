@@ -28,8 +28,16 @@ def answer(
 ) -> Answer:
     """The answer of the engine of this name; ``Answer.engine`` says which one ``auto`` chose.
 
-    ``both`` raises ``InternalError`` with both answers where the engines differ.
+    ``auto`` takes the protocol engine for a sketch without a condition that is larger than a litmus test, or too wide
+    for the others. ``both`` raises ``InternalError`` with both answers where the engines differ.
     """
+    if engine == "protocol":
+        return by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
+    sketch = engine == "auto" and prop == "spec" and program.condition.kind == "none"
+    if sketch and sum(len(t.code) for t in program.threads) > LITMUS_SIZE:
+        given = by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
+        if given.verdict != "unknown":
+            return given
     if engine == "auto":
         from mcheck.solve.size import choose
 
@@ -53,8 +61,56 @@ def answer(
         )
 
     if engine != "both":
-        return ask(engine)
+        given = ask(engine)
+        if sketch and given.verdict == "unknown":
+            other = by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
+            return given if other.verdict == "unknown" else other
+        return given
     return _agreed(ask("explicit"), ask("z3"), prop, verdict_only=verdict_only)
+
+
+def by_protocol(
+    program: Program, model: Model, *, prop: str, unroll: int, timeout: float | None, profile: str
+) -> Answer:
+    """The protocol engine's findings as an answer: it looks for races, undefined behaviour and deadlocks, not for
+    states.
+
+    A sketch without a condition passes once it has been looked at; a condition is ``unknown`` to it unless some
+    execution is undefined, which settles it. Liveness fails with the first deadlock.
+    """
+    from mcheck.protocol.engine import check
+
+    given = check(program, model, unroll=unroll, timeout=timeout, profile=profile)
+    undefined = any(
+        f.severity == "error" and f.code not in UNIFORM_RACES and f.kind != "deadlock" for f in given.findings
+    )
+    kind = program.condition.kind
+    reason = given.reason if given.verdict in ("unknown", "bounded") else None
+    if prop == "liveness":
+        stuck = any(f.kind == "deadlock" for f in given.findings)
+        verdict = "fail" if stuck else "pass" if given.verdict in ("proved", "finding") else "unknown"
+    elif kind == "none":
+        verdict = "unknown" if given.verdict in ("unknown", "bounded") else "pass"
+    elif undefined:
+        verdict, reason = "pass" if kind == "exists" else "fail", "some execution is undefined, so anything may happen"
+    else:
+        verdict, reason = "unknown", reason or "the protocol engine does not list final states"
+    return Answer(
+        verdict=verdict,
+        complete=False,
+        undefined=undefined,
+        findings=given.findings,
+        executions=given.executions,
+        engine="protocol",
+        reason=reason,
+    )
+
+
+LITMUS_SIZE = 40
+"""Operations of all threads together, up to which ``auto`` asks an engine that looks at every execution first."""
+
+UNIFORM_RACES = frozenset({"RACE001", "RACE010"})
+"""Races of generic accesses of one size, which leave the execution defined (PTX ISA 8.7.2)."""
 
 
 def _agreed(explicit: Answer, z3: Answer, prop: str, *, verdict_only: bool) -> Answer:

@@ -9,17 +9,7 @@ from typing import Any
 import click
 
 ENGINES = ("auto", "explicit", "z3", "protocol", "both")
-READY = ("auto", "explicit", "z3", "both")
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def _engine(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if value not in READY:
-        raise click.BadParameter(
-            f"{value} is not available yet; use {', '.join(READY[:-1])} or {READY[-1]}", ctx, param
-        )
-    return value
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -49,8 +39,7 @@ engine = click.option(
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    callback=_engine,
-    help="How executions are found; both: two engines, which must agree. protocol is not available yet.",
+    help="How executions are found; both: two engines, which must agree.",
 )
 profile = click.option(
     "--profile",
