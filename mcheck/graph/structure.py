@@ -83,7 +83,6 @@ class Structure:
         bounds = self.cuts[first : last + 1]
         return [(a, b - a) for a, b in pairwise(bounds)]
 
-
     def parts(self, address: int, size: int) -> list[tuple[int, int, int]]:
         """A range as (address of a chunk, offset into it, length): a condition may ask for some bytes of a chunk."""
         out = []
