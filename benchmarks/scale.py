@@ -3,7 +3,8 @@
 
     python -m benchmarks.scale [--quick]
 
-Prints a table per dimension: operations, seconds for reading and for checking, executions, verdict, and the exponent that
+Prints a table per dimension: operations, seconds for reading and for checking, executions, verdict, and the exponent
+that
 fits the seconds against the size. Exit status 1 if a row is not proved, or if the rounds grow faster than ``EXPONENT``.
 """
 
@@ -70,7 +71,9 @@ consumer@cta 0, warp 1..{1 + warps} {{
 
 
 def multicast(ctas: int, rounds: int = 32, stages: int = 4) -> str:
-    """A ring in a cluster: every CTA's producer loads its share of each slot into all CTAs; consumers release to all."""
+    """A ring in a cluster: every CTA's producer loads its share of each slot into all CTAs; consumers release to
+    all.
+    """
     share = 1024 // ctas
     return f"""PTX multicast-{ctas}
 {{
