@@ -78,11 +78,12 @@ def by_protocol(
     A sketch without a condition passes once it has been looked at; a condition is ``unknown`` to it unless some
     execution is undefined, which settles it. Liveness fails with the first deadlock.
     """
+    from mcheck.explore.engine import NOT_UNDEFINED
     from mcheck.protocol.engine import check
 
     given = check(program, model, unroll=unroll, timeout=timeout, profile=profile)
     undefined = any(
-        f.severity == "error" and f.code not in UNIFORM_RACES and f.kind != "deadlock" for f in given.findings
+        f.severity == "error" and f.code not in NOT_UNDEFINED and f.kind != "deadlock" for f in given.findings
     )
     kind = program.condition.kind
     reason = given.reason if given.verdict in ("unknown", "bounded") else None
@@ -108,9 +109,6 @@ def by_protocol(
 
 LITMUS_SIZE = 40
 """Operations of all threads together, up to which ``auto`` asks an engine that looks at every execution first."""
-
-UNIFORM_RACES = frozenset({"RACE001", "RACE010"})
-"""Races of generic accesses of one size, which leave the execution defined (PTX ISA 8.7.2)."""
 
 
 def _agreed(explicit: Answer, z3: Answer, prop: str, *, verdict_only: bool) -> Answer:

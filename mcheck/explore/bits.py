@@ -85,10 +85,6 @@ def codomain(a: Rows) -> Rows:
     return [acc & (1 << i) for i in range(len(a))]
 
 
-def any_pair(a: Rows) -> bool:
-    return any(a)
-
-
 def diagonal(a: Rows) -> Rows:
     return [row & (1 << i) for i, row in enumerate(a)]
 

@@ -7,7 +7,6 @@ A choice has options; an option contributes pairs to base relations, forbids co 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
@@ -222,9 +221,6 @@ class Valuation:
     def term(self, term: Term) -> int:
         """The value of a term."""
         return evaluate(term, self.of, self.part)
-
-
-Tester = Callable[[Valuation], bool]
 
 
 def constant_values(s: Structure, choice: Choice) -> list[int | None] | None:

@@ -135,10 +135,6 @@ class Emitter:
         """``number`` of an address; one that went through a 32-bit register is an offset into the shared windows."""
         return widened(self.number(expr, state))
 
-    def maybe_address(self, expr: Expr | None, state: State) -> int | None:
-        """``address`` of an operand that may be missing."""
-        return None if expr is None else self.address(expr, state)
-
     def maybe(self, expr: Expr | None, state: State) -> int | None:
         """``number`` of an operand that may be missing."""
         return None if expr is None else self.number(expr, state)

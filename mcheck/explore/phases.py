@@ -214,7 +214,7 @@ def _take(
             return None, _Record(state.phase, None, False, invalidated=True), None
         if what.kind == "wait":
             return _wait(step, state, known, records)
-        after, completed = _apply(what, state)
+        after, completed = apply_step(what, state)
         result = None
         if step.event.order is not None and what.kind in ("arrive", "drop"):
             result = machine.state_token(state, what.address, no_complete=what.no_complete)
@@ -223,7 +223,8 @@ def _take(
         return misuse
 
 
-def _apply(what: MbarrierStep, state: machine.State) -> machine.Step:
+def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
+    """The state machine's answer to a step that is no init, inval or wait; raises ``Misuse``."""
     match what.kind:
         case "expect":
             return machine.expect_tx(state, what.tx or 0)

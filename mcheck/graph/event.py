@@ -83,11 +83,6 @@ class Event:
     spaces: frozenset[str] = field(default=frozenset())
     covered: tuple[int, int] | None = None
 
-    @property
-    def is_memory(self) -> bool:
-        """Reads or writes bytes."""
-        return self.size > 0
-
 
 @dataclass(frozen=True, slots=True)
 class Misstep:

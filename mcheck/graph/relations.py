@@ -104,16 +104,6 @@ def read_modify_write(s: Structure, a: Node, b: Node) -> bool:
     return e is not None and e[1].rmw is not None and e[1].rmw == e[0].uid and a.address == b.address
 
 
-@relation("amo")
-def atomic_operation(s: Structure, a: Node, b: Node) -> bool:
-    return read_modify_write(s, a, b)
-
-
-@relation("lxsx")
-def exclusive_pair(s: Structure, a: Node, b: Node) -> bool:
-    return False
-
-
 @relation("data")
 def data_dependency(s: Structure, a: Node, b: Node) -> bool:
     e = _both(a, b)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from mcheck.graph.event import Event, Path
 from mcheck.graph.maps import MAP_SIZE, encode
-from mcheck.graph.terms import Term, Uid, join, slice_bytes
+from mcheck.graph.terms import Term, Uid, slice_bytes
 from mcheck.program.program import Program, Thread
 
 INIT = -1
@@ -160,8 +160,3 @@ def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[
             if len(gpus) == 1 and all(e.scope in ("gpu", "sys") for _, e in events):
                 out.add(chunk)
     return out
-
-
-def joined(parts: list[tuple[Term, int]]) -> Term:
-    """The value of an access from those of its chunks."""
-    return join(tuple(parts))

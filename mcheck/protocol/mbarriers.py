@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
+from mcheck.explore.phases import apply_step
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.program import ops
 from mcheck.program.ops import Op
@@ -202,27 +203,10 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
         return machine.arrive(state, step.count * lanes, no_complete=step.no_complete)
     result: machine.Step = (state, False)
     for k in range(lanes):
-        result = _once(step, result[0])
+        result = apply_step(step, result[0])
         if result[1] and k < lanes - 1:
             raise Misuse("UB205", "lanes fall into different phases", "")
     return result
-
-
-def _once(step: MbarrierStep, state: machine.State) -> machine.Step:
-    match step.kind:
-        case "expect":
-            return machine.expect_tx(state, step.tx or 0)
-        case "complete":
-            return machine.complete_tx(state, step.tx or 0)
-        case "increment":
-            return machine.async_arrive_begin(state)
-        case "async-arrive":
-            return machine.async_arrive_end(state)
-        case "drop":
-            return machine.arrive_drop(state, step.count, tx=step.tx or 0, no_complete=step.no_complete)
-    if step.tx is not None:
-        return machine.arrive_expect_tx(state, step.tx, step.count, no_complete=step.no_complete)
-    return machine.arrive(state, step.count, no_complete=step.no_complete)
 
 
 def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
