@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import product
 from math import prod
 
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.explore import barriers, phases
+from mcheck.explore import barriers, phases, prefixes
 from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.explore.final import States, clauses, final_addresses, holds, memory_ranges, terms_of, truth_of
 from mcheck.explore.kept import Kept
+from mcheck.explore.orders import Solution
 from mcheck.explore.paths import Walker
 from mcheck.explore.reports import (
     FlagReport,
@@ -36,9 +36,9 @@ from mcheck.explore.values import PossibleValues
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
-from mcheck.graph.terms import Term, Uid, typed
+from mcheck.graph.terms import Term, Uid, type_size, typed
+from mcheck.program import ops
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
-from mcheck.program.ops import MbarrierInit
 from mcheck.program.program import Program
 
 MAX_COMBINATIONS = 50_000
@@ -49,10 +49,18 @@ class TimeOut(Exception):
     """The time given to a test is over."""
 
 
-@lru_cache(maxsize=8)
+MOST_TAPES = 16
+_TAPES: dict[int, tuple[Model, Tape]] = {}
+
+
 def tape_of(model: Model) -> Tape:
-    """The compiled model, once per process."""
-    return compile_model(model)
+    """The compiled model, once per process; known by its identity, for to compare two models is to walk all of both."""
+    known = _TAPES.get(id(model))
+    if known is None:
+        if len(_TAPES) >= MOST_TAPES:
+            _TAPES.clear()
+        known = _TAPES[id(model)] = (model, compile_model(model))
+    return known[1]
 
 
 @dataclass(slots=True)
@@ -78,6 +86,8 @@ class _Run:
     undefined: bool = False
     bounded: bool = False
     failed: dict[str, int] = field(default_factory=dict)
+    cut: dict[object, Path] = field(default_factory=dict)
+    seen: prefixes.Seen = field(default_factory=set)
     complete: bool = True
     hit: bool = False
 
@@ -86,7 +96,7 @@ class _Run:
         self.semantics = semantics_of(
             self.model, dialect=self.program.dialect, names_static_barriers="syncbar" in self.tape.bases
         )
-        self.blocking_wanted = self.findings_wanted or _has_mbarriers(self.program)
+        self.blocking_wanted = self.findings_wanted or _may_be_undefined(self.program)
 
     # --- paths ------------------------------------------------------------------------------------------
 
@@ -131,6 +141,7 @@ class _Run:
         choices += met
         assigned = phases.choices(s, stuck, self.deadline)
         if assigned is not None:
+            self._cut_short(s, met + assigned)
             yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
 
     def _barriers(self, s: Structure) -> list[Choice] | None:
@@ -161,6 +172,8 @@ class _Run:
         self._missteps(every)
         if self.blocking_wanted:
             self._liveness(every)
+        if self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values()):
+            self._ill_ended(every)
         self._bound(every)
 
     def _solve(self, paths: tuple[Path, ...]) -> None:
@@ -193,8 +206,7 @@ class _Run:
                             entry[0] += 1  # type: ignore[operator]
                     if candidates:
                         self._unfinished(solver, paths)
-                    for flagged in solution.flagged.values():
-                        self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
+                    self._report_flagged(solver, solution)
                     self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
                     if self.hit:
                         self.complete = False
@@ -275,7 +287,32 @@ class _Run:
 
     # --- findings -----------------------------------------------------------------------------------------------
 
+    def _cut_short(self, s: Structure, choices: list[Choice]) -> None:
+        """Remembers the paths of threads that stop where they misuse something."""
+        for path, uid in prefixes.culprits(s, choices):
+            short = prefixes.cut_short(path, uid)
+            self.cut.setdefault(prefixes.name_of(short), short)
+
+    def _ill_ended(self, every: list[list[Path]]) -> None:
+        """Races in executions in which a thread stops because what it does is undefined."""
+        for combination in prefixes.combinations_of(every, self.cut):
+            self.deadline()
+            for s, choices in self._beginnings(combination):
+                self._races_of(s, choices)
+
+    def _races_of(self, s: Structure, choices: list[Choice]) -> None:
+        """The races of a structure whose executions do not end."""
+        solver = Solver(self.tape, s, choices, self.deadline)
+        if prefixes.news(solver, self.seen):
+            for _, solution in solver.solve():
+                self._report_flagged(solver, solution)
+
+    def _report_flagged(self, solver: Solver, solution: Solution) -> None:
+        for flagged in solution.flagged.values():
+            self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
+
     def _report(self, solver: Solver, flag: FlagReport) -> None:
+        self.seen.add(prefixes.key_of(solver, flag.name, flag.pair))
         for finding in flag_findings(solver, flag, self.profile):
             key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
             self.findings.setdefault(key, finding)
@@ -308,17 +345,33 @@ class _Run:
 
     def _reachable(self, every: list[list[Path]], thread: int, path: Path) -> bool:
         """Whether a path that does not end occurs in a consistent execution, the other threads being anywhere."""
-        others = [[path] if k == thread else _prefixes(paths) for k, paths in enumerate(every)]
-        for combination in product(*others):
-            self.deadline()
-            try:
-                for s, choices in self.structures(combination, partial=True):
-                    choices = [c for c in choices if c.kind != "final"]
-                    for _ in Solver(self.tape, s, choices, self.deadline, partial=True).solve():
+        tried: set[tuple[int, ...]] = set()
+        known = -1
+        while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
+            known = len(self.cut)
+            others = prefixes.pools(every, self.cut)
+            others[thread] = [path, *prefixes.variants(path, self.cut)]
+            for combination in product(*others):
+                if (key := tuple(map(id, combination))) in tried:
+                    continue
+                tried.add(key)
+                self.deadline()
+                try:
+                    if any(self._consistent(s, choices) for s, choices in self._beginnings(combination)):
                         return True
-            except Unsupported:
-                return True
+                except Unsupported:
+                    return True
         return False
+
+    def _beginnings(self, combination: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
+        """``structures`` of paths that need not end: nothing is asked of the final memory."""
+        for s, choices in self.structures(combination, partial=True):
+            yield s, [c for c in choices if c.kind != "final"]
+
+    def _consistent(self, s: Structure, choices: list[Choice]) -> bool:
+        """Whether some execution of the structure is consistent and misuses nothing."""
+        solver = Solver(self.tape, s, choices, self.deadline)
+        return any(solution.defined for _, solution in solver.solve())
 
     def _liveness(self, every: list[list[Path]]) -> None:
         """Executions in which some threads wait for ever and the others end or wait for ever too."""
@@ -357,13 +410,17 @@ class _Run:
         if assigned is None:
             return None
         solver = Solver(self.tape, s, read_choices(s, stuck) + met + assigned, self.deadline)
+        self._cut_short(s, met + assigned)
         finding = None
-        for candidates, _ in solver.solve():
+        racing = prefixes.news(solver, self.seen)
+        for candidates, solution in solver.solve():
             for c in candidates:
                 if not self._misused(solver, c) and finding is None:
                     finding = deadlock_finding(solver, c, combination, self.profile)
-            if finding is not None and (self.prop == "liveness" or not solver.misusable):
-                break  # else the others may misuse an mbarrier in other ways
+            if self.prop != "liveness":
+                self._report_flagged(solver, solution)
+            if finding is not None and (self.prop == "liveness" or not (solver.misusable or racing)):
+                break  # else the others may misuse an mbarrier in other ways, or race
         return finding
 
     def _misused(self, solver: Solver, candidate: Candidate) -> bool:
@@ -398,13 +455,20 @@ NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
 """Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
 
 
-def _has_mbarriers(program: Program) -> bool:
-    """Whether executions that end in a misused or blocking mbarrier must be looked at to know if any is undefined."""
-    return any(isinstance(op, MbarrierInit) for t in program.threads for op in t.code)
+def _may_be_undefined(program: Program) -> bool:
+    """Whether executions that never end must be looked at to know if any is undefined: one may misuse an mbarrier,
+    race with an asynchronous operation, or mix sizes.
+    """
+    code = {id(op): op for t in program.threads for op in t.code}.values()
+    inner = [op.inner if isinstance(op, ops.Await) else op for op in code]
+    sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
+    return len(sizes) > 1 or any(isinstance(op, UNDEFINABLE) for op in inner)
 
 
-def _prefixes(paths: list[Path]) -> list[Path]:
-    return [p for p in paths if p.end in ("end", "stuck", "undefined", "cut", "unknown")] or paths
+UNDEFINABLE = (
+    ops.MbarrierInit, ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.TensormapReplace,
+)  # fmt: skip
+"""Operations on mbarriers, and those whose accesses are not in program order."""
 
 
 def _through(register: Term, value: int) -> int | None:

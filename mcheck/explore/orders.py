@@ -29,8 +29,12 @@ class Flagged:
 
 @dataclass(slots=True)
 class Solution:
-    """What the flags of the model report about the consistent candidates of a batch."""
+    """What the flags of the model report about the consistent candidates of a batch.
 
+    ``defined`` is the mask of those that are looked at: what follows a misuse is no execution of the program.
+    """
+
+    defined: int = -1
     flagged: dict[tuple[str, int, int], Flagged] = field(default_factory=dict)
 
 
@@ -111,17 +115,18 @@ class Orders:
         for a in self.late:
             bad = evaluation.violated(a.test, a.node)
             alive &= bad if a.negated else ~bad
+        shown = alive & solution.defined
         for a in self.flags:
-            if not alive:
+            if not shown:
                 break
             loops_only = a.test != "empty"
             for i, row in enumerate(self.plan.low[a.node]):
                 for j in bits.bits(row & 1 << i if loops_only else row):
-                    self._flag(a, i, j, alive, candidates, solution)
+                    self._flag(a, i, j, shown, candidates, solution)
             for i, cells in evaluation.get(a.node).items():
                 for j, m in cells.items():
                     if i == j or not loops_only:
-                        self._flag(a, i, j, m & alive, candidates, solution)
+                        self._flag(a, i, j, m & shown, candidates, solution)
         return alive
 
     def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:

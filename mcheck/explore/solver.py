@@ -60,14 +60,11 @@ class Solver:
         structure: Structure,
         choices: list[Choice],
         deadline: Callable[[], None],
-        *,
-        partial: bool = False,
     ) -> None:
         self.tape = tape
         self.s = structure
         self.n = structure.size
         self.deadline = deadline
-        self.partial = partial
         self.choices = sorted(choices, key=lambda c: (c.rank, len(c.options) > 1))
         self.constraints: list[tuple[Term, bool]] = [c for p in structure.paths for c in p.constraints]
         self.static_rows: dict[str, Rows] = {}
@@ -415,11 +412,26 @@ class Solver:
             if len(choice.options) == 1:
                 for i, j in choice.options[0].not_co:
                     add(not_co, i, j, alive)
-        solution = Solution()
+        solution = Solution(defined=self._defined(candidates))
         solved = self.orders.search(alive, bases, {}, {}, not_co, candidates, solution)
+        solution.defined &= solved
         found = [c for k, c in enumerate(candidates) if solved >> k & 1]
         if found:
             yield found, solution
+
+    def _defined(self, candidates: list[Candidate]) -> int:
+        """The mask of the candidates that misuse no mbarrier and no barrier."""
+        if not self.misusable:
+            return (1 << len(candidates)) - 1
+        return sum(1 << k for k, c in enumerate(candidates) if not self._misstep(c))
+
+    def may_flag(self) -> Iterator[tuple[str, int, int]]:
+        """The pairs that some execution may flag, by the bounds alone."""
+        if self.possible:
+            for a in self.flags:
+                for i, row in enumerate(self.bounds.high[a.node]):
+                    for j in bits.bits(row):
+                        yield a.name, i, j
 
 
 def _fits(term: Term, value: int, truth: bool) -> bool:

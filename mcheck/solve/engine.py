@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from itertools import product
 
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Unsupported
-from mcheck.explore import barriers, phases
+from mcheck.explore import barriers, phases, prefixes
 from mcheck.explore.choices import Choice, read_choices
-from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _prefixes, _Run
+from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _Run
 from mcheck.explore.final import States, memory_ranges
 from mcheck.explore.reports import FlagReport, deadlock_finding
 from mcheck.explore.result import Answer, State
@@ -124,10 +123,16 @@ class _Z3Run(_Run):
             if undefined_only and (axiom.name in NOT_UNDEFINED or not self._grave(axiom.name)):
                 continue
             high = q.prepared.bounds.high[axiom.node]
-            open_pairs = {(i, j) for i in range(q.prepared.n) for j in range(q.prepared.n) if high[i] >> j & 1}
+            open_pairs = {
+                (i, j)
+                for i in range(q.prepared.n)
+                for j in range(q.prepared.n)
+                if high[i] >> j & 1 and prefixes.key_of(q.prepared, axiom.name, (i, j)) not in self.seen
+            }
             literals = {pair: q.flag(axiom.node, *pair) for pair in open_pairs}
             while open_pairs:
-                witness = q.solve(q.clauses.any_of([literals[p] for p in open_pairs], Side.LOWER))
+                some = q.clauses.any_of([literals[p] for p in open_pairs], Side.LOWER)
+                witness = q.solve(some, *(-x for x in q.misused))
                 if witness is None:
                     break
                 self._report_flags(q, witness)
@@ -160,19 +165,16 @@ class _Z3Run(_Run):
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
-    def _reachable(self, every: list[list[Path]], thread: int, path: Path) -> bool:
-        """Whether a path that does not end occurs in a consistent execution, the other threads being anywhere."""
-        others = [[path] if k == thread else _prefixes(paths) for k, paths in enumerate(every)]
-        for combination in product(*others):
-            self.deadline()
-            try:
-                for s, choices in self.structures(combination):
-                    q = self.question(s, [c for c in choices if c.kind != "final"])
-                    if q is not None and q.solve() is not None:
-                        return True
-            except Unsupported:
-                return True
-        return False
+    def _consistent(self, s: Structure, choices: list[Choice]) -> bool:
+        """Whether some execution of the structure is consistent and misuses nothing."""
+        q = self.question(s, choices)
+        return q is not None and q.solve(*(-x for x in q.misused)) is not None
+
+    def _races_of(self, s: Structure, choices: list[Choice]) -> None:
+        """The races of a structure whose executions do not end."""
+        q = self.question(s, choices)
+        if q is not None:
+            self._flags(q, undefined_only=False)
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         s = build(self.program, combination, memory_ranges(self.program.condition))
@@ -189,8 +191,10 @@ class _Z3Run(_Run):
         q = self.question(s, read_choices(s, stuck) + met + assigned)
         if q is None:
             return None
+        self._cut_short(s, met + assigned)
         if self.prop != "liveness":
             self._misuses(q)
+            self._flags(q, undefined_only=not self.findings_wanted)
         witness = q.solve(*(-x for x in q.misused))
         if witness is None:
             return None
