@@ -59,15 +59,19 @@ def branch(m: Machine, agent: Agent, op: Op) -> None:
 
 
 @does(ops.Exit)
-def leave(m: Machine, agent: Agent, _op: Op) -> None:
+def leave(m: Machine, agent: Agent, op: Op) -> None:
     """An exit under a guard."""
+    if op.guard is not None and not guarded(m, agent, op):
+        agent.pc += 1
+        return
     _exit(m, agent)
 
 
 @does(ops.Alu)
-def guarded_alu(m: Machine, agent: Agent, _op: Op) -> None:
+def guarded_alu(m: Machine, agent: Agent, op: Op) -> None:
     """A guarded computation."""
-    _alu(m, agent)
+    if op.guard is None or guarded(m, agent, op):
+        _alu(m, agent)
     agent.pc += 1
 
 
