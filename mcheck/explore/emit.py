@@ -15,7 +15,7 @@ from mcheck.errors import InternalError
 from mcheck.explore.semantics import Semantics
 from mcheck.explore.state import State
 from mcheck.graph.event import NO_UIDS, BarrierStep, Event, MbarrierStep, Misstep
-from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, type_size, typed
+from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Instance
@@ -395,7 +395,9 @@ def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
         s.order += 1
 
     if op.op != "cas":
-        write(state, rmw(op.op, op.type, old, operands))
+        instance = e.instance_at(base)
+        kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
+        write(state, rmw(kind, op.type, old, operands))
         state.effects += 1
         return [state]
     condition: Term = ("x", "==", typed(op.type, old), typed(op.type, raw(size, operands[0])))

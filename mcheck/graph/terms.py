@@ -34,6 +34,11 @@ class Unknown(Exception):
 
 
 @lru_cache(maxsize=256)
+def is_integer(type_name: str) -> bool:
+    """Integers and untyped bits, but not bf16."""
+    return type_name[0] in "usb" and not type_name.startswith("bf")
+
+
 def type_size(type_name: str) -> int:
     """Bytes of a PTX type: ``u32`` -> 4; a predicate counts as 1."""
     if type_name == "pred":
@@ -136,7 +141,7 @@ def _operate(op: str, a: Term, b: Term, value: Callable[[Term], int]) -> int:
 
 
 def rmw(op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Term:
-    """What an atomic of ``op`` writes, as raw bits of its type."""
+    """What an atomic of ``op`` writes, as raw bits of its type, ``op`` being what ``scalar_kind`` says."""
     size = type_size(type_name)
     if op == "exch":
         return raw(size, operands[0])
@@ -152,12 +157,19 @@ def _rmw(op: str, type_name: str, old: int, operands: tuple[int, ...]) -> int:
     mask = (1 << (8 * size)) - 1
     if op == "cas":
         return operands[1] & mask if old == operands[0] & mask else old
-    if op in ("add", "sub", "mul", "and", "or", "xor", "div") and type_name[0] in "usb":
+    if op in ("add", "sub", "mul", "and", "or", "xor", "div") and is_integer(type_name):
         a, b = typed(type_name, old), typed(type_name, operands[0] & mask)
         assert isinstance(a, int) and isinstance(b, int)
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "div": "/"}[op]
         return apply_binary(symbol, a, b) & mask if symbol != "/" or b else mask
-    return reduce(op, type_name, old, operands[0] & mask)
+    kind, _, subnormal = op.partition(".")
+    return reduce(kind, type_name, old, operands[0] & mask, flush_subnormals=not subnormal)
+
+
+def scalar_kind(op: str, type_name: str, space: str) -> str:
+    """The operation of an ``atom`` or ``red`` on an object in ``space``: an f32 in shared memory keeps subnormal
+    numbers, one in global memory flushes them (9.7.13.5)."""
+    return "add.subnormal" if (op, type_name, space) == ("add", "f32", "shared") else op
 
 
 def reads_of(term: Term) -> frozenset[Uid]:

@@ -8,7 +8,7 @@ before it in its chain (8.9.2). Which of two writes comes first is explored by r
 from __future__ import annotations
 
 from mcheck.graph.event import Event
-from mcheck.graph.terms import rmw, type_size, typed
+from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.ops import Op
@@ -240,7 +240,9 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     new: int | None = None
     stores = True
     if len(values) == len(operands) and (old is not None or op.op == "exch"):
-        result = rmw(op.op, op.type, old if old is not None else 0, tuple(values))
+        instance = m.program.memory.find(base)
+        kind_of = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
+        result = rmw(kind_of, op.type, old if old is not None else 0, tuple(values))
         assert isinstance(result, int)
         new = result
         if op.op == "cas":

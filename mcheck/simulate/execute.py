@@ -149,7 +149,9 @@ def _atomic(m: Machine, runner: Runner, op: Op) -> None:
     if op.op == "exch":
         new = operands[0]
     elif old is not None and all(v is not None for v in operands):
-        new = reduce_atomic(op.op, op.type, old, [v & mask for v in operands if v is not None])
+        space = m.memory.locate(address)[0].instance.object.space
+        known = [v & mask for v in operands if v is not None]
+        new = reduce_atomic(op.op, op.type, old, known, flush_subnormals=space != "shared")
     elif op.op == "cas" and old is None:
         m.notes.add(f"'{op.text}' compares with contents that nothing has written")
     if m.memory.store(address, size, new):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mcheck.errors import Unsupported
 from mcheck.explore.solver import Solver
 from mcheck.graph.event import Event
-from mcheck.graph.terms import Term, Uid, type_size
+from mcheck.graph.terms import Term, Uid, is_integer, type_size
 from mcheck.program.alu import bounds, width
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
 
@@ -450,7 +450,7 @@ class Vectors:
 
     def _rmw(self, term: Term, op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Vector:
         bits = 8 * type_size(type_name)
-        if op in ("cas", "add", "sub", "mul", "and", "or", "xor", "min", "max") and type_name[0] in "usb":
+        if op in ("cas", "add", "sub", "mul", "and", "or", "xor", "min", "max") and is_integer(type_name):
             before = self.of(old)
             given = [self.of(a) for a in operands]
             known = self.known(before, *given)

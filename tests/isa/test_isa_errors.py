@@ -57,7 +57,7 @@ def test_other_ptx_instructions_are_unsupported_and_no_error(opcode: str, read: 
 
 @pytest.mark.parametrize(
     "text",
-    ["add.rn.f32 ff0, ff1, ff2", "atom.global.add.f32 ff0, [x], ff1", "ld.global.nc.u32 r0, [x]", "trap"],
+    ["add.rn.f32 ff0, ff1, ff2", "red.global.add.noftz.f16x2 [x], r1", "ld.global.nc.u32 r0, [x]", "trap"],
 )
 def test_what_is_legal_but_not_modelled_is_unsupported(text: str, read: Read) -> None:
     with pytest.raises(Unsupported, match="not modelled"):

@@ -40,6 +40,10 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 """The integer operations and their types."""
 
 
+def _types(half: str, brain: str) -> Slot:
+    return Slot("type", (half, brain), kind="type", needs={brain: SM_90})
+
+
 def _lower(is_red: bool) -> Callable[[Match], Op]:
     def lower(match: Match) -> Op:
         q, args = match.q, match.args
@@ -117,16 +121,18 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
             slots=slots(Slot("op", ("add",)), CACHE_HINT, Slot("type", ("f32", "f64"), kind="type")),
             args=(*d, a, b, CACHE_POLICY),
             rules=rules,
-            lower=unsupported,
+            lower=lower,
         ),
         Variant(
             name="half precision",
-            slots=slots(
-                Slot("op", ("add",)),
-                Slot("noftz", ("noftz",)),
-                CACHE_HINT,
-                Slot("type", ("f16", "f16x2", "bf16", "bf16x2"), kind="type", needs={"bf16": SM_90, "bf16x2": SM_90}),
-            ),
+            slots=slots(Slot("op", ("add",)), Slot("noftz", ("noftz",)), CACHE_HINT, _types("f16", "bf16")),
+            args=(*d, a, b, CACHE_POLICY),
+            rules=rules,
+            lower=lower,
+        ),
+        Variant(
+            name="pair of halves",  # each half is atomic on its own
+            slots=slots(Slot("op", ("add",)), Slot("noftz", ("noftz",)), CACHE_HINT, _types("f16x2", "bf16x2")),
             args=(*d, a, b, CACHE_POLICY),
             rules=rules,
             lower=unsupported,
