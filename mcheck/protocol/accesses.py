@@ -8,7 +8,7 @@ from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.ops import Op
-from mcheck.protocol import words
+from mcheck.protocol import warps, words
 from mcheck.protocol.agents import Split
 from mcheck.protocol.control import guarded
 from mcheck.protocol.history import Lanes, Record, View
@@ -246,6 +246,10 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
 
         increment(m, agent, op, emitted)
     view = issue_view(agent, op)
+    if isinstance(op, ops.Wgmma):
+        for e in emitted[0]:
+            agent.wgmma_numbers[e.uid] = len(agent.wgmma_reads)
+        agent.wgmma_reads.append([])
     width = len(emitted[0])
     for j in range(width):
         column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
@@ -275,6 +279,9 @@ def _memory(m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]],
         record = record_of(m, agent, event, lanes)
         if not ordered:
             record.bars = _bars_of(m, agent, event)
+        if isinstance(event.op, ops.Wgmma):
+            record.of_warp = True
+            agent.wgmma_reads[-1].append(record)
         touch(m, record, low, high, agent.view() if ordered else view)
         outlives(m, agent, event, record)
         for e, address, _, lane in column:
@@ -363,21 +370,30 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]]) -> None:
 
 @does(ops.Commit, ops.WaitGroup)
 def groups(m: Machine, agent: Agent, op: Op) -> None:
-    """Groups belong to the thread that issued their operations (Q17)."""
+    """Groups belong to the thread that issued their operations (Q17), those of wgmma to its warp."""
     if not runs(m, agent, op):
         return
+    assert isinstance(op, ops.Commit | ops.WaitGroup)
+    of_warp = op.family == "wgmma"
+    if of_warp and isinstance(op, ops.WaitGroup) and warps.together(m, agent, op) is None:
+        return
+    numbers: set[int] = set()
     for lane in range(len(agent.lanes)):
         m.emit(agent, lane, op)
         state = agent.lanes[lane]
         while len(agent.completed) <= lane:
             agent.completed.append(0)
         for memory, _ in state.completes[agent.completed[lane] :]:
+            if of_warp and memory in agent.wgmma_numbers:
+                numbers.add(agent.wgmma_numbers[memory])
             record = agent.of_event.get((lane, memory))
             if record is not None and (agent.index, agent.step) not in record.done and not _waited(record, agent):
                 record.done.append((agent.index, agent.step))
         agent.completed[lane] = len(state.completes)
         if isinstance(op, ops.WaitGroup):
             _forget(state, op)
+    if numbers:
+        warps.waited(m, agent, numbers)
     agent.pc += 1
 
 
@@ -397,11 +413,3 @@ def _forget(state: object, op: ops.WaitGroup) -> None:
     keep = len(family.committed) - pending
     if keep > 0:
         family.committed = family.committed[keep:]
-
-
-@does(ops.WgmmaFence)
-def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
-    """What precedes it in its thread is ordered before the reads of the wgmma that follow."""
-    if runs(m, agent, op):
-        agent.wgmma = View(agent.index, agent.step, agent.single, agent.causal, agent.coverage, dict(agent.fenced))
-        agent.pc += 1

@@ -6,6 +6,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.protocol import warps
 from mcheck.protocol.barriers import cluster_complete, try_complete
 from mcheck.protocol.history import Record
 from mcheck.protocol.machine import Agent, Machine
@@ -28,6 +29,8 @@ def left(m: Machine, agent: Agent) -> None:
         if agent.index in meeting.members:
             if meeting.key[0] == "cluster":
                 cluster_complete(m, meeting)
+            elif meeting.key[-1] == "aligned":
+                warps.complete(m, meeting)
             else:
                 try_complete(m, meeting, late=False)
     for other in list(m.meetings.values()):
@@ -144,6 +147,11 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
             return "DEAD005", f"the cluster barrier lacks {', '.join(missing[:4]) or 'nobody'}"
         if where.count is not None:
             return "DEAD002", f"barrier {where.key[-1]} has {32 * len(where.warps)} of {where.count} threads"
+        if where.key[-1] == "aligned":
+            return (
+                "DEAD002",
+                f"all lanes of the warp execute it together; it lacks {', '.join(missing[:4]) or 'nobody'}",
+            )
         what = f"barrier {where.key[-1]}" if where.key[0] == "bar" else "bar.warp.sync"
         return "DEAD002", f"{what} lacks {', '.join(missing[:4]) or 'nobody'}"
     if isinstance(where, Word):

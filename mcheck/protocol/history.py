@@ -42,6 +42,8 @@ class Record:
     signals: list[tuple[int, int]] = field(default_factory=list)
     observers: list[tuple[int, int]] = field(default_factory=list)
     position: int = 0
+    of_warp: bool = False
+    """Whether the lanes of the warp made it together, so that each of them may wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class View:
 
     def _mine(self, record: Record, lanes: Lanes) -> bool:
         """Whether the same lane made the record (PTX ISA 8.3: program order is that of a thread)."""
-        return self.single or (lanes is not None and lanes == record.lanes)
+        return self.single or record.of_warp or (lanes is not None and lanes == record.lanes)
 
 
 @dataclass(slots=True)

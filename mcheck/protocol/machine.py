@@ -73,6 +73,11 @@ class Agent:
     tracked: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
     wgmma: View | None = None
+    """What its last wgmma.fence ordered before the wgmma that follow."""
+    wgmma_reads: list[list[Record]] = field(default_factory=list)
+    wgmma_numbers: dict[Uid, int] = field(default_factory=dict)
+    met: Know | None = None
+    """What the lanes of its warp knew when they met at an aligned instruction that it is about to carry out."""
     released_words: dict[int, Handed] = field(default_factory=dict)
     last_read: dict[int, int] = field(default_factory=dict)
     cluster_arrived: Rendezvous | None = None
@@ -224,6 +229,11 @@ class Machine:
             return threads[agent.threads[lane or 0]].name
         first, last = threads[agent.threads[0]], threads[agent.threads[-1]]
         return f"{first.role}[{first.number}..{last.number}]"
+
+    def warp_of(self, agent: Agent) -> tuple[int, int]:
+        """The CTA and the warp of an agent."""
+        place = self.program.threads[agent.threads[0]].place
+        return place.cta.number, place.warp
 
     # --- running --------------------------------------------------------------------------------------------
 

@@ -24,9 +24,15 @@ def needed(program: Program) -> list[frozenset[str]]:
             if key not in by_code:
                 by_code[key] = _of_thread(thread, stores)
             found.append(by_code[key])
-        if stores or not _loads_decide(program, found):
+        if stores or not (_maps_are_moved(program) or _loads_decide(program, found)):
             break
     return found
+
+
+def _maps_are_moved(program: Program) -> bool:
+    """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
+    kinds = ops.TensormapReplace | ops.TensormapCopyFence
+    return any(isinstance(op, kinds) for code in {id(t.code): t.code for t in program.threads}.values() for op in code)
 
 
 def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:

@@ -56,10 +56,10 @@ def conflict(m: Machine, old: Record, new: Record, lanes: Lanes, low: int, high:
     mine = lanes
     if old.agent == view.agent and not view.single:
         mine = old.lanes if old.lanes is not None and not lanes_overlap(old.lanes, lanes, low, high) else None
-    a, b = old.event, new.event
+    a, b = old.event, new.event  # where lanes access neighbours, that of the first lane
     same_proxy = old.proxy == new.proxy
     strong = old.strong and new.strong and same_proxy and _scopes(m, old, new)
-    same_bytes = (a.address, a.size) == (b.address, b.size) and old.lanes == new.lanes
+    same_bytes = a.size == b.size and (_start(old) - _start(new)) % a.size == 0
     if not view.before(old, mine):
         if strong and same_bytes:
             return
@@ -73,6 +73,11 @@ def conflict(m: Machine, old: Record, new: Record, lanes: Lanes, low: int, high:
     word = visibility(m, old, new, mine, view)
     if word is not None:
         _report(m, word, old, new, low, high)
+
+
+def _start(record: Record) -> int:
+    """The address of an access; where lanes access neighbours, of the first one."""
+    return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
 
 
 def visibility(m: Machine, old: Record, new: Record, lanes: Lanes, view: View) -> str | None:

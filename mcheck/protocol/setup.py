@@ -49,6 +49,8 @@ class Setup:
     mbarriers: list[int]
     needed: list[frozenset[str]]
     places: list[tuple[int, int, int]] = field(default_factory=list)
+    warps: list[tuple[int, ...]] = field(default_factory=list)
+    """For each agent, those of its warp."""
     components: int = 0
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     loops: dict[int, set[int]] = field(default_factory=dict)
@@ -92,6 +94,12 @@ def prepare(
     for group in partition:
         cta = program.threads[group[0]].place.cta
         setup.places.append((cta.gpu, cta.cluster, cta.number))
+    mates: dict[tuple[int, int], list[int]] = {}
+    for k, group in enumerate(partition):
+        place = program.threads[group[0]].place
+        mates.setdefault((place.cta.number, place.warp), []).append(k)
+    by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
+    setup.warps = [by_agent[k] for k in range(len(partition))]
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):

@@ -206,6 +206,8 @@ def operand(
                 tokens.at += 1
             tokens.expect("}")
             return Vector((), tokens.span_since(at))
+        if opaque and (names := _opaque_names(tokens)) is not None:
+            return Vector(names, tokens.span_since(at))
         return Vector(_list(tokens, scope, "}", depth), tokens.span_since(at))
     if first and (pair := _pair(tokens, scope)) is not None:
         return pair
@@ -217,6 +219,20 @@ def operand(
     if isinstance(expr, Unary) and expr.op == "!" and isinstance(expr.operand, Reg):
         return Value(expr.operand, True, span)
     return Value(expr, False, span)
+
+
+def _opaque_names(tokens: Tokens) -> tuple[Operand, ...] | None:
+    """The registers up to ``}``, declared or not, since nothing is said of what they hold; ``None`` if these are no
+    plain names.
+    """
+    end = tokens.at
+    while tokens.kinds[end] == NAME and tokens.texts[end + 1] == ",":
+        end += 2
+    if tokens.kinds[end] != NAME or tokens.texts[end + 1] != "}":
+        return None
+    names = tuple(Value(Reg(tokens.texts[k]), span=tokens.span(k)) for k in range(tokens.at, end + 1, 2))
+    tokens.at = end + 2
+    return names
 
 
 def _pair(tokens: Tokens, scope: Scope) -> Pair | None:
