@@ -38,7 +38,7 @@ def suppressions(text: str) -> list[Suppression]:
     if "mcheck:" not in text:
         return []
     found = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         match = _COMMENT.search(line)
         if match is not None:
             codes = tuple(code.strip().upper() for code in match["codes"].split(","))

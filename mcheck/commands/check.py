@@ -130,7 +130,7 @@ def _document(form: str, model: str, profile: str, results: list[Checked], count
         case "json":
             return checked.document(model, profile, results, counts)
         case "sarif":
-            return sarif.document(results)
+            return sarif.document(results, counts.exit_status)
         case "github":
             return checked.github(results, counts)
-    return checked.junit(results, counts)
+    return checked.junit(results)

@@ -162,7 +162,7 @@ def _document(form: str, model: str, results: list[Result], summary: Summary) ->
     if form == "junit":
         from mcheck.report import junit
 
-        return junit.document(results, summary)
+        return junit.document(results)
     from mcheck.report import github
 
     return github.document(results, summary)

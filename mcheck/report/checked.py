@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.finding import SEVERITY_STYLES, specification, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
+
+if TYPE_CHECKING:
+    from mcheck.report.junit import Case
 
 VERDICT_STYLES = {
     "proved": "green",
@@ -103,7 +105,7 @@ def _access(access: Access, source: str, style: str) -> Iterator[Line]:
     if span is None:
         return
     yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
-    lines = source.splitlines()
+    lines = source.split("\n")
     if 0 < span.line <= len(lines):
         text = lines[span.line - 1].replace("\t", " ")
         number = str(span.line)
@@ -164,9 +166,7 @@ def github(results: list[Checked], tally: Tally) -> str:
         elif result.status == "finding" and not result.findings:
             span = result.expectation_span
             place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-            lines.append(
-                _annotation("error", place, "expectation", f"expected {' | '.join(result.expected)}, found nothing")
-            )
+            lines.append(_annotation("error", place, "expectation", _unmet(result)))
     counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {tally.error} errors")
     return "\n".join(lines) + "\n"
@@ -188,28 +188,22 @@ def _property(text: str) -> str:
 # --- JUnit -----------------------------------------------------------------------------------------------------
 
 
-def junit(results: list[Checked], tally: Tally) -> str:
+def junit(results: list[Checked]) -> str:
     """A test case per file."""
-    from mcheck.report.junit import _clean
+    from mcheck.report.junit import render
 
-    failures = sum(r.status == "finding" for r in results)
-    errors = sum(r.status in ("error", "unknown") for r in results)
-    counts = f'tests="{len(results)}" failures="{failures}" errors="{errors}" time="{tally.seconds:.3f}"'
-    parts = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites name="mcheck" {counts}>']
-    parts.append(f'  <testsuite name="mcheck check" {counts}>')
-    for result in results:
-        folder, _, name = result.path.rpartition("/")
-        head = f"    <testcase classname={quoteattr(_clean(folder or '.'))} name={quoteattr(_clean(name))}"
-        head += f' time="{result.seconds:.3f}"'
-        if result.status == "ok":
-            parts.append(head + "/>")
-            continue
-        tag = "failure" if result.status == "finding" else "error"
-        body = "\n".join(plain(line) for line in describe(result))
-        message = result.findings[0].message if result.findings else result.reason or result.status
-        parts.append(head + ">")
-        attributes = f"type={quoteattr(result.verdict)} message={quoteattr(_clean(message))}"
-        parts.append(f"      <{tag} {attributes}>{escape(_clean(body))}</{tag}>")
-        parts.append("    </testcase>")
-    parts += ["  </testsuite>", "</testsuites>", ""]
-    return "\n".join(parts)
+    return render(_case(result) for result in results)
+
+
+def _case(result: Checked) -> Case:
+    from mcheck.report.junit import Case
+
+    if result.status == "ok":
+        return Case(result.path, result.seconds, "ok")
+    text = "\n".join(plain(line) for line in describe(result))
+    message = result.reason or (result.findings[0].message if result.findings else _unmet(result))
+    return Case(result.path, result.seconds, result.status, message, text)
+
+
+def _unmet(result: Checked) -> str:
+    return f"expected {' | '.join(result.expected)}, found nothing" if result.expected else result.verdict

@@ -1,65 +1,89 @@
-"""JUnit's XML, in the form that CI servers read: a test case per file, a suite per folder."""
+"""JUnit's XML as CI servers read it: a test case per file, a suite per folder.
+
+It keeps to the stricter of the two schemas in use, that of Apache Ant, which the one of Jenkins admits too: what a
+suite has to have is there even where it says nothing (host, output), and the counts stand at the suites, not at the
+root.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from mcheck import __version__
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
-from mcheck.run.case import Result, Summary
+from mcheck.run.case import Result
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FAILURES = ("mismatch", "finding")
+"""Statuses of files that are not as expected; others but ``ok`` show nothing and are errors."""
 
 
-def document(results: list[Result], summary: Summary) -> str:
-    """The whole document. A mismatch is a failure; an unknown answer is an error, for it shows nothing."""
-    parts = ['<?xml version="1.0" encoding="UTF-8"?>']
-    errors = summary.error + summary.unknown
-    parts.append(f'<testsuites name="mcheck" {_counts(summary.tests, summary.mismatch, errors, summary.seconds)}>')
-    ordered = sorted(results, key=_folder)
-    for folder, group in groupby(ordered, key=_folder):
-        parts.extend(_suite(folder, list(group)))
-    parts.append("</testsuites>\n")
-    return "\n".join(parts)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file; ``message`` and ``text`` say why it is not ``ok``."""
+
+    path: str
+    seconds: float
+    status: str
+    message: str = ""
+    text: str = ""
 
 
-def _folder(result: Result) -> str:
-    return os.path.dirname(result.path) or "."
+def document(results: Iterable[Result], when: datetime | None = None) -> str:
+    """The document of ``mcheck run``. A mismatch is a failure; an unknown answer is an error, for it shows nothing."""
+    return render([_case(result) for result in results], when)
 
 
-def _suite(folder: str, results: list[Result]) -> Iterator[str]:
-    failures = sum(result.status == "mismatch" for result in results)
-    errors = sum(result.status in ("error", "unknown") for result in results)
-    seconds = sum(result.seconds for result in results)
-    yield f"  <testsuite name={_attribute(folder)} {_counts(len(results), failures, errors, seconds)}>"
-    for result in results:
-        name, seconds = os.path.basename(result.path), result.seconds
-        head = (
-            f"    <testcase classname={_attribute(folder)} name={_attribute(name)} time={_attribute(f'{seconds:.3f}')}"
-        )
-        if result.ok:
-            yield head + "/>"
-            continue
-        tag = "failure" if result.status == "mismatch" else "error"
-        text = [plain(line) for line in describe(result)]
-        message = _attribute(result.reason or "; ".join(line.strip() for line in text[1:2]) or result.status)
-        body = escape(_clean("\n".join(text)))
-        yield head + ">"
-        yield f"      <{tag} type={_attribute(result.status)} message={message}>{body}</{tag}>"
-        yield "    </testcase>"
-    yield "  </testsuite>"
+def _case(result: Result) -> Case:
+    if result.ok:
+        return Case(result.path, result.seconds, "ok")
+    lines = [plain(line) for line in describe(result)]
+    message = result.reason or "; ".join(line.strip() for line in lines[1:2]) or result.status
+    return Case(result.path, result.seconds, result.status, message, "\n".join(lines))
 
 
-def _counts(tests: int, failures: int, errors: int, seconds: float) -> str:
-    return f'tests="{tests}" failures="{failures}" errors="{errors}" time="{seconds:.3f}"'
+def render(cases: Iterable[Case], when: datetime | None = None) -> str:
+    """The XML of the cases, stamped with ``when`` (now, in UTC, if it is left out)."""
+    stamp = (when or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%S")
+    root = Element("testsuites")
+    for number, (folder, group) in enumerate(groupby(sorted(cases, key=_folder), key=_folder)):
+        _suite(root, number, folder, list(group), stamp)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _attribute(text: str) -> str:
-    return quoteattr(_clean(text))
+def _folder(case: Case) -> str:
+    return os.path.dirname(case.path) or "."
+
+
+def _suite(root: Element, number: int, folder: str, cases: list[Case], stamp: str) -> None:
+    failures = sum(case.status in FAILURES for case in cases)
+    errors = sum(case.status not in ("ok", *FAILURES) for case in cases)
+    name = _clean(folder).strip() or "."  # an empty name is none
+    attributes = {"name": name, "package": name, "id": str(number), "timestamp": stamp, "hostname": "localhost"}
+    counts = {"tests": str(len(cases)), "failures": str(failures), "errors": str(errors)}
+    suite = SubElement(root, "testsuite", attributes | counts | {"time": _seconds(sum(c.seconds for c in cases))})
+    SubElement(SubElement(suite, "properties"), "property", {"name": "mcheck", "value": __version__})
+    for case in cases:
+        head = {"classname": name, "name": _clean(os.path.basename(case.path)), "time": _seconds(case.seconds)}
+        element = SubElement(suite, "testcase", head)
+        if case.status != "ok":
+            tag = "failure" if case.status in FAILURES else "error"
+            why = SubElement(element, tag, {"type": case.status, "message": _clean(case.message)})
+            why.text = _clean(case.text)
+    SubElement(suite, "system-out")
+    SubElement(suite, "system-err")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3f}"
 
 
 def _clean(text: str) -> str:

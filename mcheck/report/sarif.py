@@ -1,10 +1,20 @@
-"""SARIF 2.1.0: findings for code scanning, with both accesses and the interleaving as a code flow."""
+"""SARIF 2.1.0: findings for code scanning, with both accesses and the interleaving as a code flow.
+
+What GitHub's code scanning reads beyond the standard's minimum is there: help of a rule in Markdown, its severity and
+tags, relative addresses under a base, and a fingerprint that outlives edits elsewhere in the file.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mcheck import __version__
 from mcheck.check.case import Checked
@@ -13,74 +23,119 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.finding import specification
 
-SCHEMA = "https://raw.githubusercontent.com/oasis-tcs/sarif-spec/main/sarif-2.1/schema/sarif-schema-2.1.0.json"
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
+BASE = "%SRCROOT%"
 LEVELS = {"error": "error", "review": "warning", "advice": "note"}
+PROBLEMS = {"error": "error", "review": "warning", "advice": "recommendation"}
+"""Severities in GitHub's words."""
 _STEP = re.compile(r"^\s*(?P<number>\d+)\s+(?P<line>\d+): (?P<text>.*)$")
 
+Object = dict[str, Any]
 
-def document(results: list[Checked]) -> str:
-    """One run with a result per finding; findings that a file suppresses are kept, marked as suppressed."""
+
+def document(results: list[Checked], exit_status: int = 0) -> str:
+    """One run with a result per finding. Those that a file suppresses or expects are kept, marked as suppressed."""
     codes = sorted({f.code for r in results for f in (*r.findings, *(g for g, _ in r.suppressed))})
     rules = {code: k for k, code in enumerate(codes)}
-    found = [_result(r, f, rules, None) for r in results for f in r.findings]
-    found += [_result(r, f, rules, reason) for r in results for f, reason in r.suppressed]
-    notes = [_notification(r) for r in results if r.verdict in ("unknown", "error", "bounded")]
-    run: dict[str, Any] = {
+    invocation: Object = {
+        "executionSuccessful": not any(r.verdict == "error" for r in results),
+        "exitCode": exit_status,
+        "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
+    }
+    run: Object = {
         "tool": {
             "driver": {
                 "name": "mcheck",
                 "version": __version__,
-                "informationUri": "https://docs.nvidia.com/cuda/parallel-thread-execution/",
+                "semanticVersion": __version__,
+                "informationUri": ISA,
                 "rules": [_rule(code) for code in codes],
             }
         },
         "columnKind": "unicodeCodePoints",
-        "invocations": [
-            {
-                "executionSuccessful": all(r.verdict != "error" for r in results),
-                "toolExecutionNotifications": notes,
-            }
+        "originalUriBaseIds": {BASE: {"description": {"text": "The folder in which mcheck was started."}}},
+        "invocations": [invocation],
+        "artifacts": [
+            {"location": _artifact(path), "roles": ["analysisTarget"]} for path in sorted({r.path for r in results})
         ],
-        "artifacts": [{"location": {"uri": _uri(path)}} for path in sorted({r.path for r in results})],
-        "results": found,
+        "results": [found for r in results for found in _results(r, rules)],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _rule(code: str) -> dict[str, Any]:
+# --- rules and results ----------------------------------------------------------------------------------------
+
+
+def _rule(code: str) -> Object:
     entry = catalogue.get(code)
+    severity = entry.severity("ptx")
+    title = entry.name.replace("-", " ")
+    markdown = (
+        f"## {code}: {title}\n\n{entry.explanation}\n\n**What mends it.** {entry.remedy}\n\n"
+        f"**With this finding**\n\n```\n{entry.bad.strip()}\n```\n\n"
+        f"**Without it**\n\n```\n{entry.good.strip()}\n```\n\nSee {entry.section}.\n"
+    )
     return {
         "id": code,
         "name": "".join(part.capitalize() for part in entry.name.split("-")),
-        "shortDescription": {"text": entry.name.replace("-", " ")},
+        "shortDescription": {"text": title},
         "fullDescription": {"text": entry.explanation},
-        "help": {"text": f"{entry.remedy}\nSee {entry.section}."},
-        "defaultConfiguration": {"level": LEVELS[entry.severity("ptx")]},
-        "properties": {"kind": entry.kind},
+        "help": {"text": f"{entry.remedy}\nSee {entry.section}.", "markdown": markdown},
+        "helpUri": ISA,
+        "defaultConfiguration": {"level": LEVELS[severity]},
+        "properties": {"kind": entry.kind, "tags": [entry.kind], "problem.severity": PROBLEMS[severity]},
     }
 
 
-def _result(result: Checked, finding: Finding, rules: dict[str, int], reason: str | None) -> dict[str, Any]:
+def _results(result: Checked, rules: dict[str, int]) -> Iterator[Object]:
+    """The findings that stand, and those that the file suppresses (by a comment) or expects (``expect race``)."""
+    alike: Counter[str] = Counter()
+    reasons: list[tuple[Finding, str | None]] = [(f, _expected(result, f)) for f in result.findings]
+    for finding, reason in (*reasons, *result.suppressed):
+        print_ = _fingerprint(result, finding)
+        alike[print_] += 1
+        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason)
+
+
+def _expected(result: Checked, finding: Finding) -> str | None:
+    """Why a finding is no news: the file's ``expect`` line asks for its kind and is met."""
+    if result.status != "ok" or finding.kind not in result.expected or finding.severity == "advice":
+        return None
+    return f"expected by the file: expect {' | '.join(result.expected)}"
+
+
+def _fingerprint(result: Checked, finding: Finding) -> str:
+    """The code and the text of the lines concerned, blanks aside: moving them, or editing others, changes nothing."""
+    lines = result.source.split("\n")
+    numbers = [a.span.line for a in finding.accesses if a.span is not None and 0 < a.span.line <= len(lines)]
+    parts = [finding.code, *("".join(lines[n - 1].split()) for n in numbers)]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _result(result: Checked, finding: Finding, rule: int, fingerprint: str, reason: str | None) -> Object:
     spec = specification(finding.section)
-    text = f"{finding.message}. {finding.missing} ({spec['document']} {spec['section']})"
+    text = ". ".join(part.rstrip(". ") for part in (finding.message, finding.missing) if part)
     places = [a for a in finding.accesses if a.span is not None]
-    out: dict[str, Any] = {
+    out: Object = {
         "ruleId": finding.code,
-        "ruleIndex": rules[finding.code],
+        "ruleIndex": rule,
         "level": LEVELS[finding.severity],
-        "message": {"text": text},
-        "locations": [_location(places[0].span if places else Span(result.path, 1, 1))],
+        "message": {"text": f"{text}. ({spec['document']} {spec['section']})"},
+        "locations": [_location(places[0].span if places else None, result.path)],
+        "partialFingerprints": {"findingLines/v1": fingerprint},
         "properties": {"kind": finding.kind, "severity": finding.severity},
     }
     if places:
         out["relatedLocations"] = [
-            {**_location(a.span), "id": k, "message": {"text": _says(a)}} for k, a in enumerate(places, start=1)
+            {**_location(a.span, result.path), "id": k, "message": {"text": _says(a)}}
+            for k, a in enumerate(places, start=1)
         ]
     flow = _flow(result, finding)
     if flow:
         out["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
     if reason is not None:
-        out["suppressions"] = [{"kind": "inSource", "justification": reason}]
+        out["suppressions"] = [{"kind": "inSource", "status": "accepted", "justification": reason}]
     return out
 
 
@@ -89,32 +144,58 @@ def _says(access: Access) -> str:
     return f"{access.access} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
 
 
-def _flow(result: Checked, finding: Finding) -> list[dict[str, Any]]:
+def _flow(result: Checked, finding: Finding) -> list[Object]:
     """The lines of the trace that name a line of the file."""
     out = []
     for step in finding.trace:
         match = _STEP.match(step)
         if match is not None:
-            location = _location(Span(result.path, int(match["line"]), 1))
+            location = _location(Span(result.path, int(match["line"]), 1), result.path)
             location["message"] = {"text": match["text"].strip()}
             out.append({"executionOrder": int(match["number"]), "location": location})
     return out
 
 
-def _location(span: Span | None) -> dict[str, Any]:
-    if span is None:
-        return {}
-    region = {"startLine": span.line, "startColumn": span.column, "endColumn": span.column + max(span.length, 1)}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(span.path)}, "region": region}}
+# --- what went wrong while looking ------------------------------------------------------------------------------
 
 
-def _uri(path: str) -> str:
-    from urllib.parse import quote
+def _notifications(result: Checked) -> Iterator[Object]:
+    """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
+    if result.verdict == "error":
+        yield _notification("error", f"error: {result.reason or 'no reason is known'}", _where(result), result.path)
+    elif result.verdict in ("unknown", "bounded"):
+        why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
+        yield _notification("warning", why, _where(result), result.path)
+    if result.status == "finding" and not result.findings:
+        unmet = f"expected {' | '.join(result.expected)}, found nothing"
+        yield _notification("error", unmet, result.expectation_span, result.path)
+    for message, span in result.warnings:
+        yield _notification("warning", message, span, result.path)
 
-    return quote(path.removeprefix("./"))
+
+def _where(result: Checked) -> Span | None:
+    return result.problem.span if result.problem is not None else None
 
 
-def _notification(result: Checked) -> dict[str, Any]:
-    level = "error" if result.verdict == "error" else "warning"
-    text = f"{result.path}: {result.verdict}: {result.reason or 'not every execution was looked at'}"
-    return {"level": level, "message": {"text": text}, "locations": [_location(Span(result.path, 1, 1))]}
+def _notification(level: str, text: str, span: Span | None, path: str) -> Object:
+    return {"level": level, "message": {"text": text}, "locations": [_location(span, path)]}
+
+
+# --- places ------------------------------------------------------------------------------------------------------
+
+
+def _location(span: Span | None, path: str) -> Object:
+    """A place; without a span, the file as a whole."""
+    physical: Object = {"artifactLocation": _artifact(span.path if span else path), "region": {"startLine": 1}}
+    if span is not None:
+        end = span.column + max(span.length, 1)
+        physical["region"] = {"startLine": span.line, "startColumn": span.column, "endColumn": end}
+    return {"physicalLocation": physical}
+
+
+def _artifact(path: str) -> Object:
+    """A file's address: relative to the base if it lies below the working directory, absolute otherwise."""
+    here, full = Path.cwd(), Path(os.path.abspath(path))
+    if full.is_relative_to(here):
+        return {"uri": quote(os.fsencode(full.relative_to(here).as_posix())), "uriBaseId": BASE}
+    return {"uri": f"file://{quote(os.fsencode(full.as_posix()))}"}

@@ -92,7 +92,7 @@ def report(result: Result) -> None:
     summary = Summary(tests=1, ok=0, mismatch=0, unknown=0, error=0)
     TextReport(Printer(io.StringIO(), color=False), details=True).result(result)
     json_.run_document(result.model, [result], summary)
-    junit.document([result], summary)
+    junit.document([result])
 
 
 def main() -> int:
