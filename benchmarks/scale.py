@@ -1,21 +1,31 @@
 #!/usr/bin/env python3
 """How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring.
 
-    python -m benchmarks.scale [--quick]
+    python -m benchmarks.scale [--quick] [--limit SECONDS] [--memory MEBIBYTES]
 
-Prints a table per dimension: operations, seconds for reading and for checking, executions, verdict, and the exponent
-that
-fits the seconds against the size. Exit status 1 if a row is not proved, or if the rounds grow faster than ``EXPONENT``.
+Prints a table per dimension: operations, seconds for reading and for checking (of the processor), executions, peak
+memory, verdict, and the exponent that fits the seconds against the size. Beside it the same ring as a Promela model
+under SPIN, in the same time and memory: with a step per instruction, and with as much merged into one step as the ring
+allows (``spin/ring.pml``). A row that SPIN does not finish says what ran out, after how many states; larger sizes are
+then not tried. Generating and compiling its verifier, a second or two, is not counted. Where SPIN is not installed its
+columns are left out.
+
+Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT``, or if SPIN finds an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
+import resource
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
+from benchmarks import promela
 from mcheck.cat import load_model
 from mcheck.protocol.engine import check
 from mcheck.syntax import parse
@@ -23,6 +33,9 @@ from mcheck.syntax import parse
 EXPONENT = 1.15
 LIMIT = 20.0
 """Seconds that 512 rounds may take, reading included."""
+
+GRANULARITIES: dict[str, tuple[str, ...]] = {"instructions": (), "merged": ("MERGED",)}
+"""SPIN's columns and the macros of the model that make them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,31 @@ class Row:
     reading: float
     checking: float
     executions: int
+    mebibytes: float
     verdict: str
+
+    @property
+    def seconds(self) -> float:
+        """Reading and checking."""
+        return self.reading + self.checking
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What grows: the sketch of a size for mcheck, and the macros of the Promela model for the same."""
+
+    title: str
+    sizes: tuple[int, ...]
+    sketch: Callable[[int], str]
+    macros: Callable[[int], dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a row may take."""
+
+    seconds: float
+    mebibytes: int
 
 
 def ring(rounds: int, stages: int = 4, warps: int = 4) -> str:
@@ -121,58 +158,139 @@ consumer@cluster 0, cta 0..{ctas}, warp 1 {{
 """
 
 
-def measure(size: int, text: str) -> Row:
-    """Reads and checks one sketch."""
+def measure(size: int, text: str, seconds: float) -> Row:
+    """Reads and checks one sketch; meant for a process of its own, whose peak memory is told.
+
+    Seconds are those that the process computed, so that other load on the machine is not measured.
+    """
     model = load_model("ptx-9.0")
-    start = perf_counter()
+    check(parse(ring(4), "warm.litmus"), model)  # what is imported on the way is not measured
+    start = process_time()
     program = parse(text, "scale.litmus")
-    read = perf_counter()
-    found = check(program, model, timeout=120)
-    end = perf_counter()
+    read = process_time()
+    found = check(program, model, timeout=seconds)
+    end = process_time()
     operations = sum(len(t.code) for t in program.threads)
-    return Row(size, operations, read - start, end - read, found.executions, found.verdict)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10))
+    return Row(size, operations, read - start, end - read, found.executions, peak, found.verdict)
 
 
-def exponent(rows: list[Row]) -> float:
+def alone(size: int, text: str, limits: Limits) -> Row:
+    """``measure`` in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(measure, size, text, limits.seconds).result()
+
+
+def exponent(rows: Sequence[Row]) -> float:
     """The slope of the seconds against the size, both logarithmic, by least squares over the larger half."""
-    points = [(math.log(r.size), math.log(r.reading + r.checking)) for r in rows[len(rows) // 2 - 1 :]]
+    points = [(math.log(r.size), math.log(r.seconds)) for r in rows[len(rows) // 2 - 1 :]]
     mean_x, mean_y = (sum(p[k] for p in points) / len(points) for k in (0, 1))
     slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
     return float(slope)
 
 
-def table(title: str, rows: list[Row]) -> float:
-    """Prints a table; the fitted exponent."""
-    print(f"\n{title:>24}  operations  reading  checking  executions  verdict")
-    for r in rows:
-        print(f"{r.size:>24}  {r.operations:>10}  {r.reading:7.2f}  {r.checking:8.2f}  {r.executions:>10}  {r.verdict}")
-    slope = exponent(rows)
-    print(f"{'':24}  seconds grow with exponent {slope:.2f}")
-    return slope
+def head(title: str, granularities: Sequence[str]) -> str:
+    """The two lines above a table."""
+    ours = f"{title:>20}  operations  reading  checking  executions    MiB  verdict"
+    above, below = " " * len(ours), ours
+    for name in granularities:
+        columns = f"  |  {'states':>12}  {'seconds':>8}  {'MiB':>6}  {'ratio':>7}"
+        above += f"  |  {'SPIN, ' + name:<{len(columns) - 5}}"
+        below += columns
+    return f"{above.rstrip()}\n{below}"
+
+
+def cells(ours: Row, theirs: promela.Searched | None) -> str:
+    """SPIN's columns: the ratio is its seconds to ours, at least that where it stopped."""
+    if theirs is None:
+        return f"  |  {'-':>12}  {'-':>8}  {'-':>6}  {'-':>7}"
+    stopped = ">" if theirs.why else ""
+    ratio = f"{stopped}{theirs.seconds / ours.seconds:.2g}"
+    seconds = f"{theirs.seconds:.2f}" if not theirs.why else theirs.why
+    return f"  |  {stopped + str(theirs.states):>12}  {seconds:>8}  {theirs.mebibytes:6.0f}  {ratio:>7}"
+
+
+def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) -> tuple[list[Row], int]:
+    """Measures and prints a dimension: its rows and the errors that SPIN found."""
+    print(f"\n{head(dimension.title, granularities)}", flush=True)
+    rows: list[Row] = []
+    stopped: set[str] = set()
+    errors = 0
+    for size in dimension.sizes:
+        r = alone(size, dimension.sketch(size), limits)
+        rows.append(r)
+        line = f"{r.size:>20}  {r.operations:>10}  {r.reading:7.2f}  {r.checking:8.2f}  {r.executions:>10}"
+        line += f"  {r.mebibytes:5.0f}  {r.verdict:<7}"
+        for name in granularities:
+            theirs = None
+            if name not in stopped:
+                macros = dimension.macros(size)
+                theirs = promela.search(macros, GRANULARITIES[name], limits.seconds, limits.mebibytes)
+                errors += theirs.errors
+                if theirs.why:
+                    stopped.add(name)
+            line += cells(r, theirs)
+        print(line, flush=True)
+    print(f"{'':20}  mcheck's seconds grow with exponent {exponent(rows):.2f}")
+    return rows, errors
+
+
+def extras(limits: Limits) -> int:
+    """What else the model can be: a process per lane, and no bound on the rounds; the errors found."""
+    errors = 0
+    print(f"\n{'SPIN, other forms':<44}  {'states':>12}  {'seconds':>8}  {'MiB':>6}")
+    for title, sizes, words in (
+        ("a process per lane: 4 warps, 8 rounds", {"K": 8, "S": 4, "W": 128}, ("MERGED",)),
+        ("the same of 1 warp, 2 stages, 2 rounds", {"K": 2, "S": 2, "W": 32}, ("MERGED",)),
+        ("any number of rounds, 4 stages, 4 warps", {"K": 4000, "S": 4, "W": 4}, ("MERGED", "CYCLIC")),
+        ("any number of rounds, 8 stages, 4 warps", {"K": 100000, "S": 8, "W": 4}, ("MERGED", "CYCLIC")),
+    ):
+        got = promela.search(sizes, words, limits.seconds, limits.mebibytes)
+        errors += got.errors
+        states, seconds = (f">{got.states}", got.why) if got.why else (f"{got.states}", f"{got.seconds:.2f}")
+        print(f"{title:<44}  {states:>12}  {seconds:>8}  {got.mebibytes:6.0f}", flush=True)
+    return errors
+
+
+def dimensions(quick: bool) -> list[Dimension]:
+    """What is measured."""
+    most, rounds = (128, 16) if quick else (512, 32)
+    return [
+        Dimension("rounds", tuple(k for k in (8, 16, 32, 64, 128, 256, 512) if k <= most), ring,
+                  lambda n: {"K": n, "S": 4, "W": 4}),
+        Dimension("stages", (2, 3, 4, 6, 8), lambda n: ring(64, stages=n), lambda n: {"K": 64, "S": n, "W": 4}),
+        Dimension("consumer warps", (1, 2, 4, 8, 12), lambda n: ring(64, warps=n), lambda n: {"K": 64, "S": 4, "W": n}),
+        Dimension("CTAs with multicast", (2, 4, 8), lambda n: multicast(n, rounds),
+                  lambda n: {"K": rounds, "S": 4, "W": 1, "C": n}),
+    ]  # fmt: skip
 
 
 def main() -> int:
     """Measures everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    quick = parser.parse_args().quick
-    most = 128 if quick else 512
-    measure(4, ring(4))  # what is imported on the way is not measured
-    rounds = [measure(k, ring(k)) for k in (8, 16, 32, 64, 128, 256, 512) if k <= most]
-    slope = table("rounds", rounds)
-    every = list(rounds)
-    for title, sizes, make in (
-        ("stages", (2, 3, 4, 6, 8), lambda n: ring(64, stages=n)),
-        ("consumer warps", (1, 2, 4, 8, 12), lambda n: ring(64, warps=n)),
-        ("CTAs with multicast", (2, 4, 8), lambda n: multicast(n, 16 if quick else 32)),
-    ):
-        rows = [measure(n, make(n)) for n in sizes]
-        table(title, rows)
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds that a row may take, of either checker")
+    parser.add_argument("--memory", type=int, default=4096, help="mebibytes that SPIN may take")
+    options = parser.parse_args()
+    limits = Limits(options.limit, options.memory)
+    lacks = promela.missing()
+    granularities = [] if lacks else list(GRANULARITIES)
+    if lacks:
+        print(f"{lacks} is not installed: the columns of SPIN are left out")
+    every: list[Row] = []
+    errors = 0
+    for dimension in dimensions(options.quick):
+        rows, wrong = table(dimension, granularities, limits)
+        errors += wrong
+        if not every:
+            slope, slow = exponent(rows), rows[-1].seconds > LIMIT
         every += rows
-    slow = rounds[-1].reading + rounds[-1].checking > LIMIT
-    wrong = [r for r in every if r.verdict != "proved"]
-    if slope > EXPONENT or slow or wrong:
-        print(f"\nnot as it should be: exponent {slope:.2f}, {len(wrong)} rows not proved", file=sys.stderr)
+    if granularities:
+        errors += extras(limits)
+    unproved = sum(r.verdict != "proved" for r in every)
+    if slope > EXPONENT or slow or unproved or errors:
+        said = f"exponent {slope:.2f}, {unproved} rows not proved, {errors} errors under SPIN"
+        print(f"\nnot as it should be: {said}", file=sys.stderr)
         return 1
     return 0
 

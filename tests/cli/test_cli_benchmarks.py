@@ -14,15 +14,24 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def families() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_families", BENCHMARKS / "families.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def families() -> ModuleType:
+    return script("families")
+
+
+@pytest.fixture(scope="module")
+def promela() -> ModuleType:
+    return script("promela")
 
 
 TABLES = SimpleNamespace(
@@ -83,3 +92,57 @@ def test_nothing_to_compare_with(script: str, option: str, tmp_path: Path) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith("nothing to ")
+
+
+LATE = """\
+Interrupted
+State-vector 208 byte, depth reached 701, errors: 0
+  5874698 states, stored
+ 1158.142\ttotal actual memory usage
+"""
+
+
+@pytest.mark.parametrize(
+    ("out", "late", "why"),
+    [
+        (LATE, True, "time"),
+        (LATE, False, ""),
+        ("error: max search depth too small\n" + LATE, False, "depth"),
+        ("pan: reached -DMEMLIM bound\n" + LATE, False, "memory"),
+        ("pan: error, VECTORSZ too small", False, "error"),
+    ],
+)
+def test_what_spin_says(promela: ModuleType, out: str, late: bool, why: str) -> None:
+    got = promela.read(out, 60.0, late=late)
+    assert got.why == why
+    assert (got.states, got.seconds, got.mebibytes) == ((0, 60.0, 0) if why == "error" else (5874698, 60.0, 1158.142))
+
+
+WAIT_FOR_FREED = "MORE(k) && PASSED(EMPTY, 1 - PARITY(k))"
+WAIT_FOR_FILLED = "MORE(k) && PASSED(FULL, PARITY(k))"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words", "was", "becomes", "sound"),
+    [
+        ({"K": 5, "S": 2, "W": 2}, (), "", "", True),
+        ({"K": 5, "S": 2, "W": 2}, ("MERGED",), "", "", True),
+        ({"K": 3, "S": 2, "W": 1, "C": 2}, ("MERGED",), "", "", True),
+        ({"K": 5, "S": 2, "W": 2}, (), WAIT_FOR_FREED, "MORE(k)", False),
+        ({"K": 5, "S": 2, "W": 2}, ("MERGED",), WAIT_FOR_FILLED, "MORE(k)", False),
+        ({"K": 5, "S": 2, "W": 2}, (), "freed[n].pending = C * W", "freed[n].pending = C * W + 1", False),
+        ({"K": 3, "S": 2, "W": 1, "C": 2}, (), "(1 << C) - 1", "1", False),
+    ],
+)
+def test_the_promela_model(
+    promela: ModuleType, tmp_path: Path, sizes: dict, words: tuple, was: str, becomes: str, sound: bool
+) -> None:
+    if promela.missing() is not None:
+        pytest.skip(f"{promela.missing()} is not installed")
+    text = promela.MODEL.read_text(encoding="utf-8")
+    assert was in text
+    model = tmp_path / "ring.pml"
+    model.write_text(text.replace(was, becomes) if was else text, encoding="utf-8")
+    got = promela.search(sizes, words, limit=30, mebibytes=512, model=model, optimise="-O0")
+    assert (got.why, got.errors == 0) == ("", sound)
+    assert got.states > 10 or not sound
