@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @options.engine
 @options.prop
 @options.profile
-@options.format_("text", "json", "junit", "github")
+@options.format_("text", "json", "junit", "sarif", "github")
 @options.target
 @click.option(
     "--verdict-only", is_flag=True, help="Stop as soon as the verdict is certain; the states may be incomplete."
@@ -163,6 +163,10 @@ def _document(form: str, model: str, results: list[Result], summary: Summary) ->
         from mcheck.report import junit
 
         return junit.document(results)
+    if form == "sarif":
+        from mcheck.report import sarif_run
+
+        return sarif_run.document(results, summary)
     from mcheck.report import github
 
     return github.document(results, summary)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,6 +43,12 @@ def document(results: list[Checked], exit_status: int = 0) -> str:
         "exitCode": exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
+    found = [item for r in results for item in _results(r, rules)]
+    return log([_rule(code) for code in codes], invocation, [r.path for r in results], found)
+
+
+def log(rules: list[Object], invocation: Object, paths: Iterable[str], results: list[Object]) -> str:
+    """A document with one run."""
     run: Object = {
         "tool": {
             "driver": {
@@ -50,16 +56,14 @@ def document(results: list[Checked], exit_status: int = 0) -> str:
                 "version": __version__,
                 "semanticVersion": __version__,
                 "informationUri": ISA,
-                "rules": [_rule(code) for code in codes],
+                "rules": rules,
             }
         },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {BASE: {"description": {"text": "The folder in which mcheck was started."}}},
         "invocations": [invocation],
-        "artifacts": [
-            {"location": _artifact(path), "roles": ["analysisTarget"]} for path in sorted({r.path for r in results})
-        ],
-        "results": [found for r in results for found in _results(r, rules)],
+        "artifacts": [{"location": artifact(path), "roles": ["analysisTarget"]} for path in sorted(set(paths))],
+        "results": results,
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
@@ -122,13 +126,13 @@ def _result(result: Checked, finding: Finding, rule: int, fingerprint: str, reas
         "ruleIndex": rule,
         "level": LEVELS[finding.severity],
         "message": {"text": f"{text}. ({spec['document']} {spec['section']})"},
-        "locations": [_location(places[0].span if places else None, result.path)],
+        "locations": [location(places[0].span if places else None, result.path)],
         "partialFingerprints": {"findingLines/v1": fingerprint},
         "properties": {"kind": finding.kind, "severity": finding.severity},
     }
     if places:
         out["relatedLocations"] = [
-            {**_location(a.span, result.path), "id": k, "message": {"text": _says(a)}}
+            {**location(a.span, result.path), "id": k, "message": {"text": _says(a)}}
             for k, a in enumerate(places, start=1)
         ]
     flow = _flow(result, finding)
@@ -150,9 +154,9 @@ def _flow(result: Checked, finding: Finding) -> list[Object]:
     for step in finding.trace:
         match = _STEP.match(step)
         if match is not None:
-            location = _location(Span(result.path, int(match["line"]), 1), result.path)
-            location["message"] = {"text": match["text"].strip()}
-            out.append({"executionOrder": int(match["number"]), "location": location})
+            place = location(Span(result.path, int(match["line"]), 1), result.path)
+            place["message"] = {"text": match["text"].strip()}
+            out.append({"executionOrder": int(match["number"]), "location": place})
     return out
 
 
@@ -162,38 +166,39 @@ def _flow(result: Checked, finding: Finding) -> list[Object]:
 def _notifications(result: Checked) -> Iterator[Object]:
     """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
     if result.verdict == "error":
-        yield _notification("error", f"error: {result.reason or 'no reason is known'}", _where(result), result.path)
+        yield notification("error", f"error: {result.reason or 'no reason is known'}", _where(result), result.path)
     elif result.verdict in ("unknown", "bounded"):
         why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
-        yield _notification("warning", why, _where(result), result.path)
+        yield notification("warning", why, _where(result), result.path)
     if result.status == "finding" and not result.findings:
         unmet = f"expected {' | '.join(result.expected)}, found nothing"
-        yield _notification("error", unmet, result.expectation_span, result.path)
+        yield notification("error", unmet, result.expectation_span, result.path)
     for message, span in result.warnings:
-        yield _notification("warning", message, span, result.path)
+        yield notification("warning", message, span, result.path)
 
 
 def _where(result: Checked) -> Span | None:
     return result.problem.span if result.problem is not None else None
 
 
-def _notification(level: str, text: str, span: Span | None, path: str) -> Object:
-    return {"level": level, "message": {"text": text}, "locations": [_location(span, path)]}
+def notification(level: str, text: str, span: Span | None, path: str) -> Object:
+    """What went wrong beside the results, at a place in a file or for the file as a whole."""
+    return {"level": level, "message": {"text": text}, "locations": [location(span, path)]}
 
 
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-def _location(span: Span | None, path: str) -> Object:
+def location(span: Span | None, path: str) -> Object:
     """A place; without a span, the file as a whole."""
-    physical: Object = {"artifactLocation": _artifact(span.path if span else path), "region": {"startLine": 1}}
+    physical: Object = {"artifactLocation": artifact(span.path if span else path), "region": {"startLine": 1}}
     if span is not None:
         end = span.column + max(span.length, 1)
         physical["region"] = {"startLine": span.line, "startColumn": span.column, "endColumn": end}
     return {"physicalLocation": physical}
 
 
-def _artifact(path: str) -> Object:
+def artifact(path: str) -> Object:
     """A file's address: relative to the base if it lies below the working directory, absolute otherwise."""
     here, full = Path.cwd(), Path(os.path.abspath(path))
     if full.is_relative_to(here):

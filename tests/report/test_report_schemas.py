@@ -172,11 +172,25 @@ def test_odd_names(report: Callable, command: str) -> None:
     Path(raw).write_text(RACE.replace("[buf], 7", "[bufer], 7"))
     root = junit_of(report(command, "--format", "junit", *paths, raw))
     assert len(root.findall(".//testcase")) == len(paths) + 1
-    if command == "check":
-        (run,) = sarif_of(report(command, "--format", "sarif", *paths, raw))["runs"]
-        assert len(run["results"]) == len(paths)
+    (run,) = sarif_of(report(command, "--format", "sarif", *paths, raw))["runs"]
+    assert len(run["results"]) == (len(paths) if command == "check" else 0)
+    assert len(run["artifacts"]) == len(paths) + 1
     for form in ("text", "json", "github"):
         assert "bufer" in report(command, "--format", form, *paths, raw)
+
+
+def test_mismatches_of_run(report: Callable) -> None:
+    """A result per test that answers otherwise, at its expect line; what has no answer is a notification."""
+    texts = {"unmet": UNMET, "expected": EXPECTED, "unknown": UNKNOWN, "error": "PTX"}
+    paths = [write(f"r/{name}", text) for name, text in texts.items()]
+    (run,) = sarif_of(report("run", "--format", "sarif", *paths))["runs"]
+    (found,) = run["results"]
+    place = found["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "r/unmet.litmus"
+    assert place["region"]["startLine"] == len(UNMET.splitlines())
+    assert "expected deadlock" in found["message"]["text"]
+    assert [n["level"] for n in run["invocations"][0]["toolExecutionNotifications"]] == ["warning", "error"]
+    assert run["invocations"][0]["exitCode"] == 2
 
 
 def test_a_path_outside_the_folder(report: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,55 @@
+"""SARIF 2.1.0 of ``mcheck run``: a result per test that answers otherwise than expected, at the line that expects it.
+
+Findings count through ``expect`` lines alone here, so they are told with a mismatch and are no results of their own;
+``mcheck check`` has them as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcheck.report.lines import plain
+from mcheck.report.sarif import Object, location, log, notification
+from mcheck.report.text import describe
+from mcheck.run.case import Result, Summary
+
+RULE: Object = {
+    "id": "mismatch",
+    "name": "Mismatch",
+    "shortDescription": {"text": "a test answers otherwise than expected"},
+    "fullDescription": {
+        "text": "The verdict or the findings of a litmus test are not those that its file or a table expects."
+    },
+    "defaultConfiguration": {"level": "error"},
+}
+
+
+def document(results: list[Result], summary: Summary) -> str:
+    """One run; tests without an answer and warnings are notifications."""
+    invocation: Object = {
+        "executionSuccessful": summary.error == 0,
+        "exitCode": summary.exit_status,
+        "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
+    }
+    found = [_mismatch(r) for r in results if r.status == "mismatch"]
+    return log([RULE], invocation, [r.path for r in results], found)
+
+
+def _mismatch(result: Result) -> Object:
+    return {
+        "ruleId": RULE["id"],
+        "ruleIndex": 0,
+        "level": "error",
+        "message": {"text": "\n".join(plain(line) for line in describe(result, states=10))},
+        "locations": [location(result.expectation_span, result.path)],
+        "partialFingerprints": {"test/v1": result.name},
+    }
+
+
+def _notifications(result: Result) -> Iterator[Object]:
+    if result.status in ("error", "unknown"):
+        level = "error" if result.status == "error" else "warning"
+        span = result.problem.span if result.problem is not None else None
+        yield notification(level, f"{result.status}: {result.reason or 'no reason is known'}", span, result.path)
+    for message, span in result.warnings:
+        yield notification("warning", message, span, result.path)
