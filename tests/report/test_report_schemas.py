@@ -181,7 +181,8 @@ def test_odd_names(report: Callable, command: str) -> None:
 
 def test_mismatches_of_run(report: Callable) -> None:
     """A result per test that answers otherwise, at its expect line; what has no answer is a notification."""
-    texts = {"unmet": UNMET, "expected": EXPECTED, "unknown": UNKNOWN, "error": "PTX"}
+    unmodelled = "PTX u\n{ .global .u32 x; }\nP@cta 0 { ld.global.nc.u32 r0, [x]; }\n"
+    texts = {"unmet": UNMET, "expected": EXPECTED, "unknown": unmodelled, "error": "PTX"}
     paths = [write(f"r/{name}", text) for name, text in texts.items()]
     (run,) = sarif_of(report("run", "--format", "sarif", *paths))["runs"]
     (found,) = run["results"]
