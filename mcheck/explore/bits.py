@@ -96,3 +96,53 @@ def bits(row: int) -> list[int]:
         out.append(low.bit_length() - 1)
         row ^= low
     return out
+
+
+def operate(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
+    """An operation of the tape. ``zero`` is the empty relation: one object, so that work on it can be left out."""
+    if x is zero:
+        if op in _EMPTY_FROM_EMPTY:
+            return zero
+        if op == "or":
+            return y
+    elif y is zero:
+        if op in ("or", "sub"):
+            return x
+        if op in ("and", "seq", "prod"):
+            return zero
+    rows = _operated(op, x, y)
+    return rows if any(rows) else zero
+
+
+_EMPTY_FROM_EMPTY = frozenset({"and", "sub", "seq", "prod", "inv", "plus", "dom", "rng", "empty"})
+
+
+def _operated(op: str, x: Rows, y: Rows) -> Rows:
+    match op:
+        case "or":
+            return union(x, y)
+        case "and":
+            return meet(x, y)
+        case "seq":
+            return compose(x, y)
+        case "sub":
+            return minus(x, y)
+        case "inv":
+            return inverse(x)
+        case "plus":
+            return closure(x)
+        case "opt":
+            return union(x, identity(len(x)))
+        case "star":
+            return union(closure(x), identity(len(x)))
+        case "prod":
+            return product(x, y)
+        case "dom":
+            return domain(x)
+        case "rng":
+            return codomain(x)
+        case "comp":
+            return complement(x)
+        case "compset":
+            return diagonal(complement(x))
+    raise KeyError(op)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
-from mcheck.explore.tape import Instr, Tape
+from mcheck.explore.tape import Tape
 
 Bases = Callable[[str], tuple[Rows, Rows]]
 """name of a base -> (lower bound, upper bound)"""
@@ -26,82 +26,59 @@ class Bounds:
     high: list[Rows]
 
 
-def _apply(i: Instr, low: list[Rows], high: list[Rows], n: int) -> tuple[Rows, Rows]:
-    a, b = i.a, i.b
-    match i.op:
-        case "or":
-            return bits.union(low[a], low[b]), bits.union(high[a], high[b])
-        case "and":
-            return bits.meet(low[a], low[b]), bits.meet(high[a], high[b])
+Both = tuple[Rows, Rows]
+
+
+def _apply(op: str, a: Both, b: Both, zero: Rows) -> Both:
+    """Bounds of an operation's result; where nothing is open both are one object, and computed once."""
+    fixed = a[0] is a[1] and b[0] is b[1]
+    match op:
         case "sub":
-            return bits.minus(low[a], high[b]), bits.minus(high[a], low[b])
-        case "comp":
-            return bits.complement(high[a]), bits.complement(low[a])
-        case "compset":
-            return bits.diagonal(bits.complement(high[a])), bits.diagonal(bits.complement(low[a]))
-        case "empty":
-            return bits.empty(n), bits.empty(n)
-    pairs = []
-    for side in (low, high):
-        x = side[a]
-        match i.op:
-            case "seq":
-                r = bits.compose(x, side[b])
-            case "inv":
-                r = bits.inverse(x)
-            case "plus":
-                r = bits.closure(x)
-            case "opt":
-                r = bits.union(x, bits.identity(n))
-            case "star":
-                r = bits.union(bits.closure(x), bits.identity(n))
-            case "prod":
-                r = bits.product(x, side[b])
-            case "dom":
-                r = bits.domain(x)
-            case "rng":
-                r = bits.codomain(x)
-            case _:
-                raise KeyError(i.op)
-        pairs.append(r)
-        if side is low and low[a] == high[a] and (b < 0 or low[b] == high[b]):
-            return r, r
-    return pairs[0], pairs[1]
+            low = bits.operate(op, a[0], b[1], zero)
+            high = low if fixed else bits.operate(op, a[1], b[0], zero)
+        case "comp" | "compset":
+            low = bits.operate(op, a[1], zero, zero)
+            high = low if fixed else bits.operate(op, a[0], zero, zero)
+        case _:
+            low = bits.operate(op, a[0], b[0], zero)
+            high = low if fixed else bits.operate(op, a[1], b[1], zero)
+    return (low, low) if low == high else (low, high)
 
 
 def bound(tape: Tape, n: int, bases: Bases) -> Bounds:
     """The bounds of all nodes for n events."""
     size = len(tape.code)
-    low: list[Rows] = [[]] * size
-    high: list[Rows] = [[]] * size
+    zero = bits.empty(n)
+    low: list[Rows] = [zero] * size
+    high: list[Rows] = [zero] * size
+
+    def node(k: int) -> None:
+        i = tape.code[k]
+        if i.op == "base":
+            given = bases(i.name)
+            low[k], high[k] = given if any(given[1]) else (zero, zero)
+        elif i.op != "rec":
+            second = (low[i.b], high[i.b]) if i.b >= 0 else (zero, zero)
+            first = (low[i.a], high[i.a]) if i.a >= 0 else (zero, zero)
+            low[k], high[k] = _apply(i.op, first, second, zero)
+
     at = 0
     while at < size:
-        i = tape.code[at]
-        if i.op == "rec":
-            group = tape.groups[tape.group_of[at]]
-            start, end, _ = group[-1]
-            for v, _, kind in group:
-                if kind == 0:
-                    low[v], high[v] = bits.empty(n), bits.empty(n)
-            while True:
-                for k in range(start, end):
-                    j = tape.code[k]
-                    if j.op == "base":
-                        low[k], high[k] = bases(j.name)
-                    elif j.op != "rec":
-                        low[k], high[k] = _apply(j, low, high, n)
-                changed = False
-                for v, body, kind in group:
-                    if kind == 0 and (low[v] != low[body] or high[v] != high[body]):
-                        low[v], high[v] = bits.union(low[v], low[body]), bits.union(high[v], high[body])
-                        changed = True
-                if not changed:
-                    break
-            at = end
+        if tape.code[at].op != "rec":
+            node(at)
+            at += 1
             continue
-        if i.op == "base":
-            low[at], high[at] = bases(i.name)
-        else:
-            low[at], high[at] = _apply(i, low, high, n)
-        at += 1
+        group = tape.groups[tape.group_of[at]]
+        start, end, _ = group[-1]
+        bindings = [(v, body) for v, body, kind in group if kind == 0]
+        for v, _ in bindings:
+            low[v] = high[v] = zero
+        while True:
+            for k in range(start, end):
+                node(k)
+            if all(low[v] == low[body] and high[v] == high[body] for v, body in bindings):
+                break
+            for v, body in bindings:
+                low[v], high[v] = _apply("or", (low[v], high[v]), (low[body], high[body]), zero)
+        at = end
     return Bounds(low, high)

@@ -12,7 +12,7 @@ from mcheck.explore.chains import Step
 from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.explore.result import State
 from mcheck.explore.solver import Solver
-from mcheck.explore.trial import Evaluator, Settled, Trial
+from mcheck.explore.trial import Settled
 from mcheck.graph.event import Event
 from mcheck.graph.execution import Band, Box, Column, Edge, Execution
 from mcheck.graph.structure import INIT, Node, Structure
@@ -54,7 +54,7 @@ def execution_of(
     *,
     model: str,
     state: State,
-    evaluator: Evaluator,
+    settled: Settled,
     explain: bool = False,
     marked: Iterable[int] = (),
 ) -> Execution:
@@ -62,7 +62,6 @@ def execution_of(
 
     ``marked`` are nodes to point out: the two accesses of a race.
     """
-    settled = Trial(evaluator, solver, candidate).settle(explain=explain)
     d = _Drawing(solver, candidate, settled, solver.valuation(candidate))
     for choice, taken in zip(solver.choices, candidate, strict=True):
         if taken >= 0:

@@ -17,7 +17,7 @@ from mcheck.explore.kept import Kept
 from mcheck.explore.result import Answer, State, Value
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import Tape
-from mcheck.explore.trial import Evaluator
+from mcheck.explore.trial import Evaluator, Settled, Trial
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
 from mcheck.graph.structure import Structure
@@ -25,7 +25,13 @@ from mcheck.program.condition import Not
 from mcheck.program.program import Program
 
 TRIED = 4
-"""Executions of one forbidden state that are looked at for the shortest explanation."""
+"""Explanations of one forbidden state of which the shortest is taken."""
+
+KEPT = 64
+"""Executions of one state that are kept for that: of those in which a value justifies itself not all are forbidden."""
+
+SHORTEST = 2
+"""Edges in a cycle that no other beats."""
 
 THIN_AIR: Value = "out of thin air"  # type: ignore[assignment]
 """Stands for the values of an execution in which a value justifies itself."""
@@ -99,15 +105,41 @@ class _Explorer:
             self._structures = list(self.kept.combinations())
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
-    def draw(self, solver: Solver, candidate: Candidate, state: State, **more: object) -> Execution:
+    def settle(self, solver: Solver, candidate: Candidate, *, explain: bool = False) -> Settled:
+        return Trial(self.evaluator(solver), solver, candidate).settle(explain=explain)
+
+    def draw(
+        self, solver: Solver, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
+    ) -> Execution:
         return execution_of(
             solver,
             candidate,
             model=self.model.name,
             state=state,
-            evaluator=self.evaluator(solver),
+            settled=settled or self.settle(solver, candidate),
+            explain=settled is not None,
             **more,  # type: ignore[arg-type]
         )
+
+    def told(self, tried: list[tuple[Solver, Candidate]], state: State) -> Execution | None:
+        """Of some executions of a forbidden state the one with the shortest explanation."""
+        best: tuple[tuple[int, str], Solver, Candidate, Settled] | None = None
+        explained = 0
+        for solver, candidate in tried:
+            try:
+                self.deadline()
+                settled = self.settle(solver, candidate, explain=True)
+            except (TimeOut, RecursionError):
+                break
+            failed = settled.violation
+            if failed is None:
+                continue
+            explained += 1
+            if best is None or (len(failed.steps), failed.axiom) < best[0]:
+                best = (len(failed.steps), failed.axiom), solver, candidate, settled
+            if explained == TRIED or len(failed.steps) == SHORTEST:
+                break
+        return None if best is None else self.draw(best[1], best[2], state, best[3])
 
     def candidates(self, *, wanted: bool) -> Iterator[tuple[Solver, States, Candidate]]:
         """Executions that need not satisfy any axiom: all of them, or those in which the condition's formula holds."""
@@ -142,14 +174,15 @@ class _Explorer:
                     state = states.of(c)
                 except Unsupported:
                     state = tuple((label, THIN_AIR) for label in states.labels)
-                    into.setdefault(state, []).append((solver, c))
-                    continue
-                if state in known or (wanted and truth_of(condition, state) != {condition.kind != "forall"}):
+                else:
+                    if wanted and truth_of(condition, state) != {condition.kind != "forall"}:
+                        continue
+                if state in known:
                     continue
                 if state not in into and len(into) >= most:
                     return False
                 tried = into.setdefault(state, [])
-                if len(tried) < TRIED:
+                if len(tried) < KEPT:
                     tried.append((solver, c))
         except (TimeOut, Unsupported, RecursionError):
             return False
@@ -204,15 +237,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
     out.all_forbidden = explorer.collect(known, found, wanted=False, most=most)
     entries = []
     for state, tried in found.items():
-        drawings = []
-        for solver, candidate in tried:
-            try:
-                explorer.deadline()
-                drawings.append(explorer.draw(solver, candidate, state, explain=True))
-            except (TimeOut, RecursionError):
-                break
-        drawings = [e for e in drawings if e.axiom is not None]
-        best = min(drawings, key=lambda e: (len(e.cycle), e.axiom or ""), default=None)
+        best = explorer.told(tried, state)
         if best is not None:
             entries.append(Forbidden(state, best.axiom or "", best.cycle, best, state in wanted))
     out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, [(str(type(v)), v) for _, v in f.state])))
@@ -232,6 +257,5 @@ def forbidden_state(
     explorer.collect(known, found, wanted=False, most=1000)
     if state not in found:
         return None
-    drawings = [explorer.draw(solver, c, state, explain=True) for solver, c in found[state]]
-    best = min((e for e in drawings if e.axiom), key=lambda e: (len(e.cycle), e.axiom or ""), default=None)
+    best = explorer.told(found[state], state)
     return None if best is None else Forbidden(state, best.axiom or "", best.cycle, best, False)

@@ -61,6 +61,8 @@ class Tape:
     bases: frozenset[str] = frozenset()
     names: dict[str, int] = field(default_factory=dict)
     """The node of each name that the model binds, the last where it is bound again."""
+    forbids: list[bool] = field(default_factory=list)
+    """For each node: does an axiom that is no flag depend on it?"""
 
 
 class _Compiler:
@@ -151,6 +153,8 @@ def compile_model(model: Model) -> Tape:
     tape.bases = frozenset(i.name for i in tape.code if i.op == "base")
     tape.total_co = tape.total_co and "co" in tape.bases
     flags = [a for a in tape.axioms if a.role == "flag"]
+    needed = {k for a in tape.axioms if a.role != "flag" for k in ancestors(tape, a.node)}
+    tape.forbids = [k in needed for k in range(len(tape.code))]
     tape.flags_on = frozenset(name for a in flags for name in dependencies(tape, a.node))
     tape.free_co = not tape.total_co and (
         "co" in tape.flags_on
@@ -168,7 +172,11 @@ def _graded(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
 
 def dependencies(tape: Tape, node: int) -> set[str]:
     """The names of the bases that a node is computed from."""
-    found: set[str] = set()
+    return {tape.code[k].name for k in ancestors(tape, node) if tape.code[k].op == "base"}
+
+
+def ancestors(tape: Tape, node: int) -> set[int]:
+    """The nodes that a node is computed from, itself included."""
     todo, seen = [node], set[int]()
     while todo:
         k = todo.pop()
@@ -176,12 +184,10 @@ def dependencies(tape: Tape, node: int) -> set[str]:
             continue
         seen.add(k)
         i = tape.code[k]
-        if i.op == "base":
-            found.add(i.name)
         if i.op == "rec":
             todo += [b for _, b, kind in tape.groups[tape.group_of[k]] if kind == 0]
         todo += [x for x in (i.a, i.b) if x >= 0]
-    return found
+    return seen
 
 
 def _is_co(tape: Tape, n: int) -> bool:

@@ -54,6 +54,7 @@ class Evaluator:
         self.tape = tape
         self.solver = solver
         self.n = solver.s.size
+        self._zero = bits.empty(self.n)
         self._static = self._constant()
         self._cache: list[Rows | None] = [None] * len(tape.code)
 
@@ -65,8 +66,8 @@ class Evaluator:
         return out
 
     def values(self, chosen: dict[str, Rows]) -> list[Rows]:
-        """All nodes, where the chosen relations are ``chosen``."""
-        code, n = self.tape.code, self.n
+        """The nodes that the axioms need, where the chosen relations are ``chosen``."""
+        code = self.tape.code
         values: list[Rows] = [[]] * len(code)
         at = 0
         while at < len(code):
@@ -74,32 +75,38 @@ class Evaluator:
             if i.op == "rec":
                 at = self._fixpoint(values, at, chosen)
                 continue
+            if not self.tape.forbids[at]:
+                at += 1
+                continue
             known = self._cache[at]
             if known is None:
-                known = self._base(i.name, chosen) if i.op == "base" else _apply(i, values, n)
+                known = self._base(i.name, chosen) if i.op == "base" else self._apply(i, values)
                 if self._static[at]:
                     self._cache[at] = known
             values[at] = known
             at += 1
         return values
 
+    def _apply(self, i: Instr, values: list[Rows]) -> Rows:
+        second = values[i.b] if i.b >= 0 else self._zero
+        return bits.operate(i.op, values[i.a] if i.a >= 0 else self._zero, second, self._zero)
+
     def _base(self, name: str, chosen: dict[str, Rows]) -> Rows:
-        if name in UNKNOWNS:
-            return chosen.get(name) or bits.empty(self.n)
-        return self.solver.base(name)[0]
+        rows = chosen.get(name) if name in UNKNOWNS else self.solver.base(name)[0]
+        return rows if rows is not None and any(rows) else self._zero
 
     def _fixpoint(self, values: list[Rows], at: int, chosen: dict[str, Rows]) -> int:
         code, group = self.tape.code, self.tape.groups[self.tape.group_of[at]]
         start, end, _ = group[-1]
         bindings = [(v, body) for v, body, kind in group if kind == 0]
         for v, _ in bindings:
-            values[v] = bits.empty(self.n)
+            values[v] = self._zero
         while True:
             for k in range(start, end):
                 if code[k].op == "base":
                     values[k] = self._base(code[k].name, chosen)
                 elif code[k].op != "rec":
-                    values[k] = _apply(code[k], values, self.n)
+                    values[k] = self._apply(code[k], values)
             if all(values[v] == values[body] for v, body in bindings):
                 return end
             for v, body in bindings:
@@ -305,37 +312,3 @@ def _with(rows: Rows, i: int, j: int) -> Rows:
 def _fails(a: Axiom, rows: Rows) -> bool:
     holds = not any(rows) if a.test == "empty" else not any(r >> i & 1 for i, r in enumerate(rows))
     return holds if a.negated else not holds
-
-
-def _apply(i: Instr, values: list[Rows], n: int) -> Rows:
-    x = values[i.a] if i.a >= 0 else []
-    match i.op:
-        case "or":
-            return bits.union(x, values[i.b])
-        case "and":
-            return bits.meet(x, values[i.b])
-        case "sub":
-            return bits.minus(x, values[i.b])
-        case "seq":
-            return bits.compose(x, values[i.b])
-        case "prod":
-            return bits.product(x, values[i.b])
-        case "inv":
-            return bits.inverse(x)
-        case "plus":
-            return bits.closure(x)
-        case "opt":
-            return bits.union(x, bits.identity(n))
-        case "star":
-            return bits.union(bits.closure(x), bits.identity(n))
-        case "dom":
-            return bits.domain(x)
-        case "rng":
-            return bits.codomain(x)
-        case "comp":
-            return bits.complement(x)
-        case "compset":
-            return bits.diagonal(bits.complement(x))
-        case "empty":
-            return bits.empty(n)
-    raise KeyError(i.op)

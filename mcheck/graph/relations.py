@@ -1,194 +1,204 @@
-"""The base relations of cat that the paths alone decide, one predicate each.
+"""The base relations of cat that the paths alone decide, one definition each.
 
-A relation is the pairs of events for which its predicate holds. The names are documented in ``mcheck.cat.names``.
+A relation is given by its predicate on two events; one that relates events which share something by what they share.
+Most concern few events: ``first`` and ``second`` say which may stand on either side, so that a structure is searched
+only there. The names are documented in ``mcheck.cat.names``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
 Predicate = Callable[[Structure, Node, Node], bool]
-RELATIONS: dict[str, Predicate] = {}
-WIDTH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
+Side = Callable[[Event, Node], bool]
+Key = Callable[[Structure, Node], Hashable]
 
 
-def relation(name: str) -> Callable[[Predicate], Predicate]:
-    """Registers the predicate of a base relation."""
+def _any(_event: Event, _node: Node) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Pairs of events on the two sides for which ``predicate`` holds; initial writes stand on no side."""
+
+    predicate: Predicate
+    first: Side = _any
+    second: Side = _any
+
+
+RELATIONS: dict[str, Relation] = {}
+SHARED: dict[str, Key] = {}
+"""Relations between all events with the same key; an event whose key is ``None`` is in no pair."""
+
+
+def relation(name: str, *, first: Side = _any, second: Side = _any) -> Callable[[Predicate], Predicate]:
+    """Registers the predicate of a base relation between events of threads."""
 
     def register(predicate: Predicate) -> Predicate:
-        RELATIONS[name] = predicate
+        RELATIONS[name] = Relation(predicate, first, second)
         return predicate
 
     return register
 
 
-def _both(a: Node, b: Node) -> tuple[Event, Event] | None:
-    """The source events, unless one is an initial write."""
-    return None if a.source is None or b.source is None else (a.source, b.source)
+def shared(name: str) -> Callable[[Key], Key]:
+    """Registers what the events of a base relation share."""
+
+    def register(key: Key) -> Key:
+        SHARED[name] = key
+        return key
+
+    return register
 
 
-@relation("id")
-def same(s: Structure, a: Node, b: Node) -> bool:
-    return a.index == b.index
+def event_of(node: Node) -> Event:
+    """The event of a node that is no initial write."""
+    assert node.source is not None
+    return node.source
 
 
-@relation("po")
+def _ordered(e: Event, _: Node) -> bool:
+    return e.order is not None
+
+
+def _touches(_: Event, x: Node) -> bool:
+    return x.size > 0
+
+
+@shared("id")
+def identity(s: Structure, x: Node) -> Hashable:
+    return x.index
+
+
+@relation("po", first=_ordered, second=_ordered)
 def program_order(s: Structure, a: Node, b: Node) -> bool:
     """Same thread, earlier; asynchronous operations are not members (PTX ISA 8.9.1.1)."""
-    e = _both(a, b)
-    return (
-        e is not None
-        and a.thread == b.thread
-        and e[0].order is not None
-        and e[1].order is not None
-        and e[0].order < e[1].order
-    )
+    return a.thread == b.thread and (event_of(a).order or 0) < (event_of(b).order or 0)
 
 
-@relation("int")
-def internal(s: Structure, a: Node, b: Node) -> bool:
-    return a.thread == b.thread
+@shared("int")
+def thread(s: Structure, x: Node) -> Hashable:
+    return x.thread
 
 
-@relation("ext")
-def external(s: Structure, a: Node, b: Node) -> bool:
-    return a.thread != b.thread
-
-
-@relation("loc")
-def same_location(s: Structure, a: Node, b: Node) -> bool:
+@shared("loc")
+def location(s: Structure, x: Node) -> Hashable:
     """The same physical bytes (PTX ISA 8.2.1)."""
-    return a.size > 0 and b.size > 0 and a.address == b.address
+    return x.address if x.size else None
 
 
-@relation("vloc")
-def same_virtual_location(s: Structure, a: Node, b: Node) -> bool:
+@shared("vloc")
+def virtual_location(s: Structure, x: Node) -> Hashable:
     """The same bytes through the same virtual address (PTX ISA 8.2.2); initial writes have none."""
-    e = _both(a, b)
-    return e is not None and same_location(s, a, b) and e[0].virtual + a.offset == e[1].virtual + b.offset
+    return (x.address, x.source.virtual + x.offset) if x.source is not None and x.size else None
 
 
-@relation("overlap")
-def overlap(s: Structure, a: Node, b: Node) -> bool:
+@shared("overlap")
+def overlap(s: Structure, x: Node) -> Hashable:
     """The accesses share bytes; on chunks that is the same location."""
-    return same_location(s, a, b)
+    return location(s, x)
 
 
-@relation("complete-overlap")
-def complete_overlap(s: Structure, a: Node, b: Node) -> bool:
+@shared("complete-overlap")
+def footprint(s: Structure, x: Node) -> Hashable:
     """The whole accesses, not only these chunks of them, cover the same bytes (PTX ISA 8.2.1)."""
-    e = _both(a, b)
-    return e is not None and a.size > 0 and (e[0].address, e[0].size) == (e[1].address, e[1].size)
+    return (x.source.address, x.source.size) if x.source is not None and x.size else None
 
 
-@relation("si")
-def same_instruction(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    return e is not None and a.thread == b.thread and e[0].instruction == e[1].instruction
+@shared("si")
+def instruction(s: Structure, x: Node) -> Hashable:
+    return (x.thread, x.source.instruction) if x.source is not None else None
 
 
-@relation("same-access")
-def same_access(s: Structure, a: Node, b: Node) -> bool:
+@shared("same-access")
+def access(s: Structure, x: Node) -> Hashable:
     """Chunks of one scalar access."""
-    e = _both(a, b)
-    return e is not None and e[0].uid == e[1].uid
+    return x.source.uid if x.source is not None else None
 
 
-@relation("rmw")
+@relation("rmw", second=lambda e, _: e.rmw is not None)
 def read_modify_write(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    return e is not None and e[1].rmw is not None and e[1].rmw == e[0].uid and a.address == b.address
+    return event_of(b).rmw == event_of(a).uid and a.address == b.address
 
 
-@relation("data")
+@relation("data", second=lambda e, _: bool(e.data))
 def data_dependency(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    return e is not None and e[0].uid in e[1].data
+    return event_of(a).uid in event_of(b).data
 
 
-@relation("addr")
+@relation("addr", second=lambda e, _: bool(e.addr))
 def address_dependency(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    return e is not None and e[0].uid in e[1].addr
+    return event_of(a).uid in event_of(b).addr
 
 
-@relation("ctrl")
+@relation("ctrl", second=lambda e, _: bool(e.ctrl))
 def control_dependency(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    return e is not None and e[0].uid in e[1].ctrl
+    return event_of(a).uid in event_of(b).ctrl
 
 
-def in_scope(s: Structure, a: Node, b: Node, scope: str) -> bool:
-    """Whether the scope of a's thread includes b's thread (PTX ISA 8.5)."""
-    p, q = s.thread(a).place.cta, s.thread(b).place.cta
+def _scoped(e: Event, _: Node) -> bool:
+    return e.scope is not None
+
+
+def reach(s: Structure, x: Node, scope: str) -> Hashable:
+    """What threads in one scope share (PTX ISA 8.5)."""
+    cta = s.thread(x).place.cta
     match scope:
         case "cta":
-            return p.number == q.number
+            return cta.number
         case "cluster":
-            return (p.gpu, p.cluster) == (q.gpu, q.cluster)
+            return cta.gpu, cta.cluster
         case "gpu":
-            return p.gpu == q.gpu
+            return cta.gpu
     return True
 
 
-@relation("sr")
+@relation("sr", first=_scoped, second=_scoped)
 def scopes_include_each_other(s: Structure, a: Node, b: Node) -> bool:
-    e = _both(a, b)
-    if e is None or e[0].scope is None or e[1].scope is None:
-        return False
-    return in_scope(s, a, b, e[0].scope) and in_scope(s, b, a, e[1].scope)
+    return all(reach(s, a, scope) == reach(s, b, scope) for scope in {event_of(a).scope, event_of(b).scope} if scope)
 
 
-def _same(scope: str) -> Predicate:
-    def predicate(s: Structure, a: Node, b: Node) -> bool:
-        return _both(a, b) is not None and in_scope(s, a, b, scope)
-
-    return predicate
+def _in(scope: str) -> Key:
+    return lambda s, x: reach(s, x, scope) if x.source is not None else None
 
 
-RELATIONS["scta"] = _same("cta")
-RELATIONS["scluster"] = _same("cluster")
-RELATIONS["sgpu"] = _same("gpu")
+SHARED["scta"] = _in("cta")
+SHARED["scluster"] = _in("cluster")
+SHARED["sgpu"] = _in("gpu")
 
 
-@relation("sblock")
-def same_block(s: Structure, a: Node, b: Node) -> bool:
+@shared("sblock")
+def block(s: Structure, x: Node) -> Hashable:
     """The accesses count for the same CTA: an asynchronous access to shared memory counts for the owner of its
     bytes.
     """
-    e = _both(a, b)
-    return e is not None and e[0].block == e[1].block
+    return x.source.block if x.source is not None else None
 
 
-@relation("issue")
+@relation("issue", second=lambda e, _: e.issue is not None)
 def issued(s: Structure, a: Node, b: Node) -> bool:
     """From the instruction to the memory operations and the completion signal of its asynchronous operation."""
-    e = _both(a, b)
-    if e is None:
-        return False
-    if "WGFENCE" in e[0].tags:
+    first, second = event_of(a), event_of(b)
+    assert second.issue is not None
+    if "WGFENCE" in first.tags:
         return (
-            "WGMMA" in e[1].tags
-            and a.thread == b.thread
-            and e[1].issue is not None
-            and (e[0].order or 0) < (s.events[e[1].issue].order or 0)
+            "WGMMA" in second.tags and a.thread == b.thread and (first.order or 0) < (s.events[second.issue].order or 0)
         )
-    return e[1].issue is not None and e[1].issue == e[0].uid and "WGMMA" not in e[1].tags
+    return second.issue == first.uid and "WGMMA" not in second.tags
 
 
-@relation("covers")
+@relation("covers", first=lambda e, _: "F" in e.tags, second=_touches)
 def covered(s: Structure, a: Node, b: Node) -> bool:
     """A proxy fence, or a fence restricted to a space, and an access to an object that it covers (open-questions
     Q14).
     """
-    e = _both(a, b)
-    if e is None or b.size == 0 or "F" not in e[0].tags:
-        return False
-    fence, access = e
+    fence, access = event_of(a), event_of(b)
     if fence.covered is not None:
         start, size = fence.covered
         return start < b.address + b.size and b.address < start + size
@@ -208,39 +218,30 @@ def _owner(s: Structure, b: Node) -> int:
     return (b.address - SHARED_BASE) // SHARED_WINDOW
 
 
-@relation("object-access")
+@relation("object-access", first=lambda e, _: e.mbarrier is not None and e.mbarrier.kind == "init", second=_touches)
 def accesses_object(s: Structure, a: Node, b: Node) -> bool:
     """mbarrier.init of an object and an ordinary access to its eight bytes."""
-    e = _both(a, b)
-    if e is None or e[0].mbarrier is None or e[0].mbarrier.kind != "init" or not b.size:
-        return False
-    return e[0].mbarrier.address < b.address + b.size and b.address < e[0].mbarrier.address + 8
+    step = event_of(a).mbarrier
+    return step is not None and step.address < b.address + b.size and b.address < step.address + 8
 
 
-@relation("outlived")
+@relation("outlived", second=lambda e, _: "EXIT" in e.tags)
 def outlived(s: Structure, a: Node, b: Node) -> bool:
     """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
     threads.
     """
-    e = _both(a, b)
-    if e is None or "EXIT" not in e[1].tags:
-        return False
     return s.thread(b).place.cta.number == _foreign_owner(s, a)
 
 
-@relation("unborn")
+@relation("unborn", first=lambda e, _: "START" in e.tags)
 def unborn(s: Structure, a: Node, b: Node) -> bool:
     """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""
-    e = _both(a, b)
-    if e is None or "START" not in e[0].tags:
-        return False
     return s.thread(a).place.cta.number == _foreign_owner(s, b)
 
 
 def _foreign_owner(s: Structure, node: Node) -> int | None:
     """The CTA whose shared memory or mbarrier an event of another CTA uses, if it does; signals are left out."""
-    event = node.source
-    assert event is not None
+    event = event_of(node)
     if event.mbarrier is not None:
         address = event.mbarrier.address if event.order is not None else 0
     else:
@@ -249,32 +250,40 @@ def _foreign_owner(s: Structure, node: Node) -> int | None:
     return owner if address and owner != s.thread(node).place.cta.number else None
 
 
-@relation("mbarrier-object")
-def same_mbarrier(s: Structure, a: Node, b: Node) -> bool:
+@shared("mbarrier-object")
+def mbarrier_object(s: Structure, x: Node) -> Hashable:
     """Two operations on one mbarrier object."""
-    e = _both(a, b)
-    return (
-        e is not None
-        and e[0].mbarrier is not None
-        and e[1].mbarrier is not None
-        and e[0].mbarrier.address == e[1].mbarrier.address
-    )
+    return x.source.mbarrier.address if x.source is not None and x.source.mbarrier is not None else None
 
 
 def rows(s: Structure, name: str) -> list[int]:
     """A static base relation or set as rows of bits."""
-    predicate = RELATIONS.get(name)
-    nodes = s.nodes
-    if predicate is None:
-        return [1 << x.index if _in_set(x, name) else 0 for x in nodes]
-    out = []
-    for a in nodes:
-        row = 0
-        for b in nodes:
-            if predicate(s, a, b):
-                row |= 1 << b.index
-        out.append(row)
+    if name == "ext":  # another thread; the initial writes are one
+        full = (1 << s.size) - 1
+        return [full & ~row for row in rows(s, "int")]
+    key = SHARED.get(name)
+    if key is not None:
+        return _sharing([key(s, x) for x in s.nodes])
+    found = RELATIONS.get(name)
+    if found is None:
+        return [1 << x.index if _in_set(x, name) else 0 for x in s.nodes]
+    out = [0] * s.size
+    seconds = [b for b in s.nodes if b.source is not None and found.second(b.source, b)]
+    for a in s.nodes if seconds else ():
+        if a.source is not None and found.first(a.source, a):
+            for b in seconds:
+                if found.predicate(s, a, b):
+                    out[a.index] |= 1 << b.index
     return out
+
+
+def _sharing(keys: list[Hashable]) -> list[int]:
+    """The rows of a relation between all with the same key."""
+    members: dict[Hashable, int] = {}
+    for k, key in enumerate(keys):
+        if key is not None:
+            members[key] = members.get(key, 0) | 1 << k
+    return [0 if key is None else members[key] for key in keys]
 
 
 def _in_set(x: Node, name: str) -> bool:

@@ -28,7 +28,7 @@ OTHERS = 4.0
 """Pictures of allowed outcomes, and of forbidden ones, on one page."""
 LARGEST = 48
 """Boxes in the largest execution that is drawn on a page."""
-BUDGET = 2.0
+BUDGET = 6.0
 QUESTIONS = {
     "exists": "Can an execution end like this?",
     "~exists": "Is it impossible that an execution ends like this?",
@@ -41,7 +41,11 @@ HOLDS = {
     frozenset[bool](): "filtered out",
 }
 """By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
-ASYNCHRONOUS = re.compile(r"\b(cp\.async|cp\.reduce\.async|st\.async|red\.async|wgmma)\b")
+RULES = (
+    ("asynchronous operations", re.compile(r"\b(cp\.async|cp\.reduce\.async|st\.async|red\.async|wgmma)\b"), "issue"),
+    ("mbarriers", re.compile(r"\bmbarrier\."), "phase"),
+)
+"""What a model may have no rules for: its name, how a program uses it, the base relation that a rule needs."""
 TOPICS = (
     ("cp.async", r"\bcp\.async\.(?!bulk)"),
     ("bulk copies", r"\bcp\.async\.bulk\.(?!tensor|prefetch\.tensor)"),
@@ -63,7 +67,7 @@ TOPICS = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer under one model."""
+    """The answer under one model; ``verdict`` is empty where the model has no rules for what the program does."""
 
     model: str
     verdict: str
@@ -274,17 +278,19 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
 
     out = []
     limit = OTHERS if timeout is None else min(timeout, OTHERS)
-    asynchronous = ASYNCHRONOUS.search(program.source) is not None
     for name in model_names():
         if name == own:
             continue
         model = model_of(name)
-        given = answer(program, model, profile=profile, unroll=unroll, timeout=limit)
-        reason = given.reason or ""
-        if asynchronous and "issue" not in tape_of(model).bases:
-            reason = "; ".join(filter(None, ("this model has no rules for asynchronous operations", reason)))
+        bases = tape_of(model).bases
+        missing = [what for what, used, base in RULES if base not in bases and used.search(program.source)]
+        if missing:
+            told = f"this model has no rules for {' and '.join(missing)}"
+            out.append(Verdict(name, "", 0, True, False, told, False))
+            continue
+        given = answer(program, model, profile=profile, unroll=unroll, timeout=limit, findings=False)
         states = len(given.outcomes)
-        out.append(Verdict(name, given.verdict, states, given.complete, given.undefined, reason, False))
+        out.append(Verdict(name, given.verdict, states, given.complete, given.undefined, given.reason or "", False))
     return out
 
 
