@@ -15,6 +15,7 @@ from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.protocol import sequential
 
 Partition = tuple[tuple[int, ...], ...]
 """The agents, each as the indices of its threads."""
@@ -48,7 +49,7 @@ def partition(program: Program) -> Partition:
     """The largest agents: neighbours in a warp whose code has the same shape."""
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    alike = Alike()
+    alike = Alike(sequential=sequential.decides(program))
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
@@ -73,6 +74,8 @@ class Alike:
     known: dict[tuple[int, int], bool] = field(default_factory=dict)
     single: dict[int, bool] = field(default_factory=dict)
     kept: list[Op] = field(default_factory=list)
+    sequential: bool = True
+    """Whether the order of the fence.sc decides anything, so that those of different lanes are told apart."""
 
     def mergeable(self, thread: Thread) -> bool:
         """Whether every operation of the thread may be executed by several lanes at once."""
@@ -82,7 +85,7 @@ class Alike:
         found = self.single.get(id(op))
         if found is None:
             self.kept.append(op)
-            found = self.single[id(op)] = _may_merge(op)
+            found = self.single[id(op)] = _may_merge(op, self.sequential)
         return found
 
     def same(self, a: Thread, b: Thread) -> bool:
@@ -100,7 +103,7 @@ class Alike:
         return found
 
 
-def _may_merge(op: Op) -> bool:
+def _may_merge(op: Op, ordered: bool) -> bool:
     if not isinstance(op, TOGETHER):
         return False
     if isinstance(op, ops.Await):
@@ -110,7 +113,7 @@ def _may_merge(op: Op) -> bool:
     if isinstance(op, ops.MbarrierArrive):
         return op.state is None and not op.no_complete
     if isinstance(op, ops.Fence):
-        return op.sem != "sc"
+        return op.sem != "sc" or not ordered
     return True
 
 

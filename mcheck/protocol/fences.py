@@ -122,11 +122,19 @@ def _restricted(m: Machine, agent: Agent, event: Event, scope: str) -> None:
 
 
 def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
-    """fence.sc: those whose scopes include each other are in one order (8.10.2)."""
+    """fence.sc: those whose scopes include each other are in one order (8.10.2).
+
+    One that must have come before, since something behind it was observed, synchronises with this one. For others
+    either order is followed, if that decides anything.
+    """
     time = agent.now()
     done = Done(agent.index, agent.step, len(m.trace) - 1, time, event, "sc", 0)
     for their_scope, other, know in m.sc_fences:
-        if other.agent != agent.index and mutual(their_scope, m.agents[other.agent].place, scope, agent.place):
+        if other.agent == agent.index or not mutual(their_scope, m.agents[other.agent].place, scope, agent.place):
+            continue
+        if time[other.agent] >= other.step:
+            agent.learn(know)
+        elif m.setup.sequential:
             m.reverse(other, agent.index, time, agent.single)
             agent.learn(know)
             agent.time = joined(agent.time, other.time)

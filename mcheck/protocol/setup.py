@@ -15,6 +15,7 @@ from mcheck.graph.event import Event
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
+from mcheck.protocol import sequential
 from mcheck.protocol.agents import Partition
 from mcheck.protocol.history import Lanes
 from mcheck.protocol.needed import needed
@@ -55,6 +56,8 @@ class Setup:
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     loops: dict[int, set[int]] = field(default_factory=dict)
     many_ctas: bool = False
+    sequential: bool = True
+    """Whether the order of the fence.sc decides anything."""
 
 
 def prepare(
@@ -100,6 +103,7 @@ def prepare(
         mates.setdefault((place.cta.number, place.warp), []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
     setup.warps = [by_agent[k] for k in range(len(partition))]
+    setup.sequential = sequential.decides(program) if known is None else known.sequential
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):

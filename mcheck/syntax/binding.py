@@ -23,6 +23,7 @@ from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step
 from mcheck.syntax.unroll import Addresses, Budget, Unroller, specials
+from mcheck.syntax.warps import together
 
 MAX_LISTED = 256
 
@@ -170,7 +171,7 @@ def _threads(roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: I
                     types=types,
                 )
             )
-    return tuple(found)
+    return together(tuple(found))
 
 
 def _operations(body: Body) -> list[Op]:

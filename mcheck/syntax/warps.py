@@ -1,0 +1,49 @@
+"""tensormap.cp_fenceproxy, which the lanes of a warp execute as one operation (PTX ISA 9.0 section 9.7.13.16).
+
+It is ``.sync.aligned`` and copies one object: where several lanes of a warp come to it, they meet, the first of them
+copies, and they meet again. A guarded one is left to the lanes whose guard holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mcheck.errors import Span
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op, TensormapCopyFence, WarpSync
+from mcheck.program.program import Thread
+
+
+def together(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
+    """The threads with every such copy made once per warp."""
+    lanes: dict[tuple[int, int, Span], list[int]] = {}
+    for thread in threads:
+        for span in {op.span for op in _copies(thread.code) if op.span is not None}:
+            lanes.setdefault((thread.place.cta.number, thread.place.warp, span), []).append(thread.place.lane)
+    if not any(len(found) > 1 for found in lanes.values()):
+        return threads
+    return tuple(_met(thread, lanes) for thread in threads)
+
+
+def _copies(code: Iterable[Op]) -> list[Op]:
+    return [op for op in code if isinstance(op, TensormapCopyFence) and op.guard is None]
+
+
+def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Thread:
+    """The thread with its copies between meetings of the lanes, without them if another lane makes them."""
+    code: list[Op] = []
+    moved: list[int] = []
+    for op in thread.code:
+        moved.append(len(code))
+        here = lanes.get((thread.place.cta.number, thread.place.warp, op.span), []) if _copies([op]) and op.span else []
+        if len(here) < 2:
+            code.append(op)
+            continue
+        mask = Const(sum(1 << lane for lane in here))
+        meeting = WarpSync(mask=mask, span=op.span, text=op.text, section=op.section)
+        code += [meeting, *([op] if thread.place.lane == min(here) else []), meeting]
+    moved.append(len(code))
+    if len(code) == len(thread.code):
+        return thread
+    return replace(thread, code=tuple(code), labels={name: moved[at] for name, at in thread.labels.items()})
