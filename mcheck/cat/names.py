@@ -117,6 +117,8 @@ _RELATIONS: Final = (
         "arrival at bar, barrier.cluster or bar.warp.sync to the departures that waited for it",
         "8.9.4",
     ),
+    ("exited", "the exit of a thread to the departures from a barrier that no longer waits for it", "9.7.13.1"),
+    ("rounds", "arrivals at a barrier with a count to those of later rounds", "9.7.13.1"),
     ("issue", "the issue of an asynchronous operation to its memory operations", "8.9.1.1"),
     ("complete", "memory operations of an asynchronous operation to the waits that observe its completion", "8.9.1.1"),
     ("phase", "arrive or complete-tx to the successful waits of that phase and of later ones", "9.7.13.15"),

@@ -11,18 +11,14 @@ The peers' table dialect under its own models: barriers are static instances, se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
-from mcheck.errors import Unsupported
 from mcheck.explore.choices import Choice, Option
+from mcheck.explore.rounds import MIXED, Arrival, fill
 from mcheck.graph.event import BarrierStep
 from mcheck.graph.structure import Node, Structure
 from mcheck.program.ops import Barrier
 from mcheck.program.program import Program
-
-WARP = 32
-MAX_ASSIGNMENTS = 4096
 
 
 def static_choices(s: Structure) -> list[Choice] | None:
@@ -121,7 +117,7 @@ def dynamic_choices(s: Structure) -> list[Choice] | None:
                 return None
             choices.append(Choice("barrier", options, rank=0))
         elif all(step.count is None for step in steps):
-            option = _misused(s, by_thread) or _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
+            option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
             if option is None:
                 return None
             choices.append(Choice("barrier", [option], rank=0))
@@ -136,18 +132,34 @@ def dynamic_choices(s: Structure) -> list[Choice] | None:
 def _meet_all(
     s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int], step: BarrierStep
 ) -> Option | None:
-    """The k-th executions meet; a thread that executes fewer must have exited."""
+    """The k-th executions meet; a thread that executes fewer must have exited, and before the others go on."""
     expected = _participants(s, step)
+    exits = [n for n in s.nodes if n.has("EXIT")]
     pairs: list[tuple[int, int]] = []
+    exited: list[tuple[int, int]] = []
     for k in range(max(len(nodes) for nodes in arrivals.values())):
         members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        mixed = _mixed(members)
+        if mixed is not None:
+            later = [n.index for nodes in waits.values() for n in nodes[k:]]
+            late = ("rounds", tuple((mixed.index, n) for n in later))
+            uid = mixed.source.uid if mixed.source else (0, 0)
+            return Option((("barrier", tuple(pairs)), ("exited", tuple(exited)), late), misstep=(*MIXED, uid))
         complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
         resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
         standing = [t for t in blocked if len(waits.get(t, ())) == k]
         if (resumed and not complete) or (standing and complete):
             return None
         pairs += [(a.index, b.index) for a in members for b in resumed]
-    return Option((("barrier", tuple(pairs)),))
+        gone = [n for n in exits if n.thread in expected and n.thread not in {m.thread for m in members}]
+        exited += [(n.index, b.index) for n in gone for b in resumed]
+    return Option((("barrier", tuple(pairs)), ("exited", tuple(exited))))
+
+
+def _mixed(members: list[Node]) -> Node | None:
+    """An arrival of another kind than the first one of a round."""
+    kinds = [n.source.barrier.kind == "red" for n in members if n.source and n.source.barrier]
+    return next((n for n, red in zip(members, kinds, strict=True) if red is not kinds[0]), None)
 
 
 def _meet_instance(
@@ -185,26 +197,28 @@ def _meet_instance(
     return [Option((("barrier", tuple(pairs)),))]
 
 
-def _misused(s: Structure, arrivals: dict[int, list[Node]]) -> Option | None:
-    """Undefined uses: .red mixed with other kinds in one generation, lanes of a warp at different aligned barriers."""
-    for k in range(max(len(nodes) for nodes in arrivals.values())):
-        members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
-        steps = [(m, m.source.barrier) for m in members if m.source and m.source.barrier]
-        if any(b.key[0] != "bar" for _, b in steps):
-            return None
-        if len({b.kind == "red" for _, b in steps}) > 1:
-            return _misuse("UB304", "bar.red meets another kind of barrier instruction", steps[0][0])
-        at: dict[tuple[int, int], tuple[int, int]] = {}
-        for m, b in steps:
-            place = s.program.threads[m.thread].place
-            if b.aligned and at.setdefault((place.cta.number, place.warp), b.statement) != b.statement:
-                return _misuse("UB305", "threads of one warp execute different aligned barriers", m)
+def parted(s: Structure) -> tuple[Node, Node] | None:
+    """Arrivals of two lanes of a warp that execute different aligned barriers, as the first ones in which they differ
+    (PTX ISA 9.7.13.1); what they do before these is all that counts.
+    """
+    warps: dict[tuple[int, int], dict[int, list[Node]]] = {}
+    for node in s.nodes:
+        step = node.source.barrier if node.source is not None else None
+        if node.has("BARRIVE") and step is not None and step.key[0] == "bar" and step.aligned:
+            place = s.program.threads[node.thread].place
+            warps.setdefault((place.cta.number, place.warp), {}).setdefault(node.thread, []).append(node)
+    for lanes in warps.values():
+        for k in range(max(map(len, lanes.values()))):
+            here = [nodes[k] for nodes in lanes.values() if k < len(nodes)]
+            other = next((n for n in here if _statement(n) != _statement(here[0])), None)
+            if other is not None:
+                return here[0], other
     return None
 
 
-def _misuse(code: str, message: str, node: Node) -> Option:
-    assert node.source is not None
-    return Option(misstep=(code, message, node.source.uid))
+def _statement(node: Node) -> tuple[int, int]:
+    assert node.source is not None and node.source.barrier is not None
+    return node.source.barrier.statement
 
 
 def _participants(s: Structure, step: BarrierStep) -> set[int]:
@@ -232,32 +246,17 @@ def _runs_on(s: Structure, thread: int) -> bool:
     return path.end != "end"
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """One arrival of a warp: its barrier step, its events, the resumptions that wait for it, whether it is left
-    standing.
-    """
-
-    step: BarrierStep
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
-    standing: bool
-
-
 def _meet_counted(
     s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
 ) -> list[Option]:
     """Every way to fill the generations of a barrier with counts, each arriving warp counting 32."""
-    misuse = _misused(s, arrivals)
-    if misuse is not None:
-        return [misuse]
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
         warps.setdefault((place.cta.number, place.warp), []).append(thread)
-    units: list[list[_Arrival]] = []
+    units: list[list[Arrival]] = []
     for threads in warps.values():
-        unit: list[_Arrival] = []
+        unit: list[Arrival] = []
         for k in range(max(len(arrivals[t]) for t in threads)):
             here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
             source = here[0].source
@@ -269,46 +268,12 @@ def _meet_counted(
                 for b in _resumption(waits.get(t, []), arrivals[t][k : k + 1])
             ]
             standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
-            unit.append(_Arrival(source.barrier, tuple(n.index for n in here), tuple(targets), standing))
+            unit.append(Arrival(source.barrier, source.uid, tuple(n.index for n in here), tuple(targets), standing))
         units.append(unit)
-    found: dict[tuple[tuple[int, int], ...], Option] = {}
-    _fill(s, units, tuple(0 for _ in units), (), found)
-    return list(found.values())
+    return fill(units)
 
 
 def _resumption(waits: list[Node], arrivals: list[Node]) -> list[int]:
     """The resumptions of these executions of a barrier."""
     executed = {a.source.instruction for a in arrivals if a.source}
     return [w.index for w in waits if w.source and w.source.instruction in executed]
-
-
-def _fill(
-    s: Structure,
-    units: list[list[_Arrival]],
-    at: tuple[int, ...],
-    pairs: tuple[tuple[int, int], ...],
-    found: dict[tuple[tuple[int, int], ...], Option],
-) -> None:
-    """Completes one generation in every possible way, until no more can be completed."""
-    if len(found) > MAX_ASSIGNMENTS:
-        raise Unsupported("too many ways to fill a named barrier")
-    ready = [u for u, unit in enumerate(units) if at[u] < len(unit)]
-    counts = {units[u][at[u]].step.count for u in ready}
-    if len(counts) > 1:
-        node = s.nodes[units[ready[0]][at[ready[0]]].sources[0]]
-        found[pairs] = _misuse("UB304", "threads give one barrier different counts", node)
-        return
-    completed = False
-    needed = ((counts.pop() if counts else None) or WARP * len(units)) // WARP
-    for chosen in combinations(ready, needed):
-        completed = True
-        if any(units[u][at[u]].standing for u in chosen):
-            continue
-        new = tuple(
-            (a, b) for u in chosen for a in units[u][at[u]].sources for v in chosen for b in units[v][at[v]].targets
-        )
-        _fill(s, units, tuple(x + (u in chosen) for u, x in enumerate(at)), pairs + new, found)
-    if not completed and all(not units[u][at[u]].targets for u in ready):
-        found[pairs] = Option(
-            (("barrier", pairs),)
-        )  # what is left are arrivals that nobody waits for, or that wait for ever

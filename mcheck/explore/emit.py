@@ -167,9 +167,11 @@ class Emitter:
         if handler is None:
             raise InternalError(f"no events for {type(op).__name__}")
         state.instruction += 1
+        before = len(state.events)
         try:
             out = handler(self, op, state)
         except Stop as stop:
+            del state.events[before:]  # the thread stops before it
             state.misstep = stop.misstep
             state.ended = "undefined"
             return [state]
@@ -498,6 +500,7 @@ def _rendezvous(
         e.event(blocked, op, ("BLOCKED",), barrier=step)
         wait = e.event(state, op, ("B", "BWAIT", *tags), barrier=step)
         state.order += 1
+        state.ctrl |= {wait.uid}
         e.set_register(state, getattr(op, "dst", None), ("e", wait.uid))
         return [state, blocked]
     return [state]
@@ -523,8 +526,9 @@ def _cluster_barrier(e: Emitter, op: Op, state: State) -> list[State]:
     blocked = state.fork()
     blocked.ended = "stuck"
     e.event(blocked, op, ("BLOCKED",), barrier=step)
-    e.event(state, op, ("B", "BWAIT", "CLUSTERBAR", "ACQ"), barrier=step, scope="cluster")
+    wait = e.event(state, op, ("B", "BWAIT", "CLUSTERBAR", "ACQ"), barrier=step, scope="cluster")
     state.order += 1
+    state.ctrl |= {wait.uid}
     return [state, blocked]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
@@ -34,8 +34,8 @@ from mcheck.explore.solver import Solver
 from mcheck.explore.tape import Tape, compile_model
 from mcheck.explore.values import PossibleValues
 from mcheck.findings.finding import Finding
-from mcheck.graph.event import Path
-from mcheck.graph.structure import Structure, build
+from mcheck.graph.event import Misstep, Path
+from mcheck.graph.structure import Node, Structure, build
 from mcheck.graph.terms import Term, Uid, type_size, typed
 from mcheck.program import ops
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, Not, RegTerm
@@ -87,6 +87,7 @@ class _Run:
     bounded: bool = False
     failed: dict[str, int] = field(default_factory=dict)
     cut: dict[object, Path] = field(default_factory=dict)
+    parted: dict[object, tuple[Path, ...]] = field(default_factory=dict)
     seen: prefixes.Seen = field(default_factory=set)
     complete: bool = True
     hit: bool = False
@@ -146,6 +147,10 @@ class _Run:
 
     def _barriers(self, s: Structure) -> list[Choice] | None:
         """How the barriers are filled, ``None`` if these paths cannot be."""
+        lanes = None if self.semantics.static_barriers else barriers.parted(s)
+        if lanes is not None:
+            self._part(s, lanes)
+            return None
         dynamic = barriers.dynamic_choices(s)
         if dynamic is None or not self.semantics.static_barriers:
             return dynamic
@@ -293,6 +298,18 @@ class _Run:
             short = prefixes.cut_short(path, uid)
             self.cut.setdefault(prefixes.name_of(short), short)
 
+    def _part(self, s: Structure, lanes: tuple[Node, Node]) -> None:
+        """Remembers the paths of lanes of a warp that stop before different aligned barriers."""
+        text = "threads of one warp execute different aligned barriers"
+        stopped = []
+        for node in lanes:
+            event = node.source
+            assert event is not None
+            short = prefixes.cut_short(s.paths[event.uid[0]], event.uid)
+            short = replace(short, misstep=Misstep("UB305", text, event.op))
+            stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
+        self.parted.setdefault(tuple(map(id, stopped)), tuple(stopped))
+
     def _ill_ended(self, every: list[list[Path]]) -> None:
         """Races in executions in which a thread stops because what it does is undefined."""
         for combination in prefixes.combinations_of(every, self.cut):
@@ -301,15 +318,18 @@ class _Run:
                 self._races_of(s, choices)
 
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
-        """The races of a structure whose executions do not end."""
+        """The races, and the misuses, of a structure whose executions do not end."""
         solver = Solver(self.tape, s, choices, self.deadline)
-        if prefixes.news(solver, self.seen):
-            for _, solution in solver.solve():
+        if solver.misusable or prefixes.news(solver, self.seen):
+            for candidates, solution in solver.solve():
+                for c in candidates if solver.misusable else ():
+                    self._misused(solver, c, ended=False)
                 self._report_flagged(solver, solution)
 
     def _report_flagged(self, solver: Solver, solution: Solution) -> None:
         for flagged in solution.flagged.values():
-            self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
+            if not prefixes.echoes(solver.s, flagged.pair):
+                self._report(solver, FlagReport(flagged.name, flagged.pair, flagged.candidate))
 
     def _report(self, solver: Solver, flag: FlagReport) -> None:
         self.seen.add(prefixes.key_of(solver, flag.name, flag.pair))
@@ -339,19 +359,26 @@ class _Run:
                 key = (path.misstep.code, path.misstep.op.span)
                 if key in self.findings:
                     continue
-                if self._reachable(every, thread, path):
-                    self.findings[key] = misstep_finding(self.program, path, self.profile)
-                    self.undefined = self.undefined or self.findings[key].severity == "error"
+                if self._reachable(every, {thread: [path, *prefixes.variants(path, self.cut)]}):
+                    self._misstep(path)
+        for lanes in list(self.parted.values()):
+            if self._reachable(every, {path.thread: [path] for path in lanes}):
+                self._misstep(lanes[-1])
 
-    def _reachable(self, every: list[list[Path]], thread: int, path: Path) -> bool:
-        """Whether a path that does not end occurs in a consistent execution, the other threads being anywhere."""
+    def _misstep(self, path: Path) -> None:
+        assert path.misstep is not None
+        found = misstep_finding(self.program, path, self.profile)
+        self.findings.setdefault((path.misstep.code, path.misstep.op.span), found)
+        self.undefined = self.undefined or found.severity == "error"
+
+    def _reachable(self, every: list[list[Path]], fixed: dict[int, list[Path]]) -> bool:
+        """Whether paths that do not end occur in a consistent execution, the other threads being anywhere."""
         tried: set[tuple[int, ...]] = set()
         known = -1
         while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
             known = len(self.cut)
-            others = prefixes.pools(every, self.cut)
-            others[thread] = [path, *prefixes.variants(path, self.cut)]
-            for combination in product(*others):
+            pools = prefixes.pools(every, self.cut)
+            for combination in product(*(fixed.get(k, pool) for k, pool in enumerate(pools))):
                 if (key := tuple(map(id, combination))) in tried:
                     continue
                 tried.add(key)
@@ -423,16 +450,18 @@ class _Run:
                 break  # else the others may misuse an mbarrier in other ways, or race
         return finding
 
-    def _misused(self, solver: Solver, candidate: Candidate) -> bool:
-        """Whether an mbarrier is misused in this execution; reports it."""
+    def _misused(self, solver: Solver, candidate: Candidate, *, ended: bool = True) -> bool:
+        """Whether something is misused in this execution; reports it. Some of it shows when all threads have ended."""
         found = False
         for choice, taken in zip(solver.choices, candidate, strict=True):
-            for remark in choice.options[taken].remarks:
+            for remark in choice.options[taken].remarks if ended else ():
                 finding = misuse_finding(solver, remark, self.profile)
                 self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
             misuse = choice.options[taken].misstep
             if misuse is not None:
                 found = True
+                if not ended and misuse[0] in prefixes.AT_THE_END:
+                    continue
                 finding = misuse_finding(solver, misuse, self.profile)
                 self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
                 self.undefined = self.undefined or finding.severity == "error"
@@ -444,10 +473,10 @@ class _Run:
             return
         for thread, paths in enumerate(every):
             for path in paths:
-                if path.end == "cut" and self._reachable(every, thread, path):
+                if path.end == "cut" and self._reachable(every, {thread: [path]}):
                     self.bounded = True
                     return
-                if path.end == "unknown" and self._reachable(every, thread, path):
+                if path.end == "unknown" and self._reachable(every, {thread: [path]}):
                     raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
 
 

@@ -22,7 +22,7 @@ from mcheck.explore.semantics import Semantics
 from mcheck.explore.state import State, Visit
 from mcheck.graph.event import Path
 from mcheck.graph.terms import Term, Uid, reads_of
-from mcheck.program.ops import Branch, Exit, Label, Op
+from mcheck.program.ops import Barrier, Branch, ClusterBarrier, Exit, Label, Op, WarpSync
 from mcheck.program.program import Program, Thread
 
 HANDLERS = (emit_async, emit_mbarrier)
@@ -208,9 +208,18 @@ class Walker:
         return state, other
 
     def _finish(self, state: State, ending: str) -> None:
-        if ending == "end" and self.program.clustered:
+        if ending == "end" and exits_matter(self.program):
             emitter = Emitter(self.program, self.thread, self.semantics)
             emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), ("EXIT",))
         code = self.thread.code
         at = code[min(state.pc, len(code) - 1)] if code else None
         self.paths.append(state.path(self.thread.index, ending, at))
+
+
+def exits_matter(program: Program) -> bool:
+    """Whether something may depend on when a thread exits: shared memory of others, or a barrier without a count."""
+    return program.clustered or any(
+        isinstance(op, ClusterBarrier | WarpSync) or (isinstance(op, Barrier) and op.count is None)
+        for thread in program.threads
+        for op in thread.code
+    )

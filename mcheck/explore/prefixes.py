@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from mcheck.errors import Unsupported
-from mcheck.explore.choices import Choice
+from mcheck.explore.choices import Choice, Option
 from mcheck.explore.solver import Solver
 from mcheck.graph.event import Event, Path
 from mcheck.graph.structure import Structure
@@ -25,6 +25,15 @@ Cut = dict[object, Path]
 """The paths that a misuse cuts short, by ``name_of``."""
 Seen = set[object]
 """The flagged pairs that have been reported, by check and instructions."""
+
+AT_THE_END = frozenset({"UB216"})
+"""Misuse that shows only when all threads have ended or wait for ever."""
+
+
+def before_the_end(option: Option) -> tuple[tuple[str, str, Uid], ...]:
+    """The misuse of an option that shows before all threads have ended."""
+    misuse = option.misstep
+    return () if misuse is None or misuse[0] in AT_THE_END else (misuse,)
 
 
 def cut_short(path: Path, uid: Uid) -> Path:
@@ -112,3 +121,12 @@ def key_of(solver: Solver, name: str, pair: tuple[int, int]) -> object:
         if node.source is not None:
             parts.append((node.source.op.span, node.thread, "W" in node.source.tags))
     return name, frozenset(parts)
+
+
+def echoes(s: Structure, pair: tuple[int, int]) -> bool:
+    """Whether a pair are two copies of one cp.async group that write one place: UB106, and not a race beside it."""
+    first, second = (s.nodes[k] for k in pair)
+    if first.thread != second.thread or not (first.has("CPASYNC") and second.has("CPASYNC")):
+        return False
+    misstep = s.paths[first.thread].misstep
+    return misstep is not None and misstep.code == "UB106"

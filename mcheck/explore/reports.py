@@ -179,7 +179,7 @@ def _deadlock_code(op: Op) -> str:
 def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
     """Who waits for ever, and where."""
     s = solver.s
-    waiting = []
+    waiting: list[Access] = []
     code = "DEAD001"
     for path in paths:
         if path.end != "stuck":
@@ -188,7 +188,8 @@ def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ..
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:
             continue
-        code = _deadlock_code(op)
+        if not waiting:
+            code = _deadlock_code(op)
         waiting.append(
             Access(thread=s.program.threads[path.thread].name, instruction=" ".join(op.text.split()), span=op.span)
         )

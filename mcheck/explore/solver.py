@@ -48,9 +48,6 @@ def _digits(option: int) -> bytes:
     return bytes(49 if k == option else 48 for k in range(MAX_BYTE))
 
 
-CHOSEN = ("rf", "phase", "phase-order", "phase-fr", "complete", "barrier", "syncbar")
-
-
 class Solver:
     """One event structure, its choices, and a tape."""
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
 
-UNKNOWNS = frozenset({"rf", "co", "sync_fence", "phase", "phase-order", "phase-fr", "complete", "barrier", "syncbar"})
+UNKNOWNS = frozenset(
+    ("rf", "co", "sync_fence", "phase", "phase-order", "phase-fr", "complete", "barrier", "exited", "rounds", "syncbar")
+)
 """Base relations that an execution chooses; all the others are known from the paths alone."""
 
 BOUND, TOTAL = "bound", "total"

@@ -181,6 +181,7 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
         p
         for p in problems
         if p.code != "RACE003"
+        or len({a.thread for a in p.accesses}) > 1
         or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
     ]
 

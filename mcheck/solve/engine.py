@@ -115,7 +115,8 @@ class _Z3Run(_Run):
 
     def _report_flags(self, q: Question, witness: Witness) -> None:
         for flag in witness.flags:
-            self._report(q.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
+            if not prefixes.echoes(q.s, flag.pair):
+                self._report(q.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
 
     def _flags(self, q: Question, *, undefined_only: bool) -> None:
         """Every pair that some execution flags."""
@@ -149,19 +150,20 @@ class _Z3Run(_Run):
         except InputError:
             return False
 
-    def _misuses(self, q: Question) -> None:
+    def _misuses(self, q: Question, *, ended: bool = True) -> None:
         """Every misuse that some execution ends in."""
-        remarks: dict[object, list[int]] = {}
+        wanted: dict[object, list[int]] = {}
         for choice, selectors in zip(q.prepared.choices, q.selectors, strict=True):
             for option, x in zip(choice.options, selectors, strict=True):
-                for code, _, uid in (*option.remarks, *((option.misstep,) if option.misstep else ())):
-                    remarks.setdefault((code, q.s.events[uid].op.span), []).append(x)
-        for key, literals in remarks.items():
+                told = (*option.remarks, *((option.misstep,) if option.misstep else ()))
+                for code, _, uid in told if ended else prefixes.before_the_end(option):
+                    wanted.setdefault((code, q.s.events[uid].op.span), []).append(x)
+        for key, literals in wanted.items():
             if key in self.findings:
                 continue
             witness = q.solve(q.clauses.any_of(literals, Side.EXACT))
             if witness is not None:
-                self._misused(q.prepared, witness.candidate)
+                self._misused(q.prepared, witness.candidate, ended=ended)
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
@@ -174,16 +176,14 @@ class _Z3Run(_Run):
         """The races of a structure whose executions do not end."""
         q = self.question(s, choices)
         if q is not None:
+            self._misuses(q, ended=False)
             self._flags(q, undefined_only=False)
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         s = build(self.program, combination, memory_ranges(self.program.condition))
-        if self.semantics.static_barriers:
-            if not all(barriers.is_blocked(s, n) for n in s.nodes if n.has("BLOCKED")):
-                return None
-            met = barriers.static_choices(s)
-        else:
-            met = barriers.dynamic_choices(s)
+        if self.semantics.static_barriers and not all(barriers.is_blocked(s, n) for n in s.nodes if n.has("BLOCKED")):
+            return None
+        met = self._barriers(s)
         stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
         assigned = phases.choices(s, stuck) if met is not None else None
         if met is None or assigned is None:
