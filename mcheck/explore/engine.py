@@ -6,7 +6,7 @@ Paths of the threads are combined; every combination is an event structure whose
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -16,16 +16,18 @@ from mcheck.errors import Unsupported
 from mcheck.explore import barriers, phases, prefixes
 from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.explore.final import States, clauses, final_addresses, holds, memory_ranges, terms_of, truth_of
-from mcheck.explore.kept import Kept
+from mcheck.explore.kept import Kept, Shown
 from mcheck.explore.orders import Solution
 from mcheck.explore.paths import Walker
 from mcheck.explore.reports import (
+    WAITS,
     FlagReport,
     deadlock_finding,
     describe,
     flag_findings,
     misstep_finding,
     misuse_finding,
+    waiting_nodes,
 )
 from mcheck.explore.result import Answer, Outcome, State
 from mcheck.explore.semantics import Semantics
@@ -210,7 +212,7 @@ class _Run:
                         else:
                             entry[0] += 1  # type: ignore[operator]
                     if candidates:
-                        self._unfinished(solver, paths)
+                        self._unfinished(solver, candidates[0], paths)
                     self._report_flagged(solver, solution)
                     self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
                     if self.hit:
@@ -336,18 +338,25 @@ class _Run:
         for finding in flag_findings(solver, flag, self.profile):
             key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
             self.findings.setdefault(key, finding)
-            if self.kept is not None:
-                self.kept.findings.setdefault(finding, (solver, flag.candidate, flag.pair))
+            self._show(finding, solver, flag.candidate, flag.pair)
             if finding.severity == "error" and flag.name not in NOT_UNDEFINED:
                 self.undefined = True
 
-    def _unfinished(self, solver: Solver, paths: tuple[Path, ...]) -> None:
+    def _show(
+        self, finding: Finding, solver: Solver, candidate: Candidate, marked: Iterable[int] = (), note: str = ""
+    ) -> None:
+        """Keeps the execution that shows a finding, for those who draw."""
+        if self.kept is not None:
+            self.kept.findings.setdefault(finding, Shown(solver, candidate, tuple(marked), note))
+
+    def _unfinished(self, solver: Solver, candidate: Candidate, paths: tuple[Path, ...]) -> None:
         """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18)."""
         for path in paths:
             for uid in path.unfinished:
                 text = "exits without waiting until this copy has read its source in shared memory"
                 finding = misuse_finding(solver, ("UB501", text, uid), self.profile)
-                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(finding, solver, candidate, solver.s.nodes_of[uid], "may still read when its thread exits")
                 self.undefined = self.undefined or finding.severity == "error"
 
     def _missteps(self, every: list[list[Path]]) -> None:
@@ -359,20 +368,31 @@ class _Run:
                 key = (path.misstep.code, path.misstep.op.span)
                 if key in self.findings:
                     continue
-                if self._reachable(every, {thread: [path, *prefixes.variants(path, self.cut)]}):
-                    self._misstep(path)
+                for reached in self._reaching(every, {thread: [path, *prefixes.variants(path, self.cut)]}):
+                    self._misstep(path, reached)
         for lanes in list(self.parted.values()):
-            if self._reachable(every, {path.thread: [path] for path in lanes}):
-                self._misstep(lanes[-1])
+            for reached in self._reaching(every, {path.thread: [path] for path in lanes}):
+                self._misstep(lanes[-1], reached)
 
-    def _misstep(self, path: Path) -> None:
+    def _misstep(self, path: Path, reached: tuple[Solver, Candidate] | None) -> None:
         assert path.misstep is not None
+        op = path.misstep.op
         found = misstep_finding(self.program, path, self.profile)
-        self.findings.setdefault((path.misstep.code, path.misstep.op.span), found)
-        self.undefined = self.undefined or found.severity == "error"
+        finding = self.findings.setdefault((path.misstep.code, op.span), found)
+        self.undefined = self.undefined or finding.severity == "error"
+        if self.kept is not None and reached is not None:
+            self.kept.findings[finding] = Shown(*reached, stops=((path.thread, op, f"{finding.code}: undefined"),))
 
     def _reachable(self, every: list[list[Path]], fixed: dict[int, list[Path]]) -> bool:
-        """Whether paths that do not end occur in a consistent execution, the other threads being anywhere."""
+        """Whether paths that do not end occur in a consistent execution."""
+        return any(True for _ in self._reaching(every, fixed))
+
+    def _reaching(
+        self, every: list[list[Path]], fixed: dict[int, list[Path]]
+    ) -> Iterator[tuple[Solver, Candidate] | None]:
+        """A consistent execution in which paths that do not end occur, the other threads being anywhere; ``None`` for
+        one that has no values. Nothing if there is none.
+        """
         tried: set[tuple[int, ...]] = set()
         known = -1
         while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
@@ -384,21 +404,27 @@ class _Run:
                 tried.add(key)
                 self.deadline()
                 try:
-                    if any(self._consistent(s, choices) for s, choices in self._beginnings(combination)):
-                        return True
+                    for s, choices in self._beginnings(combination):
+                        found = self._consistent(s, choices)
+                        if found is not None:
+                            yield found
+                            return
                 except Unsupported:
-                    return True
-        return False
+                    yield None
+                    return
 
     def _beginnings(self, combination: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
         """``structures`` of paths that need not end: nothing is asked of the final memory."""
         for s, choices in self.structures(combination, partial=True):
             yield s, [c for c in choices if c.kind != "final"]
 
-    def _consistent(self, s: Structure, choices: list[Choice]) -> bool:
-        """Whether some execution of the structure is consistent and misuses nothing."""
+    def _consistent(self, s: Structure, choices: list[Choice]) -> tuple[Solver, Candidate] | None:
+        """An execution of the structure that is consistent and misuses nothing."""
         solver = Solver(self.tape, s, choices, self.deadline)
-        return any(solution.defined for _, solution in solver.solve())
+        for candidates, solution in solver.solve():
+            if solution.defined:
+                return solver, next((c for c in candidates if not solver.misstep(c)), candidates[0])
+        return None
 
     def _liveness(self, every: list[list[Path]]) -> None:
         """Executions in which some threads wait for ever and the others end or wait for ever too."""
@@ -444,6 +470,7 @@ class _Run:
             for c in candidates:
                 if not self._misused(solver, c) and finding is None:
                     finding = deadlock_finding(solver, c, combination, self.profile)
+                    self._show(finding, solver, c, waiting_nodes(s, combination), WAITS)
             if self.prop != "liveness":
                 self._report_flagged(solver, solution)
             if finding is not None and (self.prop == "liveness" or not (solver.misusable or racing)):
@@ -456,14 +483,16 @@ class _Run:
         for choice, taken in zip(solver.choices, candidate, strict=True):
             for remark in choice.options[taken].remarks if ended else ():
                 finding = misuse_finding(solver, remark, self.profile)
-                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(finding, solver, candidate, solver.s.nodes_of[remark[2]], finding.code)
             misuse = choice.options[taken].misstep
             if misuse is not None:
                 found = True
                 if not ended and misuse[0] in prefixes.AT_THE_END:
                     continue
                 finding = misuse_finding(solver, misuse, self.profile)
-                self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(finding, solver, candidate, solver.s.nodes_of[misuse[2]], f"{finding.code}: undefined")
                 self.undefined = self.undefined or finding.severity == "error"
         return found
 

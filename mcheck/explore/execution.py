@@ -17,6 +17,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.execution import Band, Box, Column, Edge, Execution
 from mcheck.graph.structure import INIT, Node, Structure
 from mcheck.graph.terms import Uid, Unknown
+from mcheck.program.ops import Op
 
 MAX_LINES = 4
 PROXIES = {"ASYNC": "async", "TMAP": "tensormap", "TEX": "texture", "SUR": "surface", "CON": "constant"}
@@ -57,10 +58,13 @@ def execution_of(
     settled: Settled,
     explain: bool = False,
     marked: Iterable[int] = (),
+    note: str = "",
+    stops: Iterable[tuple[int, Op, str]] = (),
 ) -> Execution:
     """The execution of a candidate. ``explain``: the model forbids it, and the axiom and its edges are wanted.
 
-    ``marked`` are nodes to point out: the two accesses of a race.
+    ``marked`` are nodes to point out, the two accesses of a race, with a ``note`` in their boxes; ``stops`` are the
+    operations at which threads end, each with what is said of it.
     """
     d = _Drawing(solver, candidate, settled, solver.valuation(candidate))
     for choice, taken in zip(solver.choices, candidate, strict=True):
@@ -71,18 +75,20 @@ def execution_of(
     _group(d, {x for step in steps for x in (step.source, step.target)})
     chosen = set(marked)
     names = _names()
-    boxes = tuple(_box(d, g, next(names), bool(chosen & set(g.nodes))) for g in d.groups)
+    boxes = [_box(d, g, next(names), note if chosen & set(g.nodes) else None) for g in d.groups]
     edges = _edges(d, steps)
+    for thread, op, told in stops:
+        edges += _stopped(d, boxes, thread, op, told)
     return Execution(
         name=d.s.program.name,
         model=model,
         state=tuple((label, _show(value)) for label, value in state),
         columns=tuple(d.columns),
-        boxes=boxes,
+        boxes=tuple(boxes),
         edges=edges,
         bands=_bands(d),
         axiom=violation.axiom if violation else None,
-        cycle=tuple(_told(d, boxes, step) for step in steps),
+        cycle=tuple(_told(d, tuple(boxes), step) for step in steps),
     )
 
 
@@ -163,7 +169,22 @@ def _place(place: object) -> str:
     return ", ".join([*parts, f"cta {cta.number}"])
 
 
-def _box(d: _Drawing, g: _Group, name: str, marked: bool) -> Box:
+def _stopped(d: _Drawing, boxes: list[Box], thread: int, op: Op, told: str) -> tuple[Edge, ...]:
+    """Adds a box for the operation at which a thread ends without an event; its place in program order."""
+    column = next((k for k, c in enumerate(d.columns) if c.thread == thread and not c.asynchronous), -1)
+    if column < 0:
+        t = d.s.program.threads[thread]
+        column = len(d.columns)
+        d.columns.append(Column(t.name, _place(t.place), thread))
+    before = [k for k, b in enumerate(boxes) if b.column == column]
+    name = next(n for k, n in enumerate(_names()) if k == len(boxes))
+    text, line = " ".join(op.text.split()), op.span.line if op.span else 0
+    boxes.append(Box(name=name, kind="stop", column=column, lines=(told,), text=text, marked=True, line=line))
+    return (Edge(source=before[-1], target=len(boxes) - 1, kind="po"),) if before else ()
+
+
+def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
+    """The box of a group; with a ``note``, empty or not, it is marked."""
     s = d.s
     nodes = [s.nodes[n] for n in g.nodes]
     first = nodes[0].source
@@ -174,12 +195,15 @@ def _box(d: _Drawing, g: _Group, name: str, marked: bool) -> Box:
     lines = list(dict.fromkeys(told)) or [_plain(tags)]
     if len(lines) > MAX_LINES:
         lines = [*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more"]
+    if note:
+        lines.append(note)
+        lines += _pending(d, nodes[-1]) if "BLOCKED" not in tags else []
     text = " ".join(first.op.text.split()) or type(first.op).__name__
     proxy = next((v for k, v in PROXIES.items() if k in tags and "M" in tags), "generic")
     span = first.op.span
     return Box(
         name=name, kind=_kind(tags), column=g.column, lines=tuple(lines), text=text, proxy=proxy,
-        asynchronous=g.asynchronous, marked=marked, line=span.line if span else 0,
+        asynchronous=g.asynchronous, marked=note is not None, line=span.line if span else 0,
     )  # fmt: skip
 
 
@@ -261,6 +285,27 @@ def _mbarrier_line(d: _Drawing, event: Event) -> str:
             return f"pending count of {where} + 1"
     announced = f" (tx +{what.tx})" if what.tx else ""
     return f"arrive {where}{announced}{at}"
+
+
+def _pending(d: _Drawing, node: Node) -> list[str]:
+    """What the phase lacks that a wait waits for, where the events tell."""
+    event = node.source
+    if event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
+        return []
+    address = event.mbarrier.address
+    steps = [(e.mbarrier, d.phases.get(e.uid, -1)) for p in d.s.paths for e in p.events if e.mbarrier is not None]
+    steps = [(m, phase) for m, phase in steps if m.address == address and m.kind != "wait"]
+    inits = [m for m, _ in steps if m.kind == "init"]
+    if len(inits) != 1 or any(m.kind in ("inval", "drop", "increment") for m, _ in steps):
+        return []
+    for phase in range(len(steps) + 1):
+        arrived = sum(m.count for m, p in steps if p == phase and m.kind == "arrive")
+        expected = sum(m.tx or 0 for m, p in steps if p == phase and m.kind in ("arrive", "expect"))
+        missing = expected - sum(m.tx or 0 for m, p in steps if p == phase and m.kind == "complete")
+        if arrived != inits[0].count or missing:
+            told = [f"phase {phase}: {arrived} of {inits[0].count} arrivals"]
+            return told + ([f"{missing} bytes pending"] if missing else [])
+    return []
 
 
 def _value(compute: Callable[[], int]) -> str:

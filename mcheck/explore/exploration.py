@@ -219,8 +219,8 @@ def explore(
         if o.state in kept.outcomes
     }
     pictures = {
-        finding: explorer.draw(solver, candidate, (), marked=pair)
-        for finding, (solver, candidate, pair) in islice(kept.findings.items(), drawn)
+        finding: explorer.draw(x.solver, x.candidate, (), marked=x.marked, note=x.note, stops=x.stops)
+        for finding, x in islice(kept.findings.items(), drawn)
     }
     out = Exploration(given, allowed, findings=pictures)
     if forbidden and given.complete:

@@ -14,6 +14,20 @@ from mcheck.graph.structure import Structure
 if TYPE_CHECKING:
     from mcheck.explore.solver import Solver
     from mcheck.program.condition import Compare
+    from mcheck.program.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An execution that shows a finding: ``note`` is said of the events ``marked``; ``stops`` are threads that end at
+    an operation that gave no event, with what is said of it.
+    """
+
+    solver: Solver
+    candidate: Candidate
+    marked: tuple[int, ...] = ()
+    note: str = ""
+    stops: tuple[tuple[int, Op, str], ...] = ()
 
 
 def _none() -> Iterator[tuple[Structure, list[Choice]]]:
@@ -22,13 +36,13 @@ def _none() -> Iterator[tuple[Structure, list[Choice]]]:
 
 @dataclass(slots=True)
 class Kept:
-    """``outcomes``: one execution of each state; ``findings``: one that shows the finding, with the pair of events.
+    """``outcomes``: one execution of each state; ``findings``: one that shows the finding.
 
     ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the
     comparisons of a clause allow (and says whether anything is left).
     """
 
     outcomes: dict[State, tuple[Solver, Candidate]] = field(default_factory=dict)
-    findings: dict[Finding, tuple[Solver, Candidate, tuple[int, int]]] = field(default_factory=dict)
+    findings: dict[Finding, Shown] = field(default_factory=dict)
     combinations: Callable[[], Iterator[tuple[Structure, list[Choice]]]] = _none
     restrict: Callable[[Structure, list[Choice], list[Compare]], bool] = lambda _s, _choices, _clause: True

@@ -176,6 +176,20 @@ def _deadlock_code(op: Op) -> str:
     return "DEAD001"
 
 
+WAITS = "waits for ever"
+
+
+def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
+    """The event of each thread at which it waits for ever."""
+    out = []
+    for path in paths:
+        if path.end == "stuck":
+            events = [e for u in path.stuck[-1:] for e in s.nodes_of[u]]
+            blocked = [n.index for n in s.nodes if n.thread == path.thread and n.has("BLOCKED")]
+            out += events or blocked[-1:]
+    return tuple(out)
+
+
 def deadlock_finding(solver: Solver, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
     """Who waits for ever, and where."""
     s = solver.s

@@ -312,7 +312,7 @@ class Solver:
 
     def _check_grounded(self, candidate: Candidate, constraints: list[tuple[Term, bool]]) -> None:
         """A circular value that the axioms let through has no value that could be told."""
-        if self._misstep(candidate):
+        if self.misstep(candidate):
             return
         valuation = self.valuation(candidate)
         for term, _ in constraints:
@@ -336,7 +336,7 @@ class Solver:
                         kept.append(c)
                 except NotYet:
                     kept.append(c)
-                    undecided = undecided or not self._misstep(c)
+                    undecided = undecided or not self.misstep(c)
                 except Unknown:
                     kept.append(c)  # a branch on unknown contents goes both ways
                 except Circular:
@@ -358,7 +358,8 @@ class Solver:
             > 1
         )
 
-    def _misstep(self, candidate: Candidate) -> bool:
+    def misstep(self, candidate: Candidate) -> bool:
+        """Whether something is misused in this execution."""
         return self.misusable and any(
             taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
         )
@@ -420,7 +421,7 @@ class Solver:
         """The mask of the candidates that misuse no mbarrier and no barrier."""
         if not self.misusable:
             return (1 << len(candidates)) - 1
-        return sum(1 << k for k, c in enumerate(candidates) if not self._misstep(c))
+        return sum(1 << k for k, c in enumerate(candidates) if not self.misstep(c))
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:
         """The pairs that some execution may flag, by the bounds alone."""

@@ -17,6 +17,7 @@ KINDS = (
     "signal",
     "init",
     "exit",
+    "stop",
 )
 """What a box may be."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Unsupported
 from mcheck.explore import barriers, phases, prefixes
-from mcheck.explore.choices import Choice, read_choices
+from mcheck.explore.choices import Candidate, Choice, read_choices
 from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _Run
 from mcheck.explore.final import States, memory_ranges
 from mcheck.explore.reports import FlagReport, deadlock_finding
@@ -74,13 +74,12 @@ class _Z3Run(_Run):
             witness = q.solve(q.condition.target(condition.kind != "forall"), *(-x for x in q.misused))
             if witness is not None:
                 self._outcome(q, witness, States(q.prepared, condition))
-                self._unfinished(q.prepared, paths)
+                self._unfinished(q.prepared, witness.candidate, paths)
                 self.hit = True
                 return
         self._misuses(q)
         self._flags(q, undefined_only=True)
-        if any(path.unfinished for path in paths) and q.solve() is not None:
-            self._unfinished(q.prepared, paths)
+        self._left_unfinished(q, paths)
         self.hit = self.undefined
 
     def _everything(self, q: Question, paths: tuple[Path, ...]) -> None:
@@ -88,10 +87,8 @@ class _Z3Run(_Run):
         states = States(q.prepared, self.program.condition)
         defined = [-x for x in q.misused]
         new = q.clauses.new()
-        found = False
         listed: set[State] = set()
         while (witness := q.solve(new, *defined)) is not None:
-            found = True
             state = self._outcome(q, witness, states)
             if state in listed:
                 raise InternalError(f"the solver's values are not those of the evaluator: {state}")
@@ -101,8 +98,12 @@ class _Z3Run(_Run):
             q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
         self._misuses(q)
         self._flags(q, undefined_only=False)
-        if any(path.unfinished for path in paths) and (found or q.solve() is not None):
-            self._unfinished(q.prepared, paths)
+        self._left_unfinished(q, paths)
+
+    def _left_unfinished(self, q: Question, paths: tuple[Path, ...]) -> None:
+        """Copies that may outlive their threads count if some execution takes these paths."""
+        if any(path.unfinished for path in paths) and (witness := q.solve()) is not None:
+            self._unfinished(q.prepared, witness.candidate, paths)
 
     def _outcome(self, q: Question, witness: Witness, states: States) -> State:
         state = states.of(witness.candidate)
@@ -167,10 +168,11 @@ class _Z3Run(_Run):
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
-    def _consistent(self, s: Structure, choices: list[Choice]) -> bool:
-        """Whether some execution of the structure is consistent and misuses nothing."""
+    def _consistent(self, s: Structure, choices: list[Choice]) -> tuple[Solver, Candidate] | None:
+        """An execution of the structure that is consistent and misuses nothing."""
         q = self.question(s, choices)
-        return q is not None and q.solve(*(-x for x in q.misused)) is not None
+        witness = None if q is None else q.solve(*(-x for x in q.misused))
+        return None if q is None or witness is None else (q.prepared, witness.candidate)
 
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
         """The races of a structure whose executions do not end."""
