@@ -116,7 +116,10 @@ class Written:
     place: Place
     event: Event | None
     observers: list[tuple[int, int]] = field(default_factory=list)
-    record: Record | None = None
+    records: tuple[Record, ...] = ()
+    """Of the write, and of the read of the same atomic."""
+    seen: Written | None = None
+    """The write that the atomic observed: who observes the one observes the other (8.9.2)."""
 
 
 @dataclass(slots=True)

@@ -91,19 +91,20 @@ def _observe(m: Machine, agent: Agent, word: Word, index: int, event: Event, acq
     if not mutual(w.scope, w.place, event.scope, agent.place):
         return
     w.observers.append((agent.index, agent.step))
-    if w.record is not None:
-        w.record.observers.append((agent.index, agent.step))
+    link: Written | None = w
+    while link is not None:
+        for record in link.records:
+            record.observers.append((agent.index, agent.step))
+        link = link.seen
     acquire(agent, w.handed, event.scope, acquires)
 
 
-def _find_record(m: Machine, event: Event) -> None:
-    """Ties the write just made to its record, so that observing the one is observing the other."""
-    word = m.words[event.address]
-    _, history = m.history(event.address)
-    for k in history.cut(event.address, event.address + event.size):
-        for record in history.cells[k]:
-            if record.event is event:
-                word.writes[-1].record = record
+def _tie(m: Machine, written: Written, events: tuple[Event, ...]) -> None:
+    """Ties the write just made to the records of its events, so that observing the one is observing the other."""
+    _, history = m.history(events[0].address)
+    cells = history.cut(events[0].address, events[0].address + events[0].size)
+    found = {id(r): r for k in cells for r in history.cells[k] if any(r.event is e for e in events)}
+    written.records = tuple(found.values())
 
 
 def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
@@ -176,8 +177,10 @@ def _dependent(
         m.bounded = True
 
 
-def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str, chain: Handed, before: Vector) -> None:
-    """A strong write: its releases, and in a chain of atomics those before it."""
+def _write(
+    m: Machine, agent: Agent, event: Event, value: int | None, kind: str, seen: Written | None, before: Vector
+) -> Written:
+    """A strong write: its releases, and in a chain of atomics, those before it: it has ``seen`` one of them."""
     word = word_at(m, event.address, event.size)
     handed = contributions(agent, "REL" in event.tags, event.scope or "sys")
     if "REL" in event.tags:
@@ -185,16 +188,19 @@ def _write(m: Machine, agent: Agent, event: Event, value: int | None, kind: str,
         hand(mine, (event.scope or "sys", agent.place, False), agent.know())
     for source, know in agent.released_words.get(event.address, {}).items():
         hand(handed, source, know)
+    chain = seen.handed if seen is not None else {}
     for source, know in chain.items():
         hand(handed, source, know)
     time = joined(agent.now(), word.writes[-1].time) if chain and kind == "atomic" else agent.now()
     _dependent(m, agent, word, event, kind, before)
     m.assigned.append((agent.index, agent.step, "after", word.address, word.writes[-1].agent, word.writes[-1].step))
-    word.writes.append(Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event))
+    written = Written(agent.index, agent.step, value, handed, time, event.scope, agent.place, event, seen=seen)
+    word.writes.append(written)
     word.version += 1
     m.memory.store(event.address, event.size, value)
-    _find_record(m, event)
+    _tie(m, written, (event,))
     _wake(m, word)
+    return written
 
 
 def store(m: Machine, agent: Agent, op: ops.Store) -> None:
@@ -204,7 +210,7 @@ def store(m: Machine, agent: Agent, op: ops.Store) -> None:
     events = m.emit(agent, 0, op)
     for event in events:
         _record(m, agent, event)
-        _write(m, agent, event, value_of(event.value, {}), "write", {}, agent.now())
+        _write(m, agent, event, value_of(event.value, {}), "write", None, agent.now())
 
 
 @does(ops.Atomic)
@@ -253,9 +259,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     kind = op.op if op.op in COMMUTING and not used and compare is None else "atomic"
     _record(m, agent, read)
     before = agent.now()
-    chain = (
-        latest.handed if latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place) else {}
-    )
+    linked = latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place)
     certain = latest.agent < 0 or latest.agent == agent.index or agent.time[latest.agent] >= latest.step
     if not op.is_red and (kind == "atomic" or certain):  # else another order lets it read less
         _observe(m, agent, word, len(word.writes) - 1, read, "ACQ" in read.tags)
@@ -264,7 +268,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
         write = emitter.memory(state, op, "W", base, size, write_sem, op.proxy, op.scope, rmw=read.uid, extra=extra)
         _record(m, agent, write)
         agent.effects += 1
-        _write(m, agent, write, new, kind, chain, before)
+        _tie(m, _write(m, agent, write, new, kind, latest if linked else None, before), (write, read))
     else:
         _dependent(m, agent, word, read, "read", before)
     if op.dst is not None:
