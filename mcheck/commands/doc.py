@@ -82,7 +82,7 @@ def command(
         click.echo("\r", nl=False, err=True)
     failed = sum(1 for e in entries if e.problem)
     start = "README.md" if form == "md" else "index.html"
-    about = f", {failed} of tests without an answer" if failed else ""
+    about = f", {failed} of them without an answer" if failed else ""
     click.echo(f"{len(entries)} page{'' if len(entries) == 1 else 's'}{about}: {folder.rstrip('/')}/{start}")
     if failed:
         return 2

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,34 @@ def texts(layout: Layout) -> list[Rect]:
     ]
 
 
+def runs_through(a: tuple[int, int], b: tuple[int, int], rect: Rect) -> bool:
+    """Whether the line from a to b has a point inside, found by cutting it down to the rectangle."""
+    low, high = 0.0, 1.0
+    for start, step, least, most in (
+        (a[0], b[0] - a[0], rect.x, rect.x + rect.width),
+        (a[1], b[1] - a[1], rect.y, rect.y + rect.height),
+    ):
+        if step == 0:
+            if not least < start < most:
+                return False
+            continue
+        ends = sorted(((least - start) / step, (most - start) / step))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return low + 1e-9 < high
+
+
+def trespassing(layout: Layout) -> list[str]:
+    """Edges that run through a box or a label that is not theirs."""
+    out = []
+    for k, line in enumerate(layout.lines):
+        ends = {line.route.edge.source, line.route.edge.target}
+        foreign = [rect for b, rect in enumerate(layout.boxes) if b not in ends]
+        foreign += [o.label.rect for j, o in enumerate(layout.lines) if j != k and o.label]
+        for a, b in pairwise(line.points):
+            out += [f"{line.route.edge} through {rect}" for rect in foreign if runs_through(a, b, rect)]
+    return out
+
+
 @pytest.mark.parametrize("suite", SUITES)
 def test_no_texts_overlap_in_the_suites(suite: str) -> None:
     """A sample of each suite; ``MCHECK_ALL_PICTURES=1`` draws every test."""
@@ -63,6 +92,7 @@ def test_no_texts_overlap_in_the_suites(suite: str) -> None:
                 assert a.x >= 0, path
                 assert a.x + a.width <= layout.width, path
                 assert a.y + a.height <= layout.height, path
+            assert not (found := trespassing(layout)), f"{path}: {execution.title}: {found[0]}"
             drawn += 1
             ET.fromstring(draw(execution))
     assert drawn
@@ -91,7 +121,8 @@ def test_four_threads_and_thirty_events_are_readable() -> None:
     layout = lay_out(execution)
     rects = texts(layout)
     assert not any(a.overlaps(b) for k, a in enumerate(rects) for b in rects[:k])
-    assert layout.width < 1600
+    assert not trespassing(layout)
+    assert layout.width < 1800
 
 
 def test_boxes_lie_below_what_precedes_them() -> None:
@@ -122,6 +153,29 @@ def test_asynchronous_operations_have_columns_beside_their_thread() -> None:
     kinds = [(c.thread, c.asynchronous) for c in layout.grid.columns]
     assert kinds == [(0, False), (0, True), (1, False)]
     assert [(b.band.barrier, b.band.phase) for b in layout.bands] == [("full", 0), ("full", 1), ("empty", 0)]
+
+
+@pytest.mark.parametrize(
+    ("test", "code", "told"),
+    [
+        ("liveness/Lock+two-locks-crossed", "DEAD001", [("P0", "waits for ever"), ("P1", "waits for ever")]),
+        ("mbarrier/mbarrier-count-two-one-arrives", "DEAD003", [("first", "phase 0: 1 of 2 arrivals")]),
+        ("bulk/bulk-expect-too-large", "DEAD003", [("issuer", "16 bytes pending")]),
+        ("undefined/undefined-bulk-size-24", "UB101", [("first", "UB101: undefined")]),
+        ("undefined/undefined-arrive-after-inval", "UB201", [("first", "UB201: undefined")]),
+    ],
+)
+def test_waits_and_undefined_operations_are_marked(test: str, code: str, told: list[tuple[str, str]]) -> None:
+    found = explored(LITMUS / f"{test}.litmus")
+    (execution,) = [e for f, e in (found.findings or {}).items() if f.code == code]
+    marked = [b for b in execution.boxes if b.marked]
+    assert [
+        (execution.columns[b.column].title, line)
+        for b in marked
+        for line in b.lines
+        if (execution.columns[b.column].title, line) in told
+    ] == told
+    assert 'stroke="var(--mark)"' in draw(execution)
 
 
 def test_a_forbidden_state_shows_its_cycle() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from mcheck.cli import main
+from mcheck.report.picture.svg import DARK, DRAWN, FILLS, LIGHT
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"
@@ -39,7 +40,14 @@ class Seen(HTMLParser):
     headings: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
-    unlabelled: int = 0
+    fields: list[str] = field(default_factory=list)
+    labelled: list[str] = field(default_factory=list)
+    away: list[str] = field(default_factory=list)
+    lang: str = ""
+    first_link: str = ""
+    pictures: list[tuple[list[str], list[str]]] = field(default_factory=list)
+    text_of: dict[str, str] = field(default_factory=dict)
+    inside: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         HTMLParser.__init__(self)
@@ -49,8 +57,11 @@ class Seen(HTMLParser):
         if "id" in found:
             self.anchors.append(found["id"] or "")
         for name in ("href", "src"):
-            if found.get(name):
-                self.links.append(found[name] or "")
+            if (link := found.get(name)) and tag == "a" and link.startswith("https:"):
+                self.away.append(link)
+            elif link:
+                self.links.append(link)
+        self._reachable(tag, found)
         if re.fullmatch(r"h[1-6]", tag):
             self.headings.append(int(tag[1]))
         if tag == "table":
@@ -65,10 +76,39 @@ class Seen(HTMLParser):
             self.wrong.append("an image without text")
         if tag not in VOID:
             self.open.append(tag)
+            self.inside.append(found.get("id") or "")
+
+    def _reachable(self, tag: str, found: dict[str, str | None]) -> None:
+        """What a keyboard and a screen reader need."""
+        if tag == "html":
+            self.lang = found.get("lang") or ""
+        if tag == "a" and not self.first_link:
+            self.first_link = found.get("href") or ""
+        if tag in ("input", "select"):
+            self.fields.append(found.get("id") or "")
+        if tag == "label":
+            self.labelled.append(found.get("for") or "")
+        if found.get("role") == "region" and not (found.get("aria-label") or found.get("aria-labelledby")):
+            self.wrong.append("a region without a name")
+        if (found.get("tabindex") or "0") != "0":
+            self.wrong.append("a tabindex that changes the order")
+        if tag in ("pre", "div") and found.get("class") == "wide" and found.get("tabindex") != "0":
+            self.wrong.append("a part that scrolls and no key reaches")
+        if tag == "svg":
+            self.pictures.append(((found.get("aria-labelledby") or "").split(), []))
+        if "aria-labelledby" in found:
+            self.labelled += (found["aria-labelledby"] or "").split()
+
+    def handle_data(self, data: str) -> None:
+        for name in filter(None, self.inside):
+            self.text_of[name] = self.text_of.get(name, "") + data
+        if self.open and self.open[-1] == "text":
+            self.pictures[-1][1].append(data)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in VOID:
             return
+        self.inside.pop()
         if not self.open or self.open.pop() != tag:
             self.wrong.append(f"</{tag}> closes nothing")
 
@@ -92,6 +132,16 @@ def check_site(folder: Path) -> int:
             f"{page}: {found.headings}"
         )
         assert all(found.tables), f"{page}: a table without headers"
+        assert found.lang == "en", page
+        assert found.first_link == "#content", f"{page}: the first link skips to the content"
+        assert set(found.fields) <= set(found.labelled), f"{page}: a field without a label"
+        assert set(found.labelled) <= set(found.anchors), f"{page}: a label of nothing"
+        for names, drawn in found.pictures:
+            told = " ".join(found.text_of[name] for name in names)
+            boxes = [re.match(r"([a-z]\d*|\d+): (.*)", text) for text in drawn]
+            for box in filter(None, boxes):
+                assert box[1] in told.split() or f"{box[1]}," in told, f"{page}: {box[0]} is drawn and not told"
+                assert "\N{HORIZONTAL ELLIPSIS}" in box[2] or box[2] in told, f"{page}: {box[0]} is drawn and not told"
         for link in found.links:
             parts = urlsplit(link)
             if parts.scheme == "data":
@@ -152,6 +202,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*"):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
+            text = re.sub(r"""<a href="https://[^"]*" rel="noopener">""", "", text)  # a link is not followed by itself
             assert not re.search(r"""(href|src|action)=["']?(https?:|//)|url\(|@import|fetch\(|XMLHttp""", text), path
 
 
@@ -225,6 +276,38 @@ def test_names_and_texts_are_escaped(site: Path) -> None:
         assert "&lt;script&gt;alert" in text
         assert "<script>alert" not in text
     assert "<script>alert" not in (site / "index.html").read_text()
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of ``#rgb`` or ``#rrggbb`` (WCAG 2.2)."""
+    digits = color[1:] if len(color) == 7 else "".join(c * 2 for c in color[1:])
+    parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(a: str, b: str) -> float:
+    dark, light = sorted((luminance(a), luminance(b)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_texts_stand_out_from_their_ground(site: Path) -> None:
+    """Contrast of at least 4.5:1 (WCAG 2.2, success criterion 1.4.3), light and dark."""
+    style = (site / "style.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", block)) for block in blocks)
+    assert light.keys() == dark.keys()
+    pairs = [(text, ground) for text in ("ink", "faint", "link", "bad") for ground in ("paper", "soft")]
+    pairs += [(name, f"{name}-soft") for name in ("good", "bad", "warn", "cool")]
+    for colors in (light, dark):
+        for text, ground in pairs:
+            assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
+    for colors in (LIGHT, DARK):
+        for ground in {*FILLS.values(), "box", "panel", "async", "paper"}:
+            assert contrast(colors["ink"], colors[ground]) >= 4.5, ground
+            assert contrast(colors["faint"], colors[ground]) >= 4.5, ground
+        for kind in (*DRAWN, "other"):
+            assert contrast(colors[kind], colors["paper"]) >= 4.5, kind
 
 
 def test_equal_runs_write_equal_sites(suite: Path, site: Path, tmp_path: Path) -> None:

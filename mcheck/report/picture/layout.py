@@ -177,7 +177,11 @@ def _boxes(out: Layout, routing: Routing) -> None:
 def _channel(routing: Routing, column: int) -> int:
     """The width of the space right of a column."""
     lanes, crossed = routing.channels.count(column), routing.crossed.get(column, 0)
-    return max(40, 2 * PAD + (92 if crossed else 0), 2 * PAD + 66 + LANE * (lanes - 1) if lanes else 0)
+    return max(
+        40,
+        2 * PAD + (min(92 + 12 * (crossed - 1), 200) if crossed else 0),
+        2 * PAD + 66 + LANE * (lanes - 1) if lanes else 0,
+    )
 
 
 def _gap(routing: Routing, row: int) -> int:
@@ -198,7 +202,8 @@ def _lines(out: Layout, routing: Routing) -> None:
         r, points = ways[k]
         if r.edge.kind == "po" and not r.edge.violated:
             continue
-        label = _label(LABELS.get(r.edge.kind, r.edge.kind), points, blocked, beside=r.kind == "down")
+        others = [s for j, (_, way) in enumerate(ways) if j != k for s in pairwise(way)]
+        label = _label(LABELS.get(r.edge.kind, r.edge.kind), points, blocked, others, beside=r.kind == "down")
         blocked.append(label.rect)
         placed[k] = label
     out.lines = [Line(r, points, placed.get(k)) for k, (r, points) in enumerate(ways)]
@@ -247,8 +252,13 @@ def _points(out: Layout, routing: Routing, r: Route, ports: Ports) -> tuple[Poin
     forward = out.grid.column[r.edge.source] < out.grid.column[r.edge.target]
     here = (a.x + a.width if forward else a.x, start)
     there = (b.x if forward else b.x + b.width, end)
-    if r.kind == "straight":
-        return here, there
+    if r.kind == "straight":  # level inside its columns, or it would run through wider boxes there
+        sides = [
+            out.panels[out.grid.column[box]].x + (out.panels[out.grid.column[box]].width - PAD if right else PAD)
+            for box, right in ((r.edge.source, forward), (r.edge.target, not forward))
+        ]
+        way = (here, (sides[0], start), (sides[1], end), there)
+        return tuple(p for k, p in enumerate(way) if k in (0, 3) or abs(p[0] - way[0 if k == 1 else 3][0]) > 2)
     x1, x2 = _lane_x(out, routing, r.first), _lane_x(out, routing, r.last)
     y = _lane_y(out, r.across)
     return here, (x1, start), (x1, y), (x2, y), (x2, end), there
@@ -273,23 +283,66 @@ def _lane_y(out: Layout, at: tuple[int, int]) -> int:
     return bottom + 13 + LANE * lane
 
 
-def _label(text: str, points: tuple[Point, ...], blocked: list[Rect], *, beside: bool) -> Label:
-    """The label at the first free place on the longest parts of the way, else as near as there is room."""
+ALONG = tuple(sorted(range(2, 39), key=lambda k: (abs(k - 20), k)))
+"""Places on a part of a way, in 40ths, those in its middle first."""
+
+NEAR = tuple((dx * d, dy * d) for d in (5, 9, 13) for dx, dy in ((0, -1), (0, 1), (1, 0), (-1, 0)))
+"""How far a label may stand beside its way."""
+
+
+def _label(
+    text: str, points: tuple[Point, ...], blocked: list[Rect], others: list[tuple[Point, Point]], *, beside: bool
+) -> Label:
+    """The label on its way, else beside it, where no text is and no other edge runs; else where the fewest run; else as
+    near as there is room.
+    """
     width, height = int(len(text) * NARROW) + 7, SMALL + 1
     aside = width // 2 + 4 if beside else 0  # a short way down would vanish below its label
     parts = sorted(pairwise(points), key=lambda p: -abs(p[0][0] - p[1][0]) - abs(p[0][1] - p[1][1]))
     spots = [
-        (ax + (bx - ax) * t // 20 + aside, ay + (by - ay) * t // 20)
+        Rect(ax + (bx - ax) * t // 40 + aside - width // 2, ay + (by - ay) * t // 40 - height // 2, width, height)
         for (ax, ay), (bx, by) in parts
-        for t in (10, 8, 12, 6, 14, 5, 15, 4, 16, 3, 17)
+        for t in ALONG
     ]
-    for distance in range(400):
-        for x, y in spots:
-            for dx, dy in ((0, 0),) if distance == 0 else ((0, -4), (0, 4), (4, 0), (-4, 0)):
-                rect = Rect(x - width // 2 + dx * distance, y - height // 2 + dy * distance, width, height)
+    around = _around(spots, 2 * SMALL)
+    texts = [r for r in blocked if r.overlaps(around)]
+    lines = [s for s in others if crosses(s, around)]
+    best: tuple[int, Rect] | None = None
+    for dx, dy in ((0, 0), *NEAR):
+        for spot in spots:
+            rect = Rect(spot.x + dx, spot.y + dy, width, height)
+            if rect.x < 2 or rect.y < 2 or any(rect.overlaps(r) for r in texts):
+                continue
+            count = sum(crosses(s, rect) for s in lines)
+            if not count:
+                return Label(rect, text)
+            if best is None or count < best[0]:
+                best = count, rect
+    if best is not None:
+        return Label(best[1], text)
+    for distance in range(14, 400):
+        for spot in spots:
+            for dx, dy in ((0, -4), (0, 4), (4, 0), (-4, 0)):
+                rect = Rect(spot.x + dx * distance, spot.y + dy * distance, width, height)
                 if rect.x >= 2 and rect.y >= 2 and not any(rect.overlaps(other) for other in blocked):
                     return Label(rect, text)
     raise AssertionError("a label found no room on an unbounded sheet")
+
+
+def _around(rects: list[Rect], margin: int) -> Rect:
+    left, top = min(r.x for r in rects) - margin, min(r.y for r in rects) - margin
+    right, bottom = max(r.x + r.width for r in rects) + margin, max(r.y + r.height for r in rects) + margin
+    return Rect(left, top, right - left, bottom - top)
+
+
+def crosses(segment: tuple[Point, Point], rect: Rect) -> bool:
+    """Whether a straight line runs through a rectangle."""
+    (ax, ay), (bx, by) = segment
+    left, right, top, bottom = rect.x, rect.x + rect.width, rect.y, rect.y + rect.height
+    if max(ax, bx) <= left or min(ax, bx) >= right or max(ay, by) <= top or min(ay, by) >= bottom:
+        return False
+    sides = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x in (left, right) for y in (top, bottom)]
+    return min(sides) < 0 < max(sides)
 
 
 # --- phases and legend -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from mcheck.graph.execution import Execution
 from mcheck.report.picture.layout import LINE, PAD, SMALL, Layout, Line, Point, Rect, lay_out
 
 LIGHT = {
-    "paper": "#ffffff", "ink": "#111827", "faint": "#6b7280", "panel": "#f3f4f6", "async": "#ede9fe", "box": "#ffffff",
+    "paper": "#ffffff", "ink": "#111827", "faint": "#4b5563", "panel": "#f3f4f6", "async": "#ede9fe", "box": "#ffffff",
     "rule": "#9ca3af", "read": "#dbeafe", "write": "#dcfce7", "update": "#fef3c7", "fence": "#f3e8ff",
     "mark": "#b91c1c",
     "po": "#6b7280", "rf": "#b91c1c", "co": "#1d4ed8", "fr": "#a16207", "issue": "#7c3aed", "complete": "#0f766e",

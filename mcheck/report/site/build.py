@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = ("style.css", "search.js", "page.js")
+RESERVED = {*ASSETS, "index.html", "readme.md"}
+LONGEST = 160
+"""Bytes in a name, so that there is room for what is added to it."""
 _UNSAFE = re.compile(r"[^\w.+-]")
 
 
@@ -43,7 +47,7 @@ class Entry:
     codes: tuple[str, ...]
     words: str
     problem: str
-    seconds: float = 0.0
+    status: str = "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +149,20 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
         folder = os.path.dirname(inside).replace(os.sep, "/")
         suite = folder or (os.path.basename(os.path.realpath(root)) if root else "tests")
         stem = os.path.basename(inside).removesuffix(".litmus")
-        file = "/".join(_UNSAFE.sub("_", part).lstrip(".") or "_" for part in f"{suite}/{stem}".split("/"))
-        taken[file.lower()] += 1
-        if taken[file.lower()] > 1:
-            file += f"~{taken[file.lower()]}"
+        file = "/".join(_safe(part) for part in f"{suite}/{stem}".split("/"))
+        known = unicodedata.normalize("NFKC", file).casefold()  # what a file system may take for the same
+        taken[known] += 1
+        if taken[known] > 1:
+            file += f"~{taken[known]}"
         out.append(_Plan(case, suite, file))
     return out
+
+
+def _safe(part: str) -> str:
+    """A name of a file or folder that every file system and every link can bear, and that is none of the site's own."""
+    name = _UNSAFE.sub("_", part).lstrip(".") or "_"
+    name = name.encode()[:LONGEST].decode(errors="ignore")
+    return f"_{name}" if name.casefold() in RESERVED else name
 
 
 def _pages(site: Site, draft: Path) -> list[Entry]:
@@ -227,6 +239,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             anchor=anchor_of(page.suite),
             version=__version__,
             undefined=any(v.own and v.undefined for v in page.verdicts),
+            remarks=any(v.reason or v.undefined for v in page.verdicts),
             leaf=page.file.rsplit("/", 1)[-1],
             before=_link(before, ending),
             after=_link(after, ending),
@@ -247,7 +260,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
     words = " ".join([page.name, page.suite, about, *page.sections, *page.topics, *codes, page.source])
     return Entry(
         page.name, page.path, page.suite, page.file, page.kind, page.verdict, about, page.topics, codes,
-        " ".join(dict.fromkeys(words.lower().split())), page.problem,
+        " ".join(dict.fromkeys(words.lower().split())), page.problem, page.status,
     )  # fmt: skip
 
 

@@ -399,8 +399,8 @@ def _about(doc: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a test says of itself, and the sections that it names."""
     about, sections = [], []
     for line in doc:
-        named = re.match(r"(?P<section>PTX ISA[^:]*\d\.\d[^:]*?)(?::\s+(?P<rest>.*))?$", line.strip())
-        if named is None:
+        named = re.match(r"(?P<section>PTX ISA(?:\([^)]*\)|[^:(])*)(?::\s+(?P<rest>.*))?$", line.strip())
+        if named is None or not re.search(r"\d\.\d", named["section"]):
             about.append(line)
             continue
         sections.append(named["section"].rstrip(". "))
