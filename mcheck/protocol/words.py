@@ -15,7 +15,7 @@ from mcheck.program.ops import Op
 from mcheck.protocol.clocks import Vector, joined, mutual
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Machine, does
-from mcheck.protocol.objects import Done, Handed, Word, Written, hand
+from mcheck.protocol.objects import Done, Word, Written, hand
 
 COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
 
