@@ -126,8 +126,12 @@ class Budget:
 
     def take(self, span: Span | None, count: int = 1) -> None:
         """Spends ``count`` operations; raises ``InputError`` if there are not that many left."""
+        self.require(span, count)
         self.left -= count
-        if self.left < 0:
+
+    def require(self, span: Span | None, count: int) -> None:
+        """Raises ``InputError`` if there are not ``count`` operations left: a huge loop fails before it is unrolled."""
+        if count > self.left:
             raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
 
 
@@ -219,6 +223,7 @@ class Unroller:
         if high < low:
             raise problem("LIT056", loop.span, low=low, high=high)
         before = self._values.get(loop.variable)
+        self._budget.require(loop.span, (high - low) * (1 + _least(loop.body)))
         self._budget.take(loop.span, high - low)
         for value in range(low, high):
             self._values[loop.variable] = Const(value)
@@ -305,6 +310,11 @@ class Unroller:
             if error.span is None:
                 error.span = op.span
             raise
+
+
+def _least(body: Body) -> int:
+    """Operations that a body has at least: those under no condition and in no further loop."""
+    return sum(_least(s) if isinstance(s, Body) else isinstance(s, Step | Mark) for s in body.steps)
 
 
 def _negation(expr: Expr) -> Expr:
