@@ -8,6 +8,7 @@ itself make a new prefix. A well-formed pipeline needs one execution.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
 from mcheck.protocol.agents import Partition, Split, partition
 from mcheck.protocol.buffering import REASON, may_buffer
-from mcheck.protocol.machine import Entry, Forced, Machine
+from mcheck.protocol.machine import Entry, Forced, Machine, Reversal
 from mcheck.protocol.problems import Problem
 from mcheck.protocol.report import finding_of, key_of
 from mcheck.protocol.setup import NewMbarrier, Setup, prepare
@@ -30,8 +31,8 @@ MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
 AFTER_FINDING = 48
-SECONDS_AFTER_FINDING = 0.5
-"""What is spent after the first finding of severity error: enough to see its other faces."""
+WORK_AFTER_FINDING = 12_000
+"""Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
 
 
 ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
@@ -74,9 +75,10 @@ class _Search:
     extra: tuple[int, ...] = ()
     setup: Setup | None = None
     halved: set[tuple[int, ...]] = field(default_factory=set)
-    found_at: float = 0.0
-    after: int = 0
+    found_at: int | None = None
+    work_then: int = 0
     work: int = 0
+    steps: int = 0
 
     @property
     def wrong(self) -> bool:
@@ -109,9 +111,9 @@ class _Search:
         """Whether enough has been done since the first error was found."""
         if not self.wrong:
             return False
-        if not self.found_at:
-            self.found_at, self.after = time.monotonic(), self.executions
-        return self.executions - self.after >= AFTER_FINDING or time.monotonic() - self.found_at > SECONDS_AFTER_FINDING
+        if self.found_at is None:
+            self.found_at, self.work_then = self.executions, self.steps
+        return self.executions - self.found_at >= AFTER_FINDING or self.steps - self.work_then > WORK_AFTER_FINDING
 
     def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
         """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
@@ -126,12 +128,12 @@ class _Search:
 
     def _explore(self, setup: Setup) -> set[int]:
         """All executions with these agents; the agents whose lanes would have to be told apart."""
-        todo: list[Forced] = [()]
+        todo: deque[Forced] = deque([()])
         planned: set[Forced] = {()}
         seen: set[object] = set()
         coarse: set[int] = set()
         while todo:
-            forced = todo.pop()
+            forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
             self.deadline()
             if self.executions >= self.limit:
                 self.bounded = f"{self.limit} executions"
@@ -139,6 +141,7 @@ class _Search:
             machine = Machine(setup, forced)
             machine.run()
             self.executions += 1
+            self.steps += len(machine.trace)
             self.work += len(machine.trace) if forced else 0
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
@@ -151,7 +154,7 @@ class _Search:
                 self.unsure = machine.unsure
             if self._enough():
                 return coarse
-            alternatives = _alternatives(machine)
+            alternatives = _alternatives(machine, self.wrong)
             if not alternatives:
                 continue
             signature = hash(frozenset(machine.assigned)), machine.ended
@@ -186,8 +189,8 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
     ]
 
 
-def _alternatives(machine: Machine) -> list[Forced]:
-    """The prefixes to run next: other choices, and other orders."""
+def _alternatives(machine: Machine, few: bool) -> list[Forced]:
+    """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
     trace = machine.trace
     if not machine.reversals and not any(e.choices for e in trace):
         return []
@@ -198,7 +201,7 @@ def _alternatives(machine: Machine) -> list[Forced]:
             for other in range(taken + 1, of):
                 chosen = (*(c for c, _ in entry.choices[:j]), other)
                 out.append((*steps[:k], (entry.who, chosen)))
-    for earlier, ends, later in machine.reversals:
+    for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
         first = trace[earlier]
         needed = [
             steps[k]
@@ -210,6 +213,14 @@ def _alternatives(machine: Machine) -> list[Forced]:
             needed.append((ends[-1].who, ()))
         out.append((*steps[:earlier], *needed))
     return out
+
+
+def _one_per_pair(machine: Machine) -> list[Reversal]:
+    """The first reversal of every two statements."""
+    found: dict[object, Reversal] = {}
+    for reversal in machine.reversals:
+        found.setdefault((machine.trace[reversal[0]].op.span, reversal[1][-1].op.span), reversal)
+    return list(found.values())
 
 
 def _before(a: Entry, b: Entry) -> bool:

@@ -138,6 +138,8 @@ class Entry:
     phase: int = 0
 
 
+Reversal = tuple[int, tuple[Entry, ...], int]
+"""The position of a step, those that may come before it instead, how far the trace had come."""
 Doer = Callable[["Machine", Agent, Op], None]
 DOERS: dict[type[Op], Doer] = {}
 
@@ -170,7 +172,7 @@ class Machine:
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
-        self.reversals: list[tuple[int, tuple[Entry, ...], int]] = []
+        self.reversals: list[Reversal] = []
         self.assigned: list[object] = []
         self.coarse: set[int] = set()
         self.histories: dict[int, History] = {}

@@ -18,7 +18,7 @@ from mcheck.protocol.clocks import joined, raised
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Entry, Machine, Undefined, does
 from mcheck.protocol.objects import Done, Mbarrier, Signal, hand
-from mcheck.protocol.polling import only_saves_a_wait, spins
+from mcheck.protocol.polling import only_saves_a_wait
 from mcheck.protocol.setup import NewMbarrier
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
@@ -420,7 +420,7 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
     if not runs(m, agent, op):
         return
     labels = m.program.threads[agent.threads[0]].labels
-    if op.guard is None and op.dst is not None and spins(agent.code, labels, agent.pc):
+    if op.dst is not None and m.setup.spins(agent.index, agent.pc):
         wait(m, agent, op, must=True)
         for lane in range(len(agent.lanes)):
             m.set(agent, lane, op.dst.name, "pred", 1)

@@ -6,10 +6,12 @@ whether a wait for the same phase follows leads to the same state either way. Ne
 
 from __future__ import annotations
 
-from mcheck.explore.liveness_of_registers import effects
+from mcheck.explore.liveness_of_registers import effects, live_at
 from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.program.ops import Op
+from mcheck.program.alu import compute
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
+from mcheck.program.ops import Guard, Op
+from mcheck.program.program import Thread
 
 NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -17,13 +19,81 @@ AHEAD = 64
 """How far behind a poll its use is looked for."""
 
 
-def spins(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> bool:
-    """Whether the poll at ``pc`` is the whole body of a loop that it leaves when it is true."""
-    op = code[pc]
-    if not isinstance(op, ops.MbarrierWait) or op.dst is None or pc + 1 >= len(code):
+def spins(thread: Thread, pc: int) -> bool:
+    """Whether the poll at ``pc`` is asked again, to the same effect, for as long as its answer is false.
+
+    Nothing but local computation may lie on the way back, which must follow from the answer alone and leave behind no
+    register that is used before it is written again.
+    """
+    op = thread.code[pc]
+    if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
-    back = _back(code, labels, pc, pc + 1)
-    return back is not None and _sense(back, op.dst.name) is False
+    changed = _way_back(thread, pc, {op.dst.name: 0})
+    return changed is not None and changed.isdisjoint(live_at(thread, {pc}, set())[pc])
+
+
+def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
+    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there."""
+    code = thread.code
+    written = set(known)
+    k = pc + 1
+    for _ in range(AHEAD):
+        if k == pc:
+            return written
+        if k >= len(code):
+            return None
+        op = code[k]
+        goes = _goes(op.guard, known)
+        k += 1
+        if goes is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
+            return None
+        if isinstance(op, ops.Branch) and goes:
+            taken = 1 if op.condition is None else _value(op.condition, known)
+            if taken is None:
+                return None
+            k = thread.labels[op.target] if taken else k
+        elif isinstance(op, ops.Alu) and goes:
+            _compute(op, known)
+            written |= {r.name for r in op.dsts if r is not None}
+    return None
+
+
+def _goes(guard: Guard | None, known: dict[str, int]) -> bool | None:
+    """Whether a guard lets its operation run, ``None`` if that is not known."""
+    if guard is None:
+        return True
+    value = known.get(guard.reg.name)
+    return None if value is None else bool(value) is not guard.negated
+
+
+def _compute(op: ops.Alu, known: dict[str, int]) -> None:
+    """Carries out a local computation on what is known."""
+    sources = [_value(src, known) for src in op.srcs]
+    values = [v for v in sources if v is not None]
+    local = op.op not in ("mapa", "elect") and len(values) == len(sources)
+    results = compute(op.op, op.type, op.src_type, values) if local else ()
+    for k, register in enumerate(op.dsts):
+        if register is not None:
+            known.pop(register.name, None)
+            if k < len(results):
+                known[register.name] = results[k]
+
+
+def _value(expr: Expr, known: dict[str, int]) -> int | None:
+    match expr:
+        case Const(value):
+            return value
+        case Reg(name):
+            return known.get(name)
+        case Unary(op, inner):
+            a = _value(inner, known)
+            return None if a is None else apply_unary(op, a)
+        case Binary(op, left, right):
+            a, b = _value(left, known), _value(right, known)
+            if a is None or b is None or (op in ("/", "%") and not b):
+                return None
+            return apply_binary(op, a, b)
+    return None
 
 
 def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr] | None:

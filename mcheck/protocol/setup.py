@@ -19,6 +19,7 @@ from mcheck.protocol import sequential
 from mcheck.protocol.agents import Partition
 from mcheck.protocol.history import Lanes
 from mcheck.protocol.needed import needed
+from mcheck.protocol.polling import spins
 
 HANDLERS = (emit_async, emit_mbarrier)
 """Imported for the operations that they register."""
@@ -56,8 +57,17 @@ class Setup:
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     loops: dict[int, set[int]] = field(default_factory=dict)
     many_ctas: bool = False
+    spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     sequential: bool = True
     """Whether the order of the fence.sc decides anything."""
+
+    def spins(self, agent: int, pc: int) -> bool:
+        """Whether the poll of an mbarrier there is a wait that is written out."""
+        found = self.spinning.get((agent, pc))
+        if found is None:
+            thread = self.program.threads[self.partition[agent][0]]
+            found = self.spinning[agent, pc] = spins(thread, pc)
+        return found
 
 
 def prepare(
