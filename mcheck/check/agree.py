@@ -38,7 +38,7 @@ def said(
     if engine == "protocol":
         from mcheck.protocol.engine import check
 
-        given = check(program, model, profile=profile, unroll=unroll, timeout=timeout)
+        given = check(program, model, profile=profile, unroll=unroll, timeout=timeout, thorough=True)
         silent = given.reason is not None
         return Said(complete=not silent, reason=_brief(given.reason), findings=given.findings)
     if engine == "z3":

@@ -179,7 +179,8 @@ class _Run:
         self._missteps(every)
         if self.blocking_wanted:
             self._liveness(every)
-        if self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values()):
+        stopped = any(p.end == "undefined" for paths in every for p in paths)
+        if stopped or (self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values())):
             self._ill_ended(every)
         self._bound(every)
 
@@ -368,7 +369,7 @@ class _Run:
                 key = (path.misstep.code, path.misstep.op.span)
                 if key in self.findings:
                     continue
-                for reached in self._reaching(every, {thread: [path, *prefixes.variants(path, self.cut)]}):
+                for reached in self._reaching(every, {thread: [path]}):
                     self._misstep(path, reached)
         for lanes in list(self.parted.values()):
             for reached in self._reaching(every, {path.thread: [path] for path in lanes}):
@@ -398,7 +399,9 @@ class _Run:
         while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
             known = len(self.cut)
             pools = prefixes.pools(every, self.cut)
-            for combination in product(*(fixed.get(k, pool) for k, pool in enumerate(pools))):
+            for k, paths in fixed.items():
+                pools[k] = [p for path in paths for p in (path, *prefixes.variants(path, self.cut))]
+            for combination in product(*pools):
                 if (key := tuple(map(id, combination))) in tried:
                     continue
                 tried.add(key)

@@ -164,6 +164,10 @@ def _explore(
     outcomes: dict[int, tuple[Machine, _Record, int | None] | Misuse | None] = {
         k: _take(search.steps[k][at[k]], state, known, records) for k in enabled
     }
+    inits = [k for k in enabled if search.steps[k][at[k]].what.kind == "init"]
+    if state is None and inits and not any(r.invalidated for r in records.values()):
+        # what may come before the initialisation is told by a flag of the model, from causality
+        enabled, outcomes = inits, {k: outcomes[k] for k in inits}
     done: set[int] = set()
     for k in enabled:
         if k in asleep:

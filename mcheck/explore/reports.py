@@ -135,8 +135,11 @@ def flag_findings(solver: Solver, flag: FlagReport, profile: str) -> list[Findin
         entry = catalogue.get(flag.name)
     except InputError:
         return []
-    nodes = [solver.s.nodes[k] for k in sorted(flag.pair)]
+    nodes = [solver.s.nodes[k] for k in sorted(set(flag.pair))]
     accesses = tuple(access_of(solver.s, n) for n in nodes if n.source is not None)
+    if not nodes[-1].size:
+        message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
+        return [_finding(entry.code, profile, message, accesses, describe(solver, flag.candidate))]
     what = " and ".join(f"the {a.proxy} {a.access} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(solver.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"

@@ -228,9 +228,12 @@ def accesses_object(s: Structure, a: Node, b: Node) -> bool:
 @relation("outlived", second=lambda e, _: "EXIT" in e.tags)
 def outlived(s: Structure, a: Node, b: Node) -> bool:
     """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
-    threads.
+    threads, if all of them exit.
     """
-    return s.thread(b).place.cta.number == _foreign_owner(s, a)
+    owner = s.thread(b).place.cta.number
+    if owner != _foreign_owner(s, a):
+        return False
+    return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
 
 
 @relation("unborn", first=lambda e, _: "START" in e.tags)

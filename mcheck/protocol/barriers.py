@@ -10,7 +10,7 @@ from __future__ import annotations
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.protocol.agents import Split
-from mcheck.protocol.clocks import joined
+from mcheck.protocol.clocks import Know, Vector, joined
 from mcheck.protocol.fences import acquire
 from mcheck.protocol.machine import Agent, Blocked, Machine, Undefined, does
 from mcheck.protocol.objects import Done, Rendezvous, hand
@@ -67,16 +67,12 @@ def _meet(
             m.reverse(other, agent.index, time, agent.single)
         m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
     meeting.here[agent.index] = done
-    meeting.warps.setdefault((place.cta.number, place.warp), set()).update(agent.threads)
+    meeting.warps.setdefault((place.cta.number, place.warp), set()).add(agent.index)
     if isinstance(op, ops.Barrier) and op.src is not None:
-        for lane in range(len(agent.lanes)):
-            value = m.term(agent, lane, op.src)
-            meeting.votes.append((value if isinstance(value, int) else None, 1))
-    know = agent.know()
-    meeting.know = know if meeting.know is None else meeting.know.join(know)
-    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+        values = [m.term(agent, lane, op.src) for lane in range(len(agent.lanes))]
+        meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in values]
+    meeting.brought[agent.index] = (agent.know(), agent.now())
     if waits:
-        meeting.waiting.append(agent.index)
         agent.status, agent.where = "standing", meeting
     else:
         agent.pc += 1
@@ -102,51 +98,63 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
     if meeting.count is None:
         if any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
             return False
-    else:
-        if len(meeting.warps) * WARP < meeting.count:
-            return False
-        if len(meeting.warps) * WARP > meeting.count:
-            first = next(iter(meeting.here.values()))
-            _wrong(m, m.agents[first.agent], first.event.op, "UB303", "more threads arrive than the barrier counts")
-        if not late and not _whole_warps(m, meeting):
-            return False
-    _complete(m, meeting)
+        _complete(m, meeting, list(meeting.here))
+        return True
+    needed = meeting.count // WARP
+    if len(meeting.warps) < needed:
+        return False
+    here = [warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside)]
+    if len(here) < needed:
+        return False
+    if len(here) > needed:
+        m.unsure = "lanes of several warps part at a barrier with a count"
+    _complete(m, meeting, [k for w in here[:needed] for k in meeting.warps[w]])
     return True
 
 
-def _whole_warps(m: Machine, meeting: Rendezvous) -> bool:
-    """Whether all lanes of the warps that arrived are here, or have exited."""
-    for agent in m.agents:
-        place = m.program.threads[agent.threads[0]].place
-        if (
-            (place.cta.number, place.warp) in meeting.warps
-            and agent.index not in meeting.here
-            and agent.status != "done"
-        ):
-            return False
-    return True
+def _is_whole(m: Machine, meeting: Rendezvous, inside: set[int]) -> bool:
+    """Whether all lanes of a warp that has arrived are here, or have exited."""
+    warp = m.setup.warps[next(iter(inside))]
+    return len(warp) == len(inside) or all(k in meeting.here or m.agents[k].status == "done" for k in warp)
 
 
-def _complete(m: Machine, meeting: Rendezvous) -> None:
-    waiting = meeting.waiting
-    votes = [v for v, n in meeting.votes for _ in range(n)]
-    for k in waiting:
+def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
+    """The round of these agents is complete: those who stand at the barrier go on."""
+    know: Know | None = None
+    time = exits(m, meeting) if meeting.count is None else m.zero
+    for k in chosen:
+        theirs, when = meeting.brought.pop(k)
+        know = theirs if know is None else know.join(theirs)
+        time = joined(time, when)
+    votes = [v for k in chosen for v in meeting.votes.pop(k, ())]
+    meeting.before = [meeting.here.pop(k) for k in chosen]
+    meeting.round += 1
+    gone = set(chosen)
+    meeting.warps = {w: left for w, inside in meeting.warps.items() if (left := inside - gone)}
+    if not meeting.here:
+        meeting.kinds, meeting.count = set(), None
+    for k in chosen:
         agent = m.agents[k]
+        if agent.where is not meeting:
+            continue
         op = agent.code[agent.pc]
-        if meeting.know is not None:
-            agent.learn(meeting.know)
-        for source, know in meeting.handed.items():
-            acquire(agent, {source: know}, "cluster", False)
-        agent.time = joined(agent.time, meeting.time)
+        if know is not None:
+            agent.learn(know)
+        agent.time = joined(agent.time, time)
         if isinstance(op, ops.Barrier) and op.dst is not None:
             _result(m, agent, op, votes)
         agent.status, agent.where = "run", None
         agent.pc += 1
-    meeting.before = list(meeting.here.values())
-    meeting.round += 1
-    meeting.here, meeting.waiting, meeting.kinds = {}, [], set()
-    meeting.know, meeting.handed, meeting.time, meeting.votes, meeting.warps = None, {}, [], [], {}
-    meeting.count = None
+
+
+def exits(m: Machine, meeting: Rendezvous) -> Vector:
+    """When those who are no longer waited for had exited: what orders time, and no memory (9.7.13.1)."""
+    time = m.zero
+    for k in meeting.members:
+        when = m.agents[k].exit_time
+        if k not in meeting.here and when is not None:
+            time = joined(time, when)
+    return time
 
 
 def _result(m: Machine, agent: Agent, op: ops.Barrier, votes: list[int | None]) -> None:
@@ -261,7 +269,8 @@ def cluster_complete(m: Machine, meeting: Rendezvous) -> None:
     """The round is complete when every thread of the cluster has arrived or exited."""
     if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
         return
-    done = Rendezvous(meeting.key, round=meeting.round, know=meeting.know, handed=meeting.handed, time=meeting.time)
+    time = joined(meeting.time, exits(m, meeting))
+    done = Rendezvous(meeting.key, round=meeting.round, know=meeting.know, handed=meeting.handed, time=time)
     for k in meeting.here:
         agent = m.agents[k]
         agent.cluster_arrived = done

@@ -45,6 +45,7 @@ def finish(m: Machine) -> None:
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     lost = any(isinstance(a.where, Mbarrier) and a.where.state is None for a in stuck)
+    _remote(m)
     if lost or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
         m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
         return
@@ -54,8 +55,6 @@ def finish(m: Machine) -> None:
     for bar in m.mbarriers.values():
         _unannounced(m, bar)
         _unwaited(m, bar)
-    if not stuck:
-        _remote(m)
 
 
 def _unwaited(m: Machine, bar: Mbarrier) -> None:
@@ -69,7 +68,10 @@ def _unwaited(m: Machine, bar: Mbarrier) -> None:
 
 def _remote(m: Machine) -> None:
     """Uses of another CTA's shared memory that nothing makes sure are over before that CTA ends (UB502)."""
+    alive = {a.place[2] for a in m.agents if a.status != "done"}
     for (owner, who, _), (thing, event) in m.remote.items():
+        if owner in alive:
+            continue
         exits = [a.exit_time for a in m.agents if a.place[2] == owner and a.exit_time is not None]
         agent = m.agents[who]
         if isinstance(thing, Record) and thing.asynchronous:

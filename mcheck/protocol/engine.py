@@ -68,6 +68,7 @@ class _Search:
     unroll: int
     deadline: Callable[[], None]
     limit: int
+    thorough: bool = False
     findings: dict[object, Finding] = field(default_factory=dict)
     executions: int = 0
     bounded: str | None = None
@@ -101,7 +102,7 @@ class _Search:
             except NewMbarrier as new:
                 self.extra = (*self.extra, new.address)
                 continue
-            if not coarse or self.wrong or self.bounded:
+            if not coarse or (self.wrong and not self.thorough) or self.bounded:
                 return
             for k in coarse:
                 group = self.setup.partition[k]
@@ -109,7 +110,7 @@ class _Search:
 
     def _enough(self) -> bool:
         """Whether enough has been done since the first error was found."""
-        if not self.wrong:
+        if self.thorough or not self.wrong:
             return False
         if self.found_at is None:
             self.found_at, self.work_then = self.executions, self.steps
@@ -240,15 +241,19 @@ def check(
     unroll: int = 2,
     timeout: float | None = None,
     limit: int = MAX_EXECUTIONS,
+    thorough: bool = False,
 ) -> Verdict:
-    """Races, undefined behaviour and deadlocks of a program; never raises for a time-out or an unmodelled construct."""
+    """Races, undefined behaviour and deadlocks of a program; never raises for a time-out or an unmodelled construct.
+
+    After the first error a little more is looked at; with ``thorough`` everything.
+    """
     end = None if timeout is None else time.monotonic() + timeout
 
     def deadline() -> None:
         if end is not None and time.monotonic() > end:
             raise TimeOut
 
-    search = _Search(program, model, profile, unroll, deadline, limit)
+    search = _Search(program, model, profile, unroll, deadline, limit, thorough)
     reason: str | None = None
     try:
         search.run()
@@ -262,6 +267,8 @@ def check(
     reason = reason or search.unsure
     if search.wrong:
         verdict = "finding"
+        if thorough and search.bounded is not None:
+            reason = reason or f"explored up to {search.bounded}"
     elif reason is not None:
         verdict = "unknown"
     elif search.bounded is not None:

@@ -149,7 +149,9 @@ def stands_for(new: Record, old: Record, view: View) -> bool:
             return bool(old.bars) and set(new.bars) <= set(old.bars) and view.before(old, new.lanes)
         return old.agent == new.agent and old.lanes == new.lanes and not old.bars and bool(old.done)
     if old.asynchronous:
-        return any(view.causal[c] > p for c, p in old.signals) or any(view.causal[a] >= s for a, s in old.done)
+        return False  # a race with a copy is of another kind, and one of different sizes too
+    if (old.event.address, old.event.size) != (new.event.address, new.event.size):
+        return False
     if new.strong and (new.write or not _as_strong(old, new)):
         # A strong write may be observed, which puts it, and not what precedes it, before what its observer does next;
         # and what is morally strong with the new one may race with the old one.

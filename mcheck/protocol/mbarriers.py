@@ -325,6 +325,7 @@ def announced(m: Machine, agent: Agent, address: int, event: Event) -> bool:
     bar = m.mbarriers.get(address)
     if bar is None:
         misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
+        m.ended = "undefined"
         return False
     if bar.state is not None:
         _valid(m, agent, event.op, bar, event)
@@ -398,9 +399,10 @@ def wait(
     if done or matters:
         bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, state.phase))
     m.assigned.append((agent.index, agent.step, kind, bar.address, state.phase))
+    if done:
+        bar.waited.add(state.phase - 1)
     if done and learns:
         bar.known[agent.index] = state.phase - 1
-        bar.waited.add(state.phase - 1)
         agent.time = raised(joined(agent.time, bar.time), bar.seen, state.phase)
         acquires = "ACQ" in event.tags
         if acquires:

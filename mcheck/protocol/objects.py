@@ -83,8 +83,8 @@ class Signal:
 
 @dataclass(slots=True)
 class Rendezvous:
-    """An execution barrier. ``here`` are the agents that have arrived in this round, ``waiting`` those that stand at
-    it.
+    """An execution barrier. ``here`` are the agents that have arrived in this round, ``brought`` what they know and
+    when they came, ``warps`` those of each warp.
     """
 
     key: tuple[object, ...]
@@ -93,13 +93,13 @@ class Rendezvous:
     round: int = 0
     count: int | None = None
     here: dict[int, Done] = field(default_factory=dict)
-    waiting: list[int] = field(default_factory=list)
+    brought: dict[int, tuple[Know, Vector]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     know: Know | None = None
     handed: Handed = field(default_factory=dict)
     time: Vector = field(default_factory=list)
     before: list[Done] = field(default_factory=list)
-    votes: list[tuple[int | None, int]] = field(default_factory=list)
+    votes: dict[int, list[int | None]] = field(default_factory=dict)
     warps: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
 

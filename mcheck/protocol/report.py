@@ -15,7 +15,8 @@ def key_of(problem: Problem) -> object:
     """Problems with the same key are one finding."""
     if problem.code.startswith("DEAD"):  # one wait for ever is enough: its variants differ in who else stands where
         return problem.code, tuple(sorted({a.thread.partition("[")[0] for a in problem.accesses}))
-    return problem.code, tuple((a.span, a.access, a.object.partition("[")[0]) for a in problem.accesses)
+    ends = ((a.span, a.access, a.object.partition("[")[0]) for a in problem.accesses)
+    return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
 
 
 def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
