@@ -78,7 +78,7 @@ def by_protocol(
     A sketch without a condition passes once it has been looked at; a condition is ``unknown`` to it unless some
     execution is undefined, which settles it. Liveness fails with the first deadlock.
     """
-    from mcheck.explore.engine import NOT_UNDEFINED
+    from mcheck.explore.run import NOT_UNDEFINED
     from mcheck.protocol.engine import check
 
     given = check(program, model, unroll=unroll, timeout=timeout, profile=profile)

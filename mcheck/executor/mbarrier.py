@@ -165,8 +165,13 @@ _PLACES = 1 << 24
 
 def state_token(state: State, address: int = 0, *, no_complete: bool = False) -> int:
     """The 64-bit state operand that an arrive on ``state`` at ``address`` returns (9.7.13.15.13)."""
-    packed = state.pending | int(no_complete) << 20 | state.phase % _PHASES << 21
-    return packed | address % _PLACES << 40
+    constant, shift = state_parts(address, no_complete=no_complete)
+    return constant | state.pending | state.phase % _PHASES << shift
+
+
+def state_parts(address: int, *, no_complete: bool) -> tuple[int, int]:
+    """What of a state operand does not depend on the state, and the place of the phase; the count is lowest."""
+    return int(no_complete) << 20 | address % _PLACES << 40, 21
 
 
 def wait_state(state: State, token: int, address: int = 0) -> bool:

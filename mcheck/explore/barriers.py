@@ -11,17 +11,36 @@ The peers' table dialect under its own models: barriers are static instances, se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 from mcheck.explore.choices import Choice, Option
-from mcheck.explore.rounds import MIXED, Arrival, fill
+from mcheck.explore.rounds import MIXED, Arrival, Units, fill
 from mcheck.graph.event import BarrierStep
 from mcheck.graph.structure import Node, Structure
 from mcheck.program.ops import Barrier
 from mcheck.program.program import Program
 
 
-def static_choices(s: Structure) -> list[Choice] | None:
+def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
+    """The sets of ``quorum`` arrivals with which all that wait synchronise."""
+    sets = combinations(sources, quorum)
+    options = [Option(((relation, tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
+    return Choice("barrier", options, rank=0)
+
+
+def rounds_choice(units: Units) -> Choice:
+    """Every way to fill the rounds of a barrier with counts."""
+    return Choice("barrier", fill(units), rank=0)
+
+
+Quorum = Callable[[str, list[int], list[int], int], Choice]
+"""Makes the choice of (relation, arrivals, those that wait, how many arrivals suffice)."""
+Rounds = Callable[[Units], Choice]
+"""Makes the choice of how rounds are filled; one without options if they cannot be."""
+
+
+def static_choices(s: Structure, choose: Quorum = quorum_choice) -> list[Choice] | None:
     """``syncbar`` of the table dialect; ``None`` if some barrier of these paths cannot be passed.
 
     Without a quorum a barrier passes only if every static barrier of its CTA, instance and id is reached; with one,
@@ -44,12 +63,9 @@ def static_choices(s: Structure) -> list[Choice] | None:
         quorum = step.count
         targets = [m.index for m in members if m.source and m.source.barrier and m.source.barrier.kind != "arrive"]
         sources = [m.index for m in members]
-        if quorum is None or quorum >= len(sources):
-            sets = [tuple(sources)]
-        else:
-            sets = list(combinations(sources, quorum))
-        options = [Option((("syncbar", tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
-        choices.append(Choice("barrier", options, rank=0))
+        choices.append(
+            choose("syncbar", sources, targets, len(sources) if quorum is None else min(quorum, len(sources)))
+        )
     return choices
 
 
@@ -90,7 +106,9 @@ def is_blocked(s: Structure, node: Node) -> bool:
     return not _passes(s, key, reached)
 
 
-def dynamic_choices(s: Structure) -> list[Choice] | None:
+def dynamic_choices(
+    s: Structure, choose: Quorum = quorum_choice, rounds: Rounds = rounds_choice
+) -> list[Choice] | None:
     """``barrier`` for barriers whose arrival does not block; ``None`` if these paths cannot be: a thread passes a
     barrier
     that does not complete, or stands at one that does.
@@ -112,20 +130,20 @@ def dynamic_choices(s: Structure) -> list[Choice] | None:
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
         if key[0] == "inst":
-            options = _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()))
-            if not options:
+            choice = _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
+            if choice is None:
                 return None
-            choices.append(Choice("barrier", options, rank=0))
+            choices.append(choice)
         elif all(step.count is None for step in steps):
             option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0])
             if option is None:
                 return None
             choices.append(Choice("barrier", [option], rank=0))
         else:
-            options = _meet_counted(s, by_thread, waiting, blocked.get(key, set()))
-            if not options:
+            choice = rounds(_units(s, by_thread, waiting, blocked.get(key, set())))
+            if not choice.options:
                 return None
-            choices.append(Choice("barrier", options, rank=0))
+            choices.append(choice)
     return choices
 
 
@@ -168,7 +186,8 @@ def _meet_instance(
     arrivals: dict[int, list[Node]],
     waits: dict[int, list[Node]],
     blocked: set[int],
-) -> list[Option]:
+    choose: Quorum,
+) -> Choice | None:
     """A static instance of the table dialect under the models from 9.0 on: as ``static_choices``, but an arrive waits
     for
     nobody. Executions of one instance in a loop meet one by one.
@@ -179,9 +198,8 @@ def _meet_instance(
         passes = len(members) >= quorum
         resumed = [n.index for nodes in waits.values() for n in nodes]
         if passes is bool(blocked) or (resumed and not passes):
-            return []
-        sets = combinations([n.index for n in members], min(quorum, len(members)))
-        return [Option((("barrier", tuple((a, b) for a in chosen for b in resumed)),)) for chosen in sets]
+            return None
+        return choose("barrier", [n.index for n in members], resumed, min(quorum, len(members)))
     missing = static_members(s.program, key) - {
         n.source.barrier.op_id for n in s.nodes if n.source and n.source.barrier and "BLOCKED" not in n.source.tags
     }
@@ -192,9 +210,9 @@ def _meet_instance(
         resumed_here = [n for t, nodes in waits.items() for n in _resumption(nodes, arrivals[t][k : k + 1])]
         standing = [t for t in blocked if len(arrivals[t]) - 1 == k]
         if (resumed_here and not complete) or (standing and complete):
-            return []
+            return None
         pairs += [(a.index, b) for a in here for b in resumed_here]
-    return [Option((("barrier", tuple(pairs)),))]
+    return Choice("barrier", [Option((("barrier", tuple(pairs)),))], rank=0)
 
 
 def parted(s: Structure) -> tuple[Node, Node] | None:
@@ -246,10 +264,8 @@ def _runs_on(s: Structure, thread: int) -> bool:
     return path.end != "end"
 
 
-def _meet_counted(
-    s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
-) -> list[Option]:
-    """Every way to fill the generations of a barrier with counts, each arriving warp counting 32."""
+def _units(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]) -> Units:
+    """The arrivals at a barrier with counts, of each warp, which counts 32."""
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
@@ -270,7 +286,7 @@ def _meet_counted(
             standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
             unit.append(Arrival(source.barrier, source.uid, tuple(n.index for n in here), tuple(targets), standing))
         units.append(unit)
-    return fill(units)
+    return units
 
 
 def _resumption(waits: list[Node], arrivals: list[Node]) -> list[int]:

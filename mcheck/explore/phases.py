@@ -30,7 +30,7 @@ TRACK_COMPLETERS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """An operation: its event and node, its sequence (a thread's program order, or its own), what must come before."""
 
     event: Event
@@ -43,25 +43,40 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Record:
-    """What became of a step: the phase it counted in, its result, the phase it completed (or -1)."""
+class Record:
+    """What became of a step: the phase it counted in, its result, whether it completed that phase.
+
+    ``life`` counts the objects that the memory held one after the other: each mbarrier.init begins one.
+    """
 
     phase: int
     result: int | None
     completed: bool
     invalidated: bool = False
+    life: int = 0
+
+    @property
+    def when(self) -> tuple[int, int]:
+        """Its place in time, as far as phases tell."""
+        return self.life, self.phase
+
+    def saw(self, signal: Record) -> bool:
+        """Whether this wait is one that saw the phase of a signal complete."""
+        return self.life == signal.life and signal.phase < self.phase
 
 
 @dataclass(slots=True)
 class _Search:
-    steps: list[list[_Step]]
+    steps: list[list[Step]]
     track: bool
     deadline: Callable[[], None]
-    found: dict[object, tuple[dict[Uid, _Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
+    found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
     budget: int = MAX_STEPS
 
 
 Machine = machine.State | None
+LIFE = -1
+"""Where what threads know has the number of the object: nothing is known of the phases of the next one."""
 _Position = tuple[int, ...]
 
 
@@ -71,29 +86,43 @@ def choices(
     """One choice per mbarrier object, ``None`` if some object admits no assignment. ``deadline`` raises when time is
     up.
     """
-    by_address: dict[int, list[tuple[Event, int]]] = {}
-    for node in s.nodes:
-        if node.source is not None and node.source.mbarrier is not None:
-            by_address.setdefault(node.source.mbarrier.address, []).append((node.source, node.index))
-    if not by_address:
+    objects = members_of(s)
+    if not objects:
         return []
-    allowed = _allowed_results(s)
+    allowed = allowed_results(s)
     out = []
-    for members in by_address.values():
-        sequences = _sequences(s, members, allowed, stuck)
+    for members in objects:
+        sequences = sequences_of(s, members, allowed, stuck)
         if len(sequences) > MAX_SEQUENCES:
             raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
         search = _Search(sequences, len(members) <= TRACK_COMPLETERS, deadline)
         _explore(search, tuple(0 for _ in search.steps), None, {}, {}, frozenset())
         if not search.found:
             return None
-        options = [_option(s, members, records, misuse) for records, misuse in search.found.values()]
-        never_valid = not any(e.mbarrier and e.mbarrier.kind == "init" for e, _ in members)
-        out.append(Choice("phase", options, rank=1, never_valid=never_valid))
+        options = [option_of(s, members, records, misuse, search.track) for records, misuse in search.found.values()]
+        out.append(Choice("phase", options, rank=1, never_valid=is_never_valid(members)))
     return out
 
 
-def _allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
+Members = list[tuple[Event, int]]
+"""The operations on one object with their nodes."""
+
+
+def members_of(s: Structure) -> list[Members]:
+    """The operations on each mbarrier object."""
+    by_address: dict[int, Members] = {}
+    for node in s.nodes:
+        if node.source is not None and node.source.mbarrier is not None:
+            by_address.setdefault(node.source.mbarrier.address, []).append((node.source, node.index))
+    return list(by_address.values())
+
+
+def is_never_valid(members: Members) -> bool:
+    """Whether no operation makes the object valid."""
+    return not any(e.mbarrier and e.mbarrier.kind == "init" for e, _ in members)
+
+
+def allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
     """For each wait, the answers that the branches of its path admit."""
     out: dict[Uid, frozenset[int]] = {}
     for path in s.paths:
@@ -107,11 +136,11 @@ def _allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
     return out
 
 
-def _sequences(
+def sequences_of(
     s: Structure, members: list[tuple[Event, int]], allowed: dict[Uid, frozenset[int]], stuck: frozenset[Uid]
-) -> list[list[_Step]]:
+) -> list[list[Step]]:
     """The steps of each thread in program order, and every asynchronous signal by itself."""
-    sequences: list[list[_Step]] = []
+    sequences: list[list[Step]] = []
     of_thread: dict[int, int] = {}
     for event, node in members:
         if event.order is None:
@@ -120,7 +149,7 @@ def _sequences(
         if k == len(sequences):
             sequences.append([])
         assert event.mbarrier is not None
-        sequences[k].append(_Step(event, node, event.mbarrier, k, None, allowed.get(event.uid), event.uid in stuck))
+        sequences[k].append(Step(event, node, event.mbarrier, k, None, allowed.get(event.uid), event.uid in stuck))
     for event, node in members:
         if event.order is not None:
             continue
@@ -130,7 +159,7 @@ def _sequences(
         after = None
         if own is not None:
             after = (own, sum(1 for step in sequences[own] if (step.event.order or 0) < issue))
-        sequences.append([_Step(event, node, event.mbarrier, len(sequences), after, None, False)])
+        sequences.append([Step(event, node, event.mbarrier, len(sequences), after, None, False)])
     return sequences
 
 
@@ -139,7 +168,7 @@ def _explore(
     at: _Position,
     state: Machine,
     known: dict[int, int],
-    records: dict[Uid, _Record],
+    records: dict[Uid, Record],
     asleep: frozenset[int],
 ) -> None:
     """All assignments from here. ``known``: the last phase that each thread has seen complete."""
@@ -153,16 +182,11 @@ def _explore(
         if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
             if state is not None and state.tx < 0:
                 late = [x.event.uid for q in search.steps for x in q if x.what.kind == "complete"]
-                misuse = (
-                    "UB216",
-                    f"{-state.tx} bytes completed in phase {state.phase} that nobody announced",
-                    late[-1],
-                )
-                _note(search, records, misuse)
+                _note(search, records, over_delivery(state, late[-1]))
             _note(search, records, None)
         return
-    outcomes: dict[int, tuple[Machine, _Record, int | None] | Misuse | None] = {
-        k: _take(search.steps[k][at[k]], state, known, records) for k in enabled
+    outcomes: dict[int, tuple[Machine, Record, int | None] | Misuse | None] = {
+        k: take(search.steps[k][at[k]], state, known, records) for k in enabled
     }
     inits = [k for k in enabled if search.steps[k][at[k]].what.kind == "init"]
     if state is None and inits and not any(r.invalidated for r in records.values()):
@@ -184,9 +208,14 @@ def _explore(
         after, record, seen = outcome
         sleeping = frozenset(j for j in done if j != k and _independent(search, at, state, known, records, j, k))
         now = tuple(p + 1 if j == k else p for j, p in enumerate(at))
-        knows = known if seen is None else {**known, step.event.uid[0]: seen}
+        knows = learned(step, record, seen, known)
         _explore(search, now, after, knows, {**records, step.event.uid: record}, sleeping)
         done.add(k)
+
+
+def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str, Uid]:
+    """The misuse of an object that is left with bytes which nobody has announced."""
+    return "UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", uid
 
 
 def _enabled(search: _Search, at: _Position) -> list[int]:
@@ -200,31 +229,38 @@ def _enabled(search: _Search, at: _Position) -> list[int]:
     return out or late
 
 
-def _take(
-    step: _Step, state: Machine, known: dict[int, int], records: dict[Uid, _Record]
-) -> tuple[Machine, _Record, int | None] | Misuse | None:
+def take(
+    step: Step, state: Machine, known: dict[int, int], records: dict[Uid, Record]
+) -> tuple[Machine, Record, int | None] | Misuse | None:
     """(state after, record, phase now known to the thread); a misuse; or ``None`` if the step cannot be taken now."""
     what = step.what
     try:
         if what.kind == "init":
             if state is not None:
                 raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", "9.7.13.15.9")
-            return machine.init(what.count)[0], _Record(-1, None, False), None
+            return machine.init(what.count)[0], Record(-1, None, False, life=known.get(LIFE, -1) + 1), None
         if state is None and step.event.order is None and any(r.invalidated for r in records.values()):
             raise Misuse("UB215", "the mbarrier was invalidated before this operation could signal it", "9.7.13.15.3")
         if state is None:
             raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
         if what.kind == "inval":
-            return None, _Record(state.phase, None, False, invalidated=True), None
+            return None, Record(state.phase, None, False, invalidated=True, life=known[LIFE]), None
         if what.kind == "wait":
             return _wait(step, state, known, records)
         after, completed = apply_step(what, state)
         result = None
         if step.event.order is not None and what.kind in ("arrive", "drop"):
             result = machine.state_token(state, what.address, no_complete=what.no_complete)
-        return after, _Record(state.phase, result, completed), None
+        return after, Record(state.phase, result, completed, life=known[LIFE]), None
     except Misuse as misuse:
         return misuse
+
+
+def learned(step: Step, record: Record, seen: int | None, known: dict[int, int]) -> dict[int, int]:
+    """What threads know of phases after a step: the last phase that each has seen complete, of which object."""
+    if step.what.kind == "init":
+        return {LIFE: record.life}
+    return known if seen is None else {**known, step.event.uid[0]: seen}
 
 
 def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
@@ -246,8 +282,8 @@ def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
 
 
 def _wait(
-    step: _Step, state: machine.State, known: dict[int, int], records: dict[Uid, _Record]
-) -> tuple[Machine, _Record, int | None] | None:
+    step: Step, state: machine.State, known: dict[int, int], records: dict[Uid, Record]
+) -> tuple[Machine, Record, int | None] | None:
     """A wait answers for the phase its thread means: the next one of its parity after the last that it saw complete."""
     what = step.what
     last = known.get(step.event.uid[0], -1)
@@ -266,7 +302,7 @@ def _wait(
     result = int(done)
     if step.allowed is not None and result not in step.allowed:
         return None
-    return state, _Record(state.phase, result, False), state.phase - 1 if done else None
+    return state, Record(state.phase, result, False, life=known[LIFE]), state.phase - 1 if done else None
 
 
 def _independent(
@@ -274,7 +310,7 @@ def _independent(
     at: _Position,
     state: Machine,
     known: dict[int, int],
-    records: dict[Uid, _Record],
+    records: dict[Uid, Record],
     j: int,
     k: int,
 ) -> bool:
@@ -287,34 +323,29 @@ def _independent(
     if first is None or second is None:
         return False
     (end1, ra1, rb1), (end2, rb2, ra2) = first, second
-    same = end1 == end2 and (ra1.phase, ra1.result, rb1.phase, rb1.result) == (
-        ra2.phase,
-        ra2.result,
-        rb2.phase,
-        rb2.result,
-    )
+    same = end1 == end2 and (ra1.when, ra1.result, rb1.when, rb1.result) == (ra2.when, ra2.result, rb2.when, rb2.result)
     if same and search.track:
         same = (ra1.completed, rb1.completed) == (ra2.completed, rb2.completed)
     return same
 
 
 def _pair(
-    a: _Step, b: _Step, state: Machine, known: dict[int, int], records: dict[Uid, _Record]
-) -> tuple[Machine, _Record, _Record] | None:
-    one = _take(a, state, known, records)
+    a: Step, b: Step, state: Machine, known: dict[int, int], records: dict[Uid, Record]
+) -> tuple[Machine, Record, Record] | None:
+    one = take(a, state, known, records)
     if one is None or isinstance(one, Misuse):
         return None
     middle, ra, seen = one
-    knows = known if seen is None else {**known, a.event.uid[0]: seen}
-    two = _take(b, middle, knows, {**records, a.event.uid: ra})
+    knows = learned(a, ra, seen, known)
+    two = take(b, middle, knows, {**records, a.event.uid: ra})
     if two is None or isinstance(two, Misuse):
         return None
     return two[0], ra, two[1]
 
 
-def _note(search: _Search, records: dict[Uid, _Record], misuse: tuple[str, str, Uid] | None) -> None:
+def _note(search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
     key = (
-        tuple(sorted((u, r.phase, r.result, r.completed and search.track) for u, r in records.items())),
+        tuple(sorted((u, r.life, r.phase, r.result, r.completed and search.track) for u, r in records.items())),
         misuse and (misuse[0], misuse[2]),
     )
     search.found.setdefault(key, (dict(records), misuse))
@@ -322,11 +353,12 @@ def _note(search: _Search, records: dict[Uid, _Record], misuse: tuple[str, str, 
         raise Unsupported("too many phase assignments of one mbarrier")
 
 
-def _option(
+def option_of(
     s: Structure,
     members: list[tuple[Event, int]],
-    records: dict[Uid, _Record],
+    records: dict[Uid, Record],
     misuse: tuple[str, str, Uid] | None,
+    tracked_completers: bool = True,
 ) -> Option:
     """The base relations of an assignment."""
     taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
@@ -336,8 +368,8 @@ def _option(
     signals = [(e, n, r) for e, n, r in acts if e.mbarrier and e.mbarrier.kind in SIGNALS]
     phase, order, fr, complete = [], [], [], []
     for _, n, r in acts:
-        order += [(n, m) for _, m, q in acts if m != n and r.phase < q.phase]
-        order += [(n, m) for _, m, q in waits if r.phase < q.phase]
+        order += [(n, m) for _, m, q in acts if m != n and r.when < q.when]
+        order += [(n, m) for _, m, q in waits if r.when < q.when]
         order += [(n, m) for m in pending]
     tracked: dict[Uid, list[int]] = {}
     for path in s.paths:
@@ -348,10 +380,14 @@ def _option(
         culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
         order += [(n, m) for n in culprit for m in pending if m != n]
     for _, w, q in waits:
-        fr += [(w, n) for _, n, r in acts if r.phase > q.phase or (r.phase == q.phase and _completes(r, signals))]
+        fr += [
+            (w, n)
+            for _, n, r in acts
+            if r.when > q.when or (r.when == q.when and _completes(r, signals, tracked_completers))
+        ]
         if q.result:
-            phase += [(n, w) for _, n, r in signals if r.phase < q.phase]
-            complete += [(m, w) for e, _, r in signals if r.phase < q.phase for m in tracked.get(e.uid, ())]
+            phase += [(n, w) for _, n, r in signals if q.saw(r)]
+            complete += [(m, w) for e, _, r in signals if q.saw(r) for m in tracked.get(e.uid, ())]
         order += [(w, m) for m in pending]
     edges = (("phase", phase), ("phase-order", order), ("phase-fr", fr), ("complete", complete))
     results = tuple((e.uid, r.result) for e, _, r in taken if r.result is not None)
@@ -364,18 +400,18 @@ def _option(
     )
 
 
-def _unwaited(taken: list[tuple[Event, int, _Record]]) -> tuple[tuple[str, str, Uid], ...]:
+def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, Uid], ...]:
     """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
-    seen = {r.phase - 1 for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
+    seen = {(r.life, r.phase - 1) for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
     out = []
     for e, _, r in taken:
         if (
             e.mbarrier
             and e.mbarrier.kind in ("arrive", "drop", "async-arrive")
             and r.phase > 0
-            and r.phase - 1 not in seen
+            and (r.life, r.phase - 1) not in seen
         ):
-            seen.add(r.phase - 1)
+            seen.add((r.life, r.phase - 1))
             text = f"arrives in phase {r.phase} although no wait has returned true for phase {r.phase - 1}"
             out.append(("UB212", text, e.uid))
     return tuple(out)
@@ -384,8 +420,6 @@ def _unwaited(taken: list[tuple[Event, int, _Record]]) -> tuple[tuple[str, str, 
 SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})
 
 
-def _completes(r: _Record, signals: list[tuple[Event, int, _Record]]) -> bool:
+def _completes(r: Record, signals: list[tuple[Event, int, Record]], tracked: bool) -> bool:
     """Whether this operation is known to complete its phase: it was seen to, or it is the only one that can have."""
-    return r.completed and (
-        len(signals) <= TRACK_COMPLETERS or sum(1 for _, _, q in signals if q.phase == r.phase) == 1
-    )
+    return r.completed and (tracked or sum(1 for _, _, q in signals if q.when == r.when) == 1)

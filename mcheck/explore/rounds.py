@@ -44,16 +44,18 @@ class Arrival:
         return self.step.count, self.step.kind == "red"
 
 
+Units = list[list[Arrival]]
+"""The arrivals of each warp in program order."""
+
+
 @dataclass(slots=True)
 class _Search:
-    """``units`` are the arrivals of each warp in program order."""
-
-    units: list[list[Arrival]]
+    units: Units
     found: dict[object, Option] = field(default_factory=dict)
 
     def needed(self, arrival: Arrival) -> int:
         """The warps that a round of this count has; without one, all."""
-        return arrival.step.count // WARP if arrival.step.count else len(self.units)
+        return warps_needed(self.units, arrival)
 
     def note(self, option: Option) -> None:
         """Keeps an option once."""
@@ -62,7 +64,12 @@ class _Search:
             raise Unsupported("too many ways to fill a named barrier")
 
 
-def fill(units: list[list[Arrival]]) -> list[Option]:
+def warps_needed(units: Units, arrival: Arrival) -> int:
+    """How many warps complete a round of the count of an arrival."""
+    return arrival.step.count // WARP if arrival.step.count else len(units)
+
+
+def fill(units: Units) -> list[Option]:
     """Every way to fill the rounds; none if these paths cannot be: a thread passes a barrier that does not complete, or
     stands at one that does.
     """
@@ -91,7 +98,7 @@ def _fill(search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: 
     if not completed and not any(a.targets for a in ready.values()):
         # what is left are arrivals that nobody waits for, or that wait for ever
         left = tuple(n for a in ready.values() for n in a.sources)
-        if len({a.use for a in ready.values()}) < 2 and not any(_next(units[u], at[u]) for u in ready):
+        if len({a.use for a in ready.values()}) < 2 and not any(next_of(units[u], at[u]) for u in ready):
             search.note(Option((("barrier", pairs), ("rounds", order + _product(before, left)))))
 
 
@@ -133,7 +140,7 @@ def _returning(
 ) -> Iterator[tuple[Arrival, tuple[str, str], tuple[int, ...]]]:
     """Second arrivals of a warp, with as many others there as leave the round open."""
     for u, first in ready.items():
-        again = _next(search.units[u], at[u])
+        again = next_of(search.units[u], at[u])
         needed = search.needed(first)
         if again is not None and needed > 1:
             others = [v for v in ready if v != u and ready[v].use == first.use]
@@ -141,7 +148,7 @@ def _returning(
                 yield again, AGAIN, (u, *there)
 
 
-def _next(unit: list[Arrival], k: int) -> Arrival | None:
+def next_of(unit: list[Arrival], k: int) -> Arrival | None:
     """The arrival of a warp after one that does not wait."""
     return unit[k + 1] if k + 1 < len(unit) and not unit[k].targets and not unit[k].standing else None
 

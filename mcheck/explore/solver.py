@@ -129,6 +129,7 @@ class Solver:
 
     def base(self, name: str) -> tuple[Rows, Rows]:
         """The static bounds of a base set or relation."""
+        self.deadline()
         if name not in UNKNOWNS:
             found = self.static_rows.get(name)
             if found is None:

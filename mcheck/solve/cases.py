@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mcheck.explore.choices import Circular, NotYet, Valuation
-from mcheck.explore.solver import Solver
+from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Uid, Unknown
 from mcheck.solve.clauses import Clauses, Side
+from mcheck.solve.opened import Prepared
 
 Missing = Literal["unknown", "missing", "circular"]
 """Why a term has no value: unknown contents, a result that the option does not give, a value that depends on itself."""
@@ -30,8 +30,36 @@ class _Needed(Exception):
         self.choice = choice
 
 
+class _TooWide(Exception):
+    """The value depends on a choice whose options are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the waits of open choices return, as further choices behind the others: 0, 1, or nothing."""
+
+    choice: dict[Uid, int]
+    selectors: list[list[int]]
+
+
+def answers(prepared: Prepared, clauses: Clauses) -> Answers:
+    """The waits of the open choices."""
+    choice: dict[Uid, int] = {}
+    selectors: list[list[int]] = []
+    for uid, given in prepared.given.items():
+        if isinstance(given, dict):
+            choice[uid] = len(prepared.choices) + len(selectors)
+            selectors.append([given[0], given[1], clauses.all_of((-given[0], -given[1]), Side.EXACT)])
+    return Answers(choice, selectors)
+
+
 class Partial(Valuation):
     """A valuation that names the choice it lacks."""
+
+    def __init__(self, prepared: Prepared, found: Answers, candidate: Candidate) -> None:
+        super().__init__(prepared.s, prepared.choices, candidate, prepared.reader, prepared.results)
+        self.prepared = prepared
+        self.answers = found
 
     def source(self, read: int) -> int:
         self._require(self.reader[read])
@@ -43,6 +71,14 @@ class Partial(Valuation):
         return self.choices[choice].options[self.candidate[choice]].source
 
     def _compute(self, uid: Uid) -> int:
+        answer = self.answers.choice.get(uid)
+        if answer is not None:
+            self._require(answer)
+            if self.candidate[answer] > 1:
+                raise NotYet
+            return self.candidate[answer]
+        if uid in self.prepared.given:
+            raise _TooWide
         for c in self.results.get(uid, ()):
             self._require(c)
         return super()._compute(uid)
@@ -50,6 +86,8 @@ class Partial(Valuation):
     def _reduction(self, event: Event) -> int:
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
+                if k in self.prepared.open:
+                    raise _TooWide
                 self._require(k)
         return super()._reduction(event)
 
@@ -66,9 +104,9 @@ class Case:
     leaf: Leaf
 
 
-def cases(prepared: Solver, compute: Callable[[Partial], int], limit: int) -> list[Case] | None:
-    """The leaves of the decision tree of a value, ``None`` if there are more than ``limit``."""
-    start = [0 if len(c.options) == 1 else -1 for c in prepared.choices]
+def cases(prepared: Prepared, found: Answers, compute: Callable[[Partial], int], limit: int) -> list[Case] | None:
+    """The leaves of the decision tree of a value, ``None`` if there are more than ``limit`` or too much to look at."""
+    start = [0 if len(c.options) == 1 else -1 for c in prepared.choices] + [-1] * len(found.selectors)
     out: list[Case] = []
     todo: list[tuple[tuple[int, int], ...]] = [()]
     while todo:
@@ -76,15 +114,19 @@ def cases(prepared: Solver, compute: Callable[[Partial], int], limit: int) -> li
         candidate = list(start)
         for k, o in taken:
             candidate[k] = o
-        valuation = Partial(prepared.s, prepared.choices, tuple(candidate), prepared.reader, prepared.results)
+        valuation = Partial(prepared, found, tuple(candidate))
         leaf: Leaf
         try:
             leaf = compute(valuation)
         except _Needed as need:
-            todo += [(*taken, (need.choice, o)) for o in range(len(prepared.choices[need.choice].options))]
+            listed = need.choice < len(prepared.choices)
+            options = len(prepared.choices[need.choice].options) if listed else 3
+            todo += [(*taken, (need.choice, o)) for o in range(options)]
             if len(todo) + len(out) > limit:
                 return None
             continue
+        except _TooWide:
+            return None
         except Unknown:
             leaf = "unknown"
         except NotYet:

@@ -37,6 +37,7 @@ class Clauses:
     declared: int = 1
     clauses: list[Clause] = field(default_factory=list)
     gates: dict[tuple[str, Side, frozenset[int]], int] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
 
     def new(self) -> int:
         """A fresh variable."""
@@ -108,7 +109,8 @@ class Clauses:
                 out.append(f"(assert {spell(clause[0])})")
             else:
                 out.append(f"(assert (or {' '.join(map(spell, clause))}))" if clause else "(assert false)")
-        self.clauses = []
+        out += self.lines
+        self.clauses, self.lines = [], []
         return "\n".join(out + more)
 
 

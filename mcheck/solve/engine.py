@@ -5,46 +5,67 @@ Every execution that is reported has been held against the exhaustive engine's e
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Unsupported
-from mcheck.explore import barriers, phases, prefixes
+from mcheck.explore import barriers, prefixes
 from mcheck.explore.choices import Candidate, Choice, read_choices
-from mcheck.explore.engine import NOT_UNDEFINED, TimeOut, _conclude, _Run
 from mcheck.explore.final import States, memory_ranges
 from mcheck.explore.reports import FlagReport, deadlock_finding
 from mcheck.explore.result import Answer, State
+from mcheck.explore.run import NOT_UNDEFINED, Run
 from mcheck.explore.solver import Solver
+from mcheck.explore.verdict import conclude
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
+from mcheck.graph.terms import Uid
+from mcheck.limit import Limit
 from mcheck.program.program import Program
+from mcheck.solve.alone import Alone
 from mcheck.solve.clauses import Side
+from mcheck.solve.meetings import quorum, rounds
+from mcheck.solve.opened import OpenChoice, Prepared
 from mcheck.solve.question import Question
+from mcheck.solve.replay import phase_choices
 from mcheck.solve.witness import Witness
 
 
 @dataclass(slots=True)
-class _Z3Run(_Run):
+class _Z3Run(Run):
     """One question about one program, its structures solved one after the other."""
-
-    limit: float | None = None
-
-    def remaining(self) -> float | None:
-        """The seconds that are left."""
-        self.deadline()
-        return None if self.limit is None else self.limit - time.monotonic()
 
     def question(self, s: Structure, choices: list[Choice]) -> Question | None:
         """The formula of a structure, ``None`` if the bounds alone refute it."""
-        prepared = Solver(self.tape, s, choices, self.deadline)
+        prepared = Prepared(self.tape, s, choices, self.deadline)
         if not prepared.possible:
             self._failed(prepared.failed)
             return None
-        return Question(prepared, self.program.condition, self.remaining)
+        return Question(prepared, self.program.condition, self.limit)
+
+    def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
+        """The phases of the mbarriers."""
+        return phase_choices(s, stuck)
+
+    def meetings(self, s: Structure) -> list[Choice] | None:
+        """The choices of the barriers, ``None`` if these paths cannot be."""
+        dynamic = barriers.dynamic_choices(s, quorum, rounds)
+        if dynamic is None or not self.semantics.static_barriers:
+            return dynamic
+        static = barriers.static_choices(s, quorum)
+        return None if static is None else static + dynamic
+
+    def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
+        """The path and the event of every misuse that some choice has among its options."""
+        yield from prefixes.culprits(s, choices)
+        for choice in choices:
+            if isinstance(choice, OpenChoice):
+                self.deadline()
+                for uid in sorted(Alone(choice).guilty()):
+                    yield s.paths[uid[0]], uid
 
     def _failed(self, names: dict[str, int] | set[str]) -> None:
         for name in names:
@@ -108,8 +129,7 @@ class _Z3Run(_Run):
     def _outcome(self, q: Question, witness: Witness, states: States) -> State:
         state = states.of(witness.candidate)
         self.executions += 1
-        entry = self.outcomes.setdefault(state, [0, q.prepared, witness.candidate])
-        entry[0] += 1  # type: ignore[operator]
+        self.reach(state, q.prepared, witness.candidate)
         return state
 
     # --- flags and misuse ---------------------------------------------------------------------------------------
@@ -154,11 +174,9 @@ class _Z3Run(_Run):
     def _misuses(self, q: Question, *, ended: bool = True) -> None:
         """Every misuse that some execution ends in."""
         wanted: dict[object, list[int]] = {}
-        for choice, selectors in zip(q.prepared.choices, q.selectors, strict=True):
-            for option, x in zip(choice.options, selectors, strict=True):
-                told = (*option.remarks, *((option.misstep,) if option.misstep else ()))
-                for code, _, uid in told if ended else prefixes.before_the_end(option):
-                    wanted.setdefault((code, q.s.events[uid].op.span), []).append(x)
+        for code, uid, x in (*q.missteps(), *q.remarks()) if ended else q.missteps():
+            if ended or code not in prefixes.AT_THE_END:
+                wanted.setdefault((code, q.s.events[uid].op.span), []).append(x)
         for key, literals in wanted.items():
             if key in self.findings:
                 continue
@@ -187,7 +205,7 @@ class _Z3Run(_Run):
             return None
         met = self._barriers(s)
         stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)
-        assigned = phases.choices(s, stuck) if met is not None else None
+        assigned = self.phase_choices(s, stuck) if met is not None else None
         if met is None or assigned is None:
             return None
         q = self.question(s, read_choices(s, stuck) + met + assigned)
@@ -196,7 +214,7 @@ class _Z3Run(_Run):
         self._cut_short(s, met + assigned)
         if self.prop != "liveness":
             self._misuses(q)
-            self._flags(q, undefined_only=not self.findings_wanted)
+            self._flags(q, undefined_only=self.verdict_only and not self.findings_wanted)
         witness = q.solve(*(-x for x in q.misused))
         if witness is None:
             return None
@@ -216,21 +234,8 @@ def answer(
     witnesses: bool = False,
 ) -> Answer:
     """What the model allows of the program, by solving; the contract is that of ``mcheck.explore.engine.answer``."""
-    limit = None if timeout is None else time.monotonic() + timeout
-
-    def deadline() -> None:
-        if limit is not None and time.monotonic() > limit:
-            raise TimeOut
-
+    limit = Limit(timeout)
     wanted = bool(program.expectation.kinds) if findings is None else findings
-    run = _Z3Run(program, model, prop, verdict_only, unroll, deadline, profile, wanted, limit=limit)
-    reason: str | None = None
-    try:
-        run.explore()
-    except TimeOut:
-        reason = f"no answer within {timeout:g} s"
-    except Unsupported as e:
-        reason = e.message
-    except RecursionError:
-        reason = "the program is too deeply nested for this engine"
-    return replace(_conclude(run, reason, witnesses=witnesses), engine="z3")
+    run = _Z3Run(program, model, prop, verdict_only, unroll, limit, profile, wanted)
+    reason = limit.attempt(run.explore)
+    return replace(conclude(run, reason, witnesses=witnesses), engine="z3")

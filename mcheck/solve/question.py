@@ -7,19 +7,19 @@ of the tape are defined where an axiom, a flag or a value asks for them. Every a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from mcheck.errors import Unsupported
+from mcheck.errors import InternalError, Unsupported
 from mcheck.explore import bits
-from mcheck.explore.choices import Candidate
-from mcheck.explore.engine import TimeOut
-from mcheck.explore.solver import Solver
-from mcheck.explore.tape import BOUND, TOTAL
+from mcheck.explore.choices import Candidate, Choice, Option
+from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS
+from mcheck.limit import Limit, TimeOut
 from mcheck.program.condition import Condition
-from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
+from mcheck.solve.clauses import FALSE, TRUE, Side
+from mcheck.solve.opened import Mishap, Prepared
 from mcheck.solve.relations import Relations
 from mcheck.solve.values import ConditionLiterals, Values
 from mcheck.solve.witness import Witness, recheck
@@ -27,23 +27,22 @@ from mcheck.solve.witness import Witness, recheck
 if TYPE_CHECKING:
     import z3
 
-Remaining = Callable[[], float | None]
-"""The seconds that are left; raises when there are none."""
-
 
 class Question:
     """The formula of one structure."""
 
-    def __init__(self, prepared: Solver, condition: Condition, remaining: Remaining) -> None:
+    def __init__(self, prepared: Prepared, condition: Condition, limit: Limit) -> None:
         import z3
 
         self.z3 = z3
         self.solver: z3.Solver = z3.SolverFor("QF_FD")
         self.prepared = prepared
         self.s = prepared.s
-        self.remaining = remaining
-        self.clauses = Clauses()
-        self.selectors = [self._one_hot(len(c.options)) for c in prepared.choices]
+        self.limit = limit
+        self.clauses = prepared.clauses
+        self.selectors = [
+            [] if k in prepared.open else self._one_hot(len(c.options)) for k, c in enumerate(prepared.choices)
+        ]
         self.pairs = self._chosen_pairs()
         self.co: dict[tuple[int, int], int] = {}
         self.fences: dict[tuple[int, int], int] = {}
@@ -69,9 +68,18 @@ class Question:
         self.clauses.exactly_one(selectors)
         return selectors
 
+    def _listed(self) -> Iterator[tuple[Choice, list[int]]]:
+        """The choices whose options are listed, with their selectors."""
+        for k, (choice, selectors) in enumerate(zip(self.prepared.choices, self.selectors, strict=True)):
+            if k not in self.prepared.open:
+                yield choice, selectors
+
     def _chosen_pairs(self) -> dict[tuple[str, int, int], list[int]]:
         found: dict[tuple[str, int, int], list[int]] = {}
-        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+        for name in UNKNOWNS:
+            for i, j, x in self.prepared.opened(name):
+                found.setdefault((name, i, j), []).append(x)
+        for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
                 for relation, pairs in option.edges:
                     for i, j in pairs:
@@ -93,14 +101,33 @@ class Question:
         """
         self.misused: list[int] = []
         once: list[int] = []
-        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
-            missteps = [x for o, x in zip(choice.options, selectors, strict=True) if o.misstep is not None]
+        for k, choice in enumerate(self.prepared.choices):
+            missteps = [x for _, _, x in self._missteps(k)]
             if missteps:
                 self.misused.append(self.clauses.any_of(missteps, Side.EXACT))
                 if not choice.never_valid:
                     once.append(self.misused[-1])
         for x, y in combinations(once, 2):
             self.clauses.add(-x, -y)
+
+    def _missteps(self, k: int) -> list[Mishap]:
+        """What misuse a choice may describe."""
+        if k in self.prepared.open:
+            return self.prepared.open[k].missteps()
+        options = zip(self.prepared.choices[k].options, self.selectors[k], strict=True)
+        return [(o.misstep[0], o.misstep[2], x) for o, x in options if o.misstep is not None]
+
+    def missteps(self) -> list[Mishap]:
+        """All that is misused in some execution, with its literal."""
+        return [mishap for k in range(len(self.selectors)) for mishap in self._missteps(k)]
+
+    def remarks(self) -> list[Mishap]:
+        """All that is worth a finding and ends nothing."""
+        out = [mishap for encoding in self.prepared.open.values() for mishap in encoding.remarks()]
+        for choice, selectors in self._listed():
+            for option, x in zip(choice.options, selectors, strict=True):
+                out += [(code, uid, x) for code, _, uid in option.remarks]
+        return out
 
     # --- orders -----------------------------------------------------------------------------------------------
 
@@ -165,7 +192,7 @@ class Question:
 
     def _not_last(self) -> None:
         """What an option says is last is followed by nothing in co."""
-        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
+        for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
                 for i, j in option.not_co:
                     self.clauses.add(-x, -self.order(i, j))
@@ -175,7 +202,7 @@ class Question:
     def _axioms(self) -> None:
         p = self.prepared
         for axiom in p.checks + p.late:
-            self.remaining()
+            self.limit.check()
             switch = self.clauses.new()
             self.switches[switch] = axiom.name
             high = p.bounds.high[axiom.node]
@@ -223,7 +250,7 @@ class Question:
         while True:
             self._flush()
             given = [self._expression(x) for x in (*self.switches, *assumptions)]
-            seconds = self.remaining()
+            seconds = self.limit.remaining()
             if seconds is not None:
                 self.solver.set("timeout", max(1, int(seconds * 1000)))
             result = self.solver.check(*given)
@@ -252,10 +279,31 @@ class Question:
         return bool(self.z3.is_true(value)) is (literal > 0)
 
     def _candidate(self, model: z3.ModelRef) -> Candidate:
-        return tuple(
-            0 if len(selectors) == 1 else next(o for o, x in enumerate(selectors) if self._true(model, x))
-            for selectors in self.selectors
-        )
+        return tuple(self._taken(model, k) for k in range(len(self.selectors)))
+
+    def _taken(self, model: z3.ModelRef, k: int) -> int:
+        """The option of a choice in a solution; one that is not listed yet is added."""
+        if k not in self.prepared.open:
+            selectors = self.selectors[k]
+            return 0 if len(selectors) == 1 else next(o for o, x in enumerate(selectors) if self._true(model, x))
+        option = self.prepared.open[k].decode(partial(self._true, model))
+        self._compare(model, k, option)
+        options = self.prepared.choices[k].options
+        if option not in options[1:]:
+            options.append(option)
+        return options.index(option, 1)
+
+    def _compare(self, model: z3.ModelRef, k: int, option: Option) -> None:
+        """The pairs of an option are those of the solution."""
+        given = {(name, i, j) for name, pairs in option.edges for i, j in pairs}
+        encoding = self.prepared.open[k]
+        for name in UNKNOWNS:
+            for i, j in encoding.may(name):
+                if self._true(model, encoding.literal(name, i, j)) is not ((name, i, j) in given):
+                    raise InternalError(f"the solver's {name} is not that of the option it describes")
+                given.discard((name, i, j))
+        if given:
+            raise InternalError(f"the solver knows nothing of {min(given)[0]} as an option has it")
 
     def _holds(self, model: z3.ModelRef, name: str, i: int, j: int) -> bool:
         literal = self.order(i, j) if name == "co" else self.fences.get((i, j), FALSE)
@@ -264,6 +312,8 @@ class Question:
     def _exclude(self, model: z3.ModelRef, candidate: Candidate) -> None:
         """Drops an execution whose least co breaks a check: its options with the order of all open pairs."""
         taken = [s[o] for s, o in zip(self.selectors, candidate, strict=True) if len(s) > 1]
+        for name in UNKNOWNS:
+            taken += [x if self._true(model, x) else -x for _, _, x in self.prepared.opened(name)]
         orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}
         taken += [x if self._true(model, x) else -x for x in orders.values()]
         self.block(*taken)

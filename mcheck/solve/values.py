@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from mcheck.explore.final import COMPARE, terms_of
 from mcheck.explore.result import Value
-from mcheck.explore.solver import Solver
 from mcheck.graph.terms import Term as ValueTerm
 from mcheck.graph.terms import typed
 from mcheck.program.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
-from mcheck.solve.cases import Leaf, Partial, by_leaf, cases
+from mcheck.solve.cases import Leaf, Partial, answers, by_leaf, cases
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
+from mcheck.solve.opened import Prepared
 from mcheck.solve.vectors import Vector, Vectors, constant, literal
 
 LEAVES = 64
@@ -23,16 +23,17 @@ ABSENT: tuple[Leaf, ...] = ("unknown", "missing", "circular")
 class Values:
     """The values of one structure, as decision trees or as bit-vectors."""
 
-    def __init__(self, prepared: Solver, clauses: Clauses, selectors: list[list[int]]) -> None:
+    def __init__(self, prepared: Prepared, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
         self.clauses = clauses
-        self.selectors = selectors
+        self.answers = answers(prepared, clauses)
+        self.selectors = selectors + self.answers.selectors
         self.leaves = LEAVES
         self.vectors = Vectors(prepared, clauses, selectors)
 
     def small(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
         """leaf -> literal, if the value has a small decision tree."""
-        found = cases(self.prepared, compute, self.leaves)
+        found = cases(self.prepared, self.answers, compute, self.leaves)
         return None if found is None else by_leaf(found, self.selectors, self.clauses)
 
     def truth(self, term: ValueTerm, wanted: bool) -> int:

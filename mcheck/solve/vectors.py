@@ -11,13 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcheck.errors import Unsupported
-from mcheck.explore.solver import Solver
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Term, Uid, is_integer, type_size
 from mcheck.program.alu import bounds, width
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
+from mcheck.solve.opened import Prepared, Token
 
 MAX_WIDTH = 2048
+
+TOKEN_BITS = 64
+"""The width of the state operand of an mbarrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def literal(value: int, bits: int) -> str:
 class Vectors:
     """The bit-vectors of one structure's values."""
 
-    def __init__(self, prepared: Solver, clauses: Clauses, selectors: list[list[int]]) -> None:
+    def __init__(self, prepared: Prepared, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
         self.s = prepared.s
         self.clauses = clauses
@@ -175,6 +178,8 @@ class Vectors:
         event = self.s.events[uid]
         if event.size:
             return self._joined([(self.node(n), self.s.nodes[n].size) for n in self.s.nodes_of[uid]])
+        if uid in self.prepared.given:
+            return self._given(self.prepared.given[uid])
         owners = self.prepared.results.get(uid, ())
         if not owners:
             return self._reduction(event) if event.barrier is not None else Vector(literal(0, 1), 1, FALSE)
@@ -192,12 +197,27 @@ class Vectors:
                 self.lines.append(f"(assert (=> {spell(x)} (= {name} {literal(v, bits)})))")
         return Vector(name, bits, known)
 
+    def _given(self, given: dict[int, int] | Token) -> Vector:
+        """What an open choice says that an event returns."""
+        if isinstance(given, dict):
+            known = self.clauses.any_of(given.values(), Side.EXACT)
+            return Vector(self._let(f"(ite {spell(given[1])} #b01 #b00)", 2), 2, known)
+        bits = TOKEN_BITS + 1
+        parts = [literal(given.low.constant + given.constant, bits)]
+        parts += [f"(ite {spell(x)} {literal(w, bits)} {literal(0, bits)})" for x, w in given.low.weights]
+        parts += [f"(ite {spell(x)} {literal(1 << given.shift, bits)} {literal(0, bits)})" for x in given.phases]
+        return Vector(self._let(f"(bvadd {literal(0, bits)} {' '.join(parts)})", bits), bits, given.known)
+
     def _reduction(self, event: Event) -> Vector:
         """What bar.red returns: the predicates of all that arrived in its generation, counted or joined."""
         here = self.s.nodes_of[event.uid][0]
         arrived: list[tuple[int, Vector]] = []
-        for choice, selectors in zip(self.prepared.choices, self.selectors, strict=True):
-            if choice.kind == "barrier":
+        for k, (choice, selectors) in enumerate(zip(self.prepared.choices, self.selectors, strict=True)):
+            if k in self.prepared.open:
+                encoding = self.prepared.open[k]
+                met = [(a, b) for name in ("barrier", "syncbar") for a, b in encoding.may(name) if b == here]
+                arrived += [(encoding.literal("barrier", a, b), self.of(self.s.nodes[a].value)) for a, b in met]
+            elif choice.kind == "barrier":
                 for option, x in zip(choice.options, selectors, strict=True):
                     for _, pairs in option.edges:
                         arrived += [(x, self.of(self.s.nodes[a].value)) for a, b in pairs if b == here]

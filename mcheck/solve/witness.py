@@ -44,8 +44,10 @@ def recheck(prepared: Solver, candidate: Candidate, ordered: Ordered) -> Witness
     for choice, taken in zip(prepared.choices, candidate, strict=True):
         if len(choice.options) > 1:
             for relation, pairs in choice.options[taken].edges:
+                low = prepared.base(relation)[0]
                 for i, j in pairs:
-                    add(bases.setdefault(relation, {}), i, j, 1)
+                    if not low[i] >> j & 1:
+                        add(bases.setdefault(relation, {}), i, j, 1)
     fences: Masks = {}
     for i in range(prepared.n):
         for j in bits.bits(prepared.sf_high[i]):
@@ -90,6 +92,9 @@ def _check_values(prepared: Solver, candidate: Candidate) -> None:
 def _least_coherence(prepared: Solver, bases: dict[str, Masks], ordered: Ordered) -> Evaluation:
     """The relations with the least co that the model demands; pairs that it leaves open are as in the solution."""
     rows = list(prepared.co_low)
+    if prepared.tape.free_co:  # every order is an execution of its own
+        for i, row in enumerate(prepared.co_high):
+            rows[i] |= sum(1 << j for j in bits.bits(row & ~rows[i]) if ordered("co", i, j))
     demands = [a for a in prepared.checks if a.role in (BOUND, TOTAL)]
     while True:
         rows = bits.closure(rows)

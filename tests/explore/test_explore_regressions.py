@@ -272,3 +272,36 @@ def test_the_verdict_alone_is_the_same_verdict(path: Path) -> None:
     full = answer(program, model, timeout=2, findings=False)
     if full.verdict != "unknown":
         assert answer(program, model, timeout=5, findings=False, verdict_only=True).verdict == full.verdict
+
+
+INIT_AGAIN = """
+{
+  .global .u32 x = 0;
+  .shared .align 8 .b64 bar;
+}
+P0@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
+  mbarrier.inval.shared::cta.b64 [bar];
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  ld.global.u32 r0, [x];
+}
+P1@cta 0 {
+  bar.sync 0;
+  st.global.u32 [x], 1;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+}
+forall (P0:r0 == 1)
+"""
+
+
+def test_the_phases_of_the_next_object_count_from_0_again() -> None:
+    """PTX ISA 9.7.13.15.3: what came before mbarrier.inval is earlier than all phases of the next object."""
+    found = ask(INIT_AGAIN)
+    assert found.verdict == "pass"
+    assert values(found, "P0:r0") == {1}

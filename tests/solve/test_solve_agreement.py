@@ -89,6 +89,11 @@ MODELS = {
         "let fr = rf^-1; co\nlet strong = ((W * W) & loc) \\ id\nempty strong \\ (co | co^-1) as Total\n"
         "acyclic (po-loc | rf | co | fr) as Loc\nflag ~empty ((R * R) \\ (po | rf)+) & ext as RACE001"
     ),
+    "flags on co": (
+        "let fr = rf^-1; co\nempty ((W * W) & po & loc) \\ co as Co\nacyclic (po-loc | rf | co | fr) as Loc\n"
+        "flag ~empty (co & ext) as RACE001\nflag ~empty (((W * W) & loc & ext) \\ (co | co^-1)) as RACE002\n"
+        "flag ~empty ((co; co) & ext) as RACE003"
+    ),
     "flags on domains": (
         "empty ((W * W) & po & loc) \\ co as Co\nacyclic (po | rf) as Thin\n"
         "flag ~empty ([R \\ range(rf & ext)]; po; [R]) as RACE001\nflag ~empty (domain(rf) * R) & ext & loc as RACE002"

@@ -1,0 +1,42 @@
+"""The time given to an answer, and how an engine that has none says why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from mcheck.errors import Unsupported
+
+
+class TimeOut(Exception):
+    """The time given is over."""
+
+
+class Limit:
+    """A number of seconds from now on, or no limit."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds = seconds
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    def check(self) -> None:
+        """Raises ``TimeOut`` when the time is up."""
+        if self.until is not None and time.monotonic() > self.until:
+            raise TimeOut
+
+    def remaining(self) -> float | None:
+        """The seconds that are left, ``None`` if there is no limit; raises ``TimeOut`` when there are none."""
+        self.check()
+        return None if self.until is None else self.until - time.monotonic()
+
+    def attempt(self, work: Callable[[], None]) -> str | None:
+        """Does the work; why it was not finished, if it was not."""
+        try:
+            work()
+        except TimeOut:
+            return f"no answer within {self.seconds:g} s"
+        except Unsupported as error:
+            return error.message
+        except RecursionError:
+            return "the program is too deeply nested for this engine"
+        return None

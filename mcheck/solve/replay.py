@@ -1,0 +1,164 @@
+"""The phases of the mbarriers of a structure as open choices, and each solution of theirs replayed.
+
+What a solution says is a row of operations. The state machine takes them one by one; it has to give every operation the
+phase and every wait the answer that the solution has, and to stop where the solution stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.errors import InternalError
+from mcheck.executor.mbarrier import state_parts
+from mcheck.executor.misuse import Misuse
+from mcheck.explore import phases
+from mcheck.explore.choices import Choice, Option, Pair
+from mcheck.explore.phases import SIGNALS, Members, Record, Step
+from mcheck.graph.structure import Structure
+from mcheck.graph.terms import Uid
+from mcheck.solve.clauses import FALSE, Clauses, Side
+from mcheck.solve.mbarriers import Mbarrier
+from mcheck.solve.opened import Mishap, Token, True_, open_choice
+
+
+def phase_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
+    """One choice per mbarrier object."""
+    return [
+        open_choice(
+            "phase",
+            lambda clauses, members=members: Phases(clauses, s, members, stuck),  # type: ignore[misc]
+            rank=1,
+            never_valid=phases.is_never_valid(members),
+        )
+        for members in phases.members_of(s)
+    ]
+
+
+class Phases:
+    """The relations that the phases of one object give."""
+
+    def __init__(self, clauses: Clauses, s: Structure, members: Members, stuck: frozenset[Uid]) -> None:
+        self.s, self.members, self.stuck = s, members, stuck
+        issued = {e.uid: s.events[e.issue].order or 0 for e, _ in members if e.order is None and e.issue is not None}
+        self.object = Mbarrier(clauses, members, issued, stuck)
+        self.clauses = clauses
+        for uid, admitted in phases.allowed_results(s).items():
+            for value in {0, 1} - admitted if uid in self.object.index else ():
+                clauses.add(-self.object.returned(self.object.index[uid], value))
+        self.number = {node: k for k, (_, node) in enumerate(members)}
+        self.tracked: dict[int, list[int]] = {}
+        for path in s.paths:
+            for memory, signal in path.tracked:
+                k = self.object.index.get(signal, -1)
+                if k >= 0 and self.object.steps[k].kind in SIGNALS:
+                    for m in s.nodes_of[memory]:
+                        self.tracked.setdefault(m, []).append(k)
+
+    def may(self, relation: str) -> Iterable[Pair]:
+        o = self.object
+        if relation == "complete":
+            waits = [(w, self.members[w][1]) for w in o.waits]
+            return [
+                (m, n)
+                for m, signals in self.tracked.items()
+                for w, n in waits
+                if any(o.may("phase", k, w) for k in signals)
+            ]
+        if relation not in ("phase", "phase-order", "phase-fr"):
+            return ()
+        nodes = list(self.number.items())
+        return [(i, j) for i, a in nodes for j, b in nodes if o.may(relation, a, b)]
+
+    def literal(self, relation: str, i: int, j: int) -> int:
+        b = self.number.get(j, -1)
+        if relation == "complete":
+            signals = self.tracked.get(i, ()) if b >= 0 else ()
+            return self.clauses.any_of([self.object.pair("phase", k, b) for k in signals], Side.EXACT)
+        a = self.number.get(i, -1)
+        return self.object.pair(relation, a, b) if a >= 0 and b >= 0 else FALSE
+
+    def missteps(self) -> list[Mishap]:
+        o = self.object
+        found = [(code, o.events[a].uid, x) for a in range(o.n) for code, x in o.bad[a].items()]
+        if o.over_delivered != FALSE:
+            found.append(("UB216", o.events[o.culprit].uid, o.over_delivered))
+        return found
+
+    def remarks(self) -> list[Mishap]:
+        o = self.object
+        found = [("UB212", o.events[a].uid, o.unawaited(a)) for a in range(o.n)]
+        return [x for x in found if x[2] != FALSE]
+
+    def results(self) -> dict[Uid, dict[int, int] | Token]:
+        """What waits answer and arrivals return."""
+        o = self.object
+        out: dict[Uid, dict[int, int] | Token] = {}
+        for a, (event, step) in enumerate(zip(o.events, o.steps, strict=True)):
+            if step.kind == "wait":
+                out[event.uid] = {0: o.returned(a, 0), 1: o.returned(a, 1)}
+            elif step.kind in ("arrive", "drop") and event.order is not None:
+                constant, shift = state_parts(step.address, no_complete=step.no_complete)
+                after = tuple(o.after_phase(a, k) for k in range(o.phases))
+                out[event.uid] = Token(o.pending(a), after, shift, constant, o.taken[a])
+        return out
+
+    # --- what a solution says -------------------------------------------------------------------------------------
+
+    def decode(self, true: True_) -> Option:
+        o = self.object
+        place = {a: sum(true(o.before(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
+        if sorted(place.values()) != list(range(o.n)):
+            raise InternalError("the solver's order of the operations on an mbarrier is none")
+        records, misuse, end = self._replayed([o.events[a].uid for a in sorted(place, key=place.__getitem__)])
+        if true(o.over_delivered):
+            if misuse is not None or end is None or end.tx >= 0:
+                raise InternalError("the solver leaves an mbarrier with bytes that the state machine has not")
+            misuse = phases.over_delivery(end, o.events[o.culprit].uid)
+        self._compare(true, records, misuse)
+        return phases.option_of(self.s, self.members, records, misuse)
+
+    def _replayed(self, uids: list[Uid]) -> tuple[dict[Uid, Record], tuple[str, str, Uid] | None, phases.Machine]:
+        """The state machine on these operations in this order: what became of each, the misuse that stops it, or the
+        state that it ends in.
+        """
+        sequences = phases.sequences_of(self.s, self.members, phases.allowed_results(self.s), self.stuck)
+        steps: dict[Uid, Step] = {x.event.uid: x for sequence in sequences for x in sequence}
+        at = [0] * len(sequences)
+        state: phases.Machine = None
+        known: dict[int, int] = {}
+        records: dict[Uid, Record] = {}
+        for uid in uids:
+            step = steps[uid]
+            if sequences[step.sequence][at[step.sequence]] is not step:
+                raise InternalError("the solver's order of the operations on an mbarrier breaks program order")
+            if step.after is not None and at[step.after[0]] < step.after[1]:
+                raise InternalError("the solver signals an mbarrier before the operation was issued")
+            at[step.sequence] += 1
+            outcome = phases.take(step, state, known, records)
+            if outcome is None:
+                raise InternalError("the solver lets a wait go on that has another answer")
+            if isinstance(outcome, Misuse):
+                return records, (outcome.code, str(outcome), uid), None
+            state, record, seen = outcome
+            known = phases.learned(step, record, seen, known)
+            records[uid] = record
+        return records, None, state
+
+    def _compare(self, true: True_, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
+        """The solution says the same as the replay, of every operation and of every pair."""
+        o = self.object
+        blamed = next(((code, uid) for code, uid, x in self.missteps() if true(x)), None)
+        if blamed != (None if misuse is None else (misuse[0], misuse[2])):
+            raise InternalError(f"the solver's misuse of an mbarrier is {blamed}, the state machine's {misuse}")
+        for a, event in enumerate(o.events):
+            record = records.get(event.uid)
+            if true(o.taken[a]) is not (record is not None):
+                raise InternalError("the solver's operations on an mbarrier end elsewhere than the state machine's")
+            if record is None or o.steps[a].kind == "init":
+                continue
+            phase = sum(true(o.after_phase(a, k)) for k in range(o.phases))
+            answer = int(true(o.succeeds(a))) if o.steps[a].kind == "wait" else record.result
+            if (phase, answer) != (record.phase, record.result):
+                raise InternalError(
+                    f"the solver has {event.op.text} in phase {phase}, the state machine in {record.phase}"
+                )
