@@ -1,8 +1,8 @@
 """What any memory model of this kind must satisfy, whatever the program: properties between two related programs.
 
-Making an access or a fence stronger, or putting in another fence, never adds an outcome. A thread that only reads changes
-nothing for the others, and one that writes takes nothing from them. Neither the order of the threads nor the names of the
-locations matter. ``python -m tests.explore.test_explore_properties 1000`` tries that many programs of each kind.
+Making an access or a fence stronger, or putting in another fence, never adds an outcome. A thread that only reads
+changes nothing for the others, and one that writes takes nothing from them. The order of the threads does not matter.
+``python -m tests.explore.test_explore_properties 1000`` tries that many programs of each kind.
 """
 
 from __future__ import annotations
