@@ -77,6 +77,6 @@ def command(
             stream.write(report.document(execution))
         else:
             printer = Printer(stream, color=wants_color(color, stream))
-            for line in report.lines(execution, everything=everything):
+            for line in report.lines(execution, everything=everything, width=printer.width):
                 printer.line(*line)
     return int(any(f.severity == "error" for f in execution.findings))

@@ -20,6 +20,10 @@ def command(code: str | None, color: str) -> int:
     """Explain a finding by its CODE: the rule, its section, a program that breaks it and one that keeps it.
 
     The name of a model explains the model; without an argument the codes are listed.
+
+    \b
+    mcheck explain RACE004
+    mcheck explain ptx-9.0
     """
     import sys
 

@@ -6,12 +6,24 @@ import re
 
 import click
 
+from mcheck.commands import options
+
 
 @click.command("models", short_help="List the memory models, or print one.")
 @click.argument("name", required=False)
-def command(name: str | None) -> int:
-    """List the memory models that come with mcheck; with NAME, print its text: a starting point for one's own."""
+@options.color
+def command(name: str | None, color: str) -> int:
+    """List the memory models that come with mcheck; with NAME, print its text: a starting point for one's own.
+
+    \b
+    mcheck models
+    mcheck models ptx-9.0 > mine.cat
+    """
+    import sys
+
     from mcheck.cat.library import model_names, models_directory
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import wants_color
     from mcheck.run.case import DEFAULT_MODEL
     from mcheck.run.collect import read_text
 
@@ -22,16 +34,18 @@ def command(name: str | None) -> int:
         return 0
     names = model_names()
     width = max(map(len, names), default=0)
+    printer = Printer(sys.stdout, color=wants_color(color, sys.stdout))
     for model in names:
         about = headline(read_text(str(models_directory() / f"{model}.cat")))
         default = " (default)" if model == DEFAULT_MODEL else ""
-        click.echo(f"{model:<{width}}  {about}{default}".rstrip())
+        printer.line((f"{model:<{width}}", "bold"), f"  {about}{default}".rstrip())
     return 0
 
 
 def headline(text: str) -> str:
-    """The first line of a model's first comment that says something."""
-    return next((line for line in leading_comment(text) if line), "")
+    """The first sentence of a model's first comment, without its full stop."""
+    paragraph = " ".join(leading_comment(text)).strip()
+    return re.split(r"(?<=\w\))\. |(?<=\w)\. |\.$", paragraph)[0]
 
 
 def leading_comment(text: str) -> list[str]:

@@ -284,10 +284,14 @@ def check(
     )
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _assumptions(program: Program) -> tuple[str, ...]:
-    ctas = len({t.place.cta for t in program.threads})
+    threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
     return (
-        f"sizes as written: {len(program.threads)} threads in {ctas} CTAs, loops by their trip counts",
+        f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}, loops by their trip counts",
         "the scheduler is fair: whoever can go on does, and every write is seen at last",
         "strong reads return writes that come earlier in some interleaving (no load buffering)",
     )

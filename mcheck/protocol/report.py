@@ -8,7 +8,8 @@ from mcheck.protocol.machine import Machine
 from mcheck.protocol.problems import Problem, text_of
 
 TRACE_LINES = 16
-WIDTH = 58
+NARROWEST = 12
+"""Characters of a lane."""
 
 
 def key_of(problem: Problem) -> object:
@@ -35,7 +36,10 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
 
 
 def trace(m: Machine, problem: Problem) -> tuple[str, ...]:
-    """The last steps of the agents concerned, a column for each, numbered as in the whole execution."""
+    """The last steps of the agents concerned, numbered as in the whole execution.
+
+    Each agent has a lane. A step stands alone in its line, so that its text may go on over the lanes to its right.
+    """
     chosen = [k for k in range(min(problem.until, len(m.trace))) if _concerns(m, problem, k)]
     start = [k for k in chosen if k == problem.since]
     tail = chosen[-TRACE_LINES:]
@@ -44,15 +48,14 @@ def trace(m: Machine, problem: Problem) -> tuple[str, ...]:
     columns = list(dict.fromkeys(m.trace[k].agent for k in tail))
     if not columns:
         return ()
-    width = min(WIDTH, max((len(_text(m, k)) for k in tail), default=10))
-    head = "step  " + "  ".join(m.name(m.agents[c])[:width].ljust(width) for c in columns)
-    lines = [head.rstrip()]
+    names = [m.name(m.agents[c]) for c in columns]
+    width = max(NARROWEST, *map(len, names)) + 2
+    lines = ["step  " + "".join(name.ljust(width) for name in names).rstrip()]
     previous: int | None = None
     for k in tail:
         if previous is not None and k > previous + 1 and k == tail[1] and start:
             lines.append("  ...")
-        cells = [(_text(m, k) if m.trace[k].agent == c else "")[:width].ljust(width) for c in columns]
-        lines.append((f"{k + 1:4d}  " + "  ".join(cells)).rstrip())
+        lines.append(f"{k + 1:4d}  {' ' * (width * columns.index(m.trace[k].agent))}{_text(m, k)}")
         previous = k
     return tuple(lines)
 

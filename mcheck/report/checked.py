@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Access, Finding
+from mcheck.report.errors import window
 from mcheck.report.finding import SEVERITY_STYLES, specification, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 
 if TYPE_CHECKING:
     from mcheck.report.junit import Case
+
+MOST = 200
+"""Characters of a source line that are shown."""
 
 VERDICT_STYLES = {
     "proved": "green",
@@ -42,7 +46,7 @@ class TextReport:
         """One file."""
         if self._quiet and result.status == "ok":
             return
-        for line in describe(result, details=self._details, most=self._most):
+        for line in describe(result, details=self._details, most=self._most, width=self._printer.width):
             self._printer.line(*line)
 
     def finish(self, tally: Tally) -> None:
@@ -56,8 +60,10 @@ class TextReport:
         )
 
 
-def describe(result: Checked, *, details: bool = True, most: int | None = None) -> Iterator[Line]:
-    """An answer in words."""
+def describe(
+    result: Checked, *, details: bool = True, most: int | None = None, width: int | None = None
+) -> Iterator[Line]:
+    """An answer in words; ``width`` is that of the terminal, if it goes to one."""
     expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
     yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
@@ -69,7 +75,7 @@ def describe(result: Checked, *, details: bool = True, most: int | None = None) 
     if expected and not details:
         shown = []
     for found in shown[:most]:
-        for line in _finding(found, result.source):
+        for line in _finding(found, result.source, width):
             yield ("  ", *line)
     if most is not None and len(shown) > most:
         yield (f"  and {len(shown) - most} more (-v shows all)",)
@@ -80,11 +86,11 @@ def describe(result: Checked, *, details: bool = True, most: int | None = None) 
             yield (f"    - {assumption}",)
 
 
-def _finding(finding: Finding, source: str) -> Iterator[Line]:
+def _finding(finding: Finding, source: str, width: int | None) -> Iterator[Line]:
     style = SEVERITY_STYLES.get(finding.severity, "")
     yield (f"{finding.severity}[{finding.code}]", style), f" {finding.kind}: {finding.message}"
     for access in finding.accesses[:6]:
-        yield from _access(access, source, style)
+        yield from _access(access, source, style, width)
     if finding.missing:
         yield (f"  missing: {finding.missing}",)
     if finding.section:
@@ -97,7 +103,7 @@ def _finding(finding: Finding, source: str) -> Iterator[Line]:
             yield (f"    {step}",)
 
 
-def _access(access: Access, source: str, style: str) -> Iterator[Line]:
+def _access(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
     span = access.span
     what = f"{access.access} by {access.thread} through the {access.proxy} proxy" if access.object else access.thread
     where = f" of {access.object}[{access.bytes[0]}:{access.bytes[1]}]" if access.object else ""
@@ -107,10 +113,11 @@ def _access(access: Access, source: str, style: str) -> Iterator[Line]:
     yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
     lines = source.split("\n")
     if 0 < span.line <= len(lines):
-        text = lines[span.line - 1].replace("\t", " ")
         number = str(span.line)
-        yield f"    {number} | ", text[:150]
-        yield f"    {' ' * len(number)} | " + " " * (span.column - 1), ("^" * max(min(span.length, 100), 1), style)
+        room = MOST if width is None else min(MOST, max(width - len(number) - 15, 12))
+        text, caret, length = window(lines[span.line - 1].replace("\t", " "), span.column - 1, span.length, room)
+        yield f"    {number} | ", text
+        yield f"    {' ' * len(number)} | " + " " * caret, ("^" * length, style)
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------

@@ -28,29 +28,46 @@ _RESET = "\x1b[0m"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "bold": "\x1b[1m", "frame": "\x1b[34m", "hint": "\x1b[36m"}
 
 
-def render(error: McheckError, *, sources: Mapping[str, str] | None = None, color: bool = False) -> str:
-    """``error`` with its place; ``sources`` maps a path to its text, other texts are read from their files."""
+def render(
+    error: McheckError,
+    *,
+    sources: Mapping[str, str] | None = None,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """``error`` with its place; ``sources`` maps a path to its text, other texts are read from their files.
+
+    ``width`` is that of the terminal, if it goes to one.
+    """
     kind = "unsupported" if isinstance(error, Unsupported) else "error"
     if isinstance(error, InternalError):
         kind = "internal error"
-    lines = [_title(kind, error.code, error.message, color), *_place(error.span, sources, "error", color)]
+    title = _title(kind, error.code, error.message, color, width)
+    lines = [title, *_place(error.span, sources, "error", color, width)]
     if error.expected:
-        lines.append(_note("expected", error.expected, color))
+        lines.append(_note("expected", error.expected, color, width))
     if error.section:
         document = "PTX ISA, section " if error.section[0].isdigit() else ""
-        lines.append(_note("see", document + error.section, color))
+        lines.append(_note("see", document + error.section, color, width))
     if error.hint:
-        lines.append(_note("hint", error.hint, color))
+        lines.append(_note("hint", error.hint, color, width))
     if isinstance(error, InternalError):
-        lines.append(_note("hint", "this is a defect of mcheck; please report it with the file that shows it", color))
+        text = "this is a defect of mcheck; please report it with the file that shows it"
+        lines.append(_note("hint", text, color, width))
     return "\n".join(lines)
 
 
 def render_warning(
-    message: str, span: Span | None = None, *, sources: Mapping[str, str] | None = None, color: bool = False
+    message: str,
+    span: Span | None = None,
+    *,
+    sources: Mapping[str, str] | None = None,
+    color: bool = False,
+    width: int | None = None,
 ) -> str:
     """A warning with its place."""
-    return "\n".join([_title("warning", None, message, color), *_place(span, sources, "warning", color)])
+    place = _place(span, sources, "warning", color, width)
+    return "\n".join([_title("warning", None, message, color, width), *place])
 
 
 def excerpt(span: Span, sources: Mapping[str, str] | None = None, *, style: str = "error", color: bool = False) -> str:
@@ -62,22 +79,31 @@ def _paint(text: str, style: str, color: bool) -> str:
     return f"{_STYLES[style]}{text}{_RESET}" if color else text
 
 
-def _title(kind: str, code: str | None, message: str, color: bool) -> str:
+def _title(kind: str, code: str | None, message: str, color: bool, width: int | None) -> str:
     label = f"{kind}[{code}]" if code else kind
-    return _paint(label, "warning" if kind == "warning" else "error", color) + _paint(
-        f": {printable(message)}", "bold", color
-    )
+    text = printable(message)
+    if width is not None:
+        text = "\n".join(
+            textwrap.wrap(text, width, initial_indent=" " * (len(label) + 2), subsequent_indent="  ")
+        ).lstrip()
+    return _paint(label, "warning" if kind == "warning" else "error", color) + _paint(f": {text}", "bold", color)
 
 
-def _note(word: str, text: str, color: bool) -> str:
+def _note(word: str, text: str, color: bool, width: int | None) -> str:
     lines = textwrap.wrap(
-        printable(text), NOTE_WIDTH, initial_indent=f"{word}: ", subsequent_indent="  ", break_on_hyphens=False
+        printable(text),
+        min(NOTE_WIDTH, width or NOTE_WIDTH),
+        initial_indent=f"{word}: ",
+        subsequent_indent="  ",
+        break_on_hyphens=False,
     )
     lines[0] = _paint(f"{word}:", "hint", color) + lines[0][len(word) + 1 :]
     return "\n".join(lines)
 
 
-def _place(span: Span | None, sources: Mapping[str, str] | None, style: str, color: bool) -> list[str]:
+def _place(
+    span: Span | None, sources: Mapping[str, str] | None, style: str, color: bool, terminal: int | None = None
+) -> list[str]:
     if span is None:
         return []
     arrow = _paint("  -->", "frame", color)
@@ -86,7 +112,8 @@ def _place(span: Span | None, sources: Mapping[str, str] | None, style: str, col
     if text is None:
         return lines
     number = str(span.line)
-    shown, caret, width = _window(text, span.column - 1, span.length)
+    room = MAX_WIDTH if terminal is None else min(MAX_WIDTH, max(terminal - len(number) - 9, 12))
+    shown, caret, width = window(text, span.column - 1, span.length, room)
     bar = _paint(f"{number} |", "frame", color)
     blank = _paint(f"{' ' * len(number)} |", "frame", color)
     lines.append(f"{bar} {shown}".rstrip())
@@ -106,16 +133,16 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
     return lines[span.line - 1] if 0 < span.line <= len(lines) else None
 
 
-def _window(text: str, column: int, length: int) -> tuple[str, int, int]:
+def window(text: str, column: int, length: int, room: int = MAX_WIDTH) -> tuple[str, int, int]:
     """The part of a line around ``column`` as it is printed, with the caret's place and width in it."""
     start = 0
-    if len(text) > MAX_WIDTH and column > MAX_WIDTH // 2:
-        start = column - MAX_WIDTH // 2
-    part = text[start : start + MAX_WIDTH]
+    if len(text) > room and column + min(length, room // 2) > room:
+        start = column - room // 3
+    part = text[start : start + room]
     before = printable(part[: column - start])
     marked = printable(part[column - start : column - start + length])
     head = "..." if start else ""
-    tail = "..." if start + MAX_WIDTH < len(text) else ""
+    tail = "..." if start + room < len(text) else ""
     return head + printable(part) + tail, len(head) + len(before), max(len(marked), 1)
 
 

@@ -36,9 +36,13 @@ def document(execution: Execution) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def lines(execution: Execution, *, everything: bool = False, threads: int = 8) -> Iterator[Line]:
-    """The execution in words. Without ``everything``, of objects and rows only what changed, of threads the first
-    few."""
+def lines(
+    execution: Execution, *, everything: bool = False, threads: int = 8, width: int | None = None
+) -> Iterator[Line]:
+    """The execution in words; ``width`` is that of the terminal, if it goes to one.
+
+    Without ``everything``, of objects and rows only what changed, of threads the first few.
+    """
     for found in execution.findings:
         yield from finding_report.lines(found)
         yield ()
@@ -54,7 +58,7 @@ def lines(execution: Execution, *, everything: bool = False, threads: int = 8) -
     if execution.objects:
         yield ("memory", "bold"), " (* changed)"
     for item in execution.objects:
-        yield from _object(item, everything)
+        yield from _object(item, everything, row_of(width))
     if execution.barriers:
         yield (("mbarriers", "bold"),)
         for name, state in execution.barriers.items():
@@ -86,7 +90,12 @@ def _number(value: int | None) -> str:
     return str(value) if -(1 << 16) < value < 1 << 16 else hex(value)
 
 
-def _object(item: Object, everything: bool) -> Iterator[Line]:
+def row_of(width: int | None) -> int:
+    """Bytes in a row: as many as fit beside their offset."""
+    return next((n for n in (ROW, ROW // 2) if width is None or 11 + 3 * n <= width), ROW // 4)
+
+
+def _object(item: Object, everything: bool, row: int) -> Iterator[Line]:
     size = len(item.data)
     if item.opaque:
         yield (f"  {item.label}: a tensor map",)
@@ -101,8 +110,8 @@ def _object(item: Object, everything: bool) -> Iterator[Line]:
     for a, b in item.changed:
         marks[a:b] = b"\1" * (b - a)
     skipped = 0
-    for start in range(0, size, ROW):
-        end = min(start + ROW, size)
+    for start in range(0, size, row):
+        end = min(start + row, size)
         if not everything and not any(marks[start:end]):
             skipped += end - start
             continue

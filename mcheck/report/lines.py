@@ -1,10 +1,13 @@
 """Lines of text with styles: plain strings for files and pipes, rich for terminals.
 
 A line is a tuple of segments, each a string or a (string, style) pair. rich is imported only where colour is wanted.
+On a terminal lines are folded at its width; files and pipes get them whole.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 from typing import IO, TYPE_CHECKING
 
 from mcheck.report.errors import printable
@@ -23,12 +26,74 @@ def plain(line: Line) -> str:
     return "".join(part if isinstance(part, str) else part[0] for part in line)
 
 
+NARROWEST = 20
+
+
+def width_of(stream: IO[str]) -> int | None:
+    """The columns of the terminal that a stream goes to, ``None`` for a file or a pipe."""
+    return max(shutil.get_terminal_size().columns, NARROWEST) if stream.isatty() else None
+
+
+def folded(line: Line, width: int) -> list[Line]:
+    """The line in pieces of at most ``width`` characters; later pieces stand below its last column.
+
+    It breaks at blanks; a word that is too long breaks behind a sign, never inside a number.
+    """
+    text = plain(line)
+    if len(text) <= width:
+        return [line]
+    indent = len(text) - len(text.lstrip())
+    gaps = [m.end() for m in re.finditer(r"(?<=\S) {2,}(?=\S)", text) if m.end() <= width // 2]
+    longest = max((len(word) for word in re.findall(r"\w*\d\w*", text)), default=0)
+    hang = next((h for h in (*gaps[-1:], min(indent + 2, width // 3)) if longest <= width - h), 2)
+    cuts, start = [], 0
+    while len(text) - start > (room := width - (hang if start else 0)):
+        end = _break(text, start, room, hang if not start else 0)
+        cuts.append((start, end))
+        start = end + len(text[end:]) - len(text[end:].lstrip())
+    cuts.append((start, len(text)))
+    pieces = [(a, a + len(text[a:b].rstrip())) for a, b in cuts]
+    return [((" " * hang,) if k else ()) + _slice(line, a, b) for k, (a, b) in enumerate(pieces) if a < b]
+
+
+def _break(text: str, start: int, room: int, behind: int) -> int:
+    """Where a piece that begins at ``start`` ends; not before ``behind`` characters of it."""
+    end = start + room
+    blank = text.rfind(" ", start + behind + 1, end + 1)
+    if blank > start + room // 2:
+        return blank
+    signs = [m.start() for m in _FOLD.finditer(text, start + behind + 1, end + 1) if m.start() > start + room // 3]
+    if signs:
+        return signs[-1]
+    if blank > start:
+        return blank
+    word = re.search(r"\w+$", text[start:end])
+    return start + word.start() if word is not None and word.start() and text[end].isalnum() else end
+
+
+_FOLD = re.compile(r"(?<=[/,:;=+_\])}])(?=[^\s:])|(?<=\D[.-])(?=\w)|(?=[*\[({])")
+
+
+def _slice(line: Line, start: int, end: int) -> Line:
+    """The characters from ``start`` to ``end`` with their styles."""
+    out: list[Segment] = []
+    at = 0
+    for part in line:
+        text, style = part if isinstance(part, tuple) else (part, "")
+        piece = text[max(start - at, 0) : max(end - at, 0)]
+        if piece:
+            out.append((piece, style) if style else piece)
+        at += len(text)
+    return tuple(out)
+
+
 class Printer:
-    """Writes lines to ``stream``, with colours or without."""
+    """Writes lines to ``stream``, with colours or without; folded at its ``width`` where it is a terminal."""
 
     def __init__(self, stream: IO[str], *, color: bool) -> None:
         self._stream = stream
         self._color = color
+        self.width = width_of(stream)
         self._console: Console | None = None
 
     @property
@@ -47,11 +112,18 @@ class Printer:
         return self._console
 
     def line(self, *line: Segment) -> None:
-        """One line."""
+        """One line, folded where it does not fit."""
+        for piece in (line,) if self.width is None else folded(_printable(line), self.width):
+            self._write(*piece)
+
+    def _write(self, *line: Segment) -> None:
         if not self._color and self._console is None:  # with a bar at the bottom even plain lines go above it
             self._stream.write(printable(plain(line)) + "\n")
             return
         from rich.text import Text
 
-        parts = [printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in line]
-        self.console.print(Text.assemble(*parts))
+        self.console.print(Text.assemble(*_printable(line)))
+
+
+def _printable(line: Line) -> Line:
+    return tuple(printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in line)

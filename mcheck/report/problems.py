@@ -16,15 +16,17 @@ def show(problem: McheckError, *, color: str = "auto", debug: str = "") -> None:
         sys.stderr.write(debug)
         return
     from mcheck.report.errors import render
+    from mcheck.report.lines import width_of
 
-    _write(render(problem, color=wants_color(color, sys.stderr)))
+    _write(render(problem, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
 
 
 def show_warning(message: str, span: Span | None, *, color: str = "auto") -> None:
     """A warning of a program."""
     from mcheck.report.errors import render_warning
+    from mcheck.report.lines import width_of
 
-    _write(render_warning(message, span, color=wants_color(color, sys.stderr)))
+    _write(render_warning(message, span, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
 
 
 def _write(text: str) -> None:

@@ -40,10 +40,12 @@ def timeline(finding: Finding, name: str, model: str, source: str) -> Execution 
         step = text.split(None, 1)[0]
         if step == "...":
             continue
-        lane = max((k for k, start in enumerate(starts) if text[start : start + 1].strip()), default=None)
-        found = _CELL.match(text[starts[lane] :].strip()) if lane is not None else None
-        if lane is None or found is None:
+        begin = len(step) + text.index(step)
+        begin += len(text[begin:]) - len(text[begin:].lstrip())
+        found = _CELL.match(text[begin:].strip())
+        if begin not in starts or found is None:
             return None
+        lane = starts.index(begin)
         boxes.append(_box(step, lane, int(found["line"]), bool(found["done"]), len(boxes), lines))
     boxes = _marked(boxes, roles, finding)
     columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
