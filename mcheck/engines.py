@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.errors import InternalError
+from mcheck.explore.final import terms_of
 from mcheck.explore.result import Answer, State
+from mcheck.solve.size import choose
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
@@ -28,22 +31,18 @@ def answer(
 ) -> Answer:
     """The answer of the engine of this name; ``Answer.engine`` says which one ``auto`` chose.
 
-    ``auto`` takes the protocol engine for a sketch without a condition that is larger than a litmus test, or too wide
-    for the others. ``both`` raises ``InternalError`` with both answers where the engines differ.
+    ``auto`` asks the protocol engine first about what is larger than a litmus test, and last about what is too wide for
+    the others. ``both`` raises ``InternalError`` with the answers where engines differ.
     """
-    if engine == "protocol":
-        return by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
-    sketch = engine == "auto" and prop == "spec" and program.condition.kind == "none"
-    if sketch and sum(len(t.code) for t in program.threads) > LITMUS_SIZE:
-        given = by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
-        if given.verdict != "unknown":
-            return given
-    if engine == "auto":
-        from mcheck.solve.size import choose
+    end = None if timeout is None else time.monotonic() + timeout
 
-        engine = choose(program, verdict_only=verdict_only and prop == "spec")
-
-    def ask(name: str) -> Answer:
+    def ask(name: str, most: float | None = None) -> Answer:
+        limits = [x for x in (most, None if end is None else max(end - time.monotonic(), 0.0)) if x is not None]
+        within = min(limits, default=None)
+        if name == "protocol":
+            return by_protocol(
+                program, model, prop=prop, unroll=unroll, timeout=within, profile=profile, witnesses=witnesses
+            )
         if name == "z3":
             from mcheck.solve.engine import answer as chosen
         else:
@@ -54,56 +53,87 @@ def answer(
             prop=prop,
             verdict_only=verdict_only,
             unroll=unroll,
-            timeout=timeout,
+            timeout=within,
             profile=profile,
             findings=findings,
             witnesses=witnesses,
         )
 
-    if engine != "both":
-        given = ask(engine)
-        if sketch and given.verdict == "unknown":
-            other = by_protocol(program, model, prop=prop, unroll=unroll, timeout=timeout, profile=profile)
-            return given if other.verdict == "unknown" else other
-        return given
-    return _agreed(ask("explicit"), ask("z3"), prop, verdict_only=verdict_only)
+    if engine == "both":
+        given = _agreed(ask("explicit"), ask("z3"), prop, verdict_only=verdict_only)
+        return _with_protocol(given, ask("protocol"), prop) if prop == "spec" and _has_states(program) else given
+    if engine != "auto" or prop != "spec":
+        return ask(engine if engine != "auto" else choose(program, verdict_only=False))
+    small = sum(len(t.code) for t in program.threads) <= LITMUS_SIZE
+    lister = choose(program, verdict_only=verdict_only)
+    short = FIRST if timeout is None else min(FIRST, timeout / 3)
+    answers: list[tuple[str, Answer]] = []
+    # A short attempt each, then whoever has not finished has what is left of the time.
+    for name in (lister, "protocol", lister, "protocol") if small else ("protocol", lister, lister, "protocol"):
+        again = [a for n, a in answers if n == name]
+        if again and not (again[-1].reason or "").startswith("no answer within"):
+            continue
+        given = ask(name, None if again else short)
+        if settles(given, program, verdict_only=verdict_only):
+            return given
+        answers.append((name, given))
+    known = [a for _, a in answers if a.verdict != "unknown"]
+    if known:
+        return known[-1]
+    reasons = dict.fromkeys(a.reason for _, a in answers if a.reason and not a.reason.startswith("no answer within"))
+    return replace(answers[-1][1], reason="; ".join(reasons) or f"no answer within {timeout:g} s")
+
+
+FIRST = 4.0
+"""Seconds of an engine's first attempt where another one may be quicker."""
+
+
+def settles(given: Answer, program: Program, *, verdict_only: bool) -> bool:
+    """Whether nothing is left to ask: a verdict, and all states where states are asked for."""
+    if given.verdict == "unknown":
+        return False
+    return given.complete or given.undefined or verdict_only or not _has_states(program)
+
+
+def _has_states(program: Program) -> bool:
+    return bool(terms_of(program.condition))
 
 
 def by_protocol(
-    program: Program, model: Model, *, prop: str, unroll: int, timeout: float | None, profile: str
+    program: Program,
+    model: Model,
+    *,
+    prop: str,
+    unroll: int,
+    timeout: float | None,
+    profile: str,
+    witnesses: bool = False,
 ) -> Answer:
-    """The protocol engine's findings as an answer: it looks for races, undefined behaviour and deadlocks, not for
-    states.
+    """The protocol engine's answer: findings, and the final states of what a condition names where they can be told.
 
-    A sketch without a condition passes once it has been looked at; a condition is ``unknown`` to it unless some
-    execution is undefined, which settles it. Liveness fails with the first deadlock.
+    A sketch without a condition passes once it has been looked at. Liveness fails with the first deadlock.
     """
-    from mcheck.explore.run import NOT_UNDEFINED
+    from mcheck.protocol import states
     from mcheck.protocol.engine import check
 
+    if prop != "liveness" and _has_states(program):
+        return states.answer(
+            program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses
+        )  # fmt: skip
     given = check(program, model, unroll=unroll, timeout=timeout, profile=profile)
-    undefined = any(
-        f.severity == "error" and f.code not in NOT_UNDEFINED and f.kind != "deadlock" for f in given.findings
-    )
-    kind = program.condition.kind
-    reason = given.reason if given.verdict in ("unknown", "bounded") else None
     if prop == "liveness":
         stuck = any(f.kind == "deadlock" for f in given.findings)
         verdict = "fail" if stuck else "pass" if given.verdict in ("proved", "finding") else "unknown"
-    elif kind == "none":
-        verdict = "unknown" if given.verdict in ("unknown", "bounded") else "pass"
-    elif undefined:
-        verdict, reason = "pass" if kind == "exists" else "fail", "some execution is undefined, so anything may happen"
     else:
-        verdict, reason = "unknown", reason or "the protocol engine does not list final states"
+        verdict = "unknown" if given.verdict in ("unknown", "bounded") else "pass"
     return Answer(
         verdict=verdict,
         complete=False,
-        undefined=undefined,
+        undefined=any(states.voids(f) for f in given.findings),
         findings=given.findings,
         executions=given.executions,
         engine="protocol",
-        reason=reason,
+        reason=given.reason if given.verdict in ("unknown", "bounded") else None,
     )
 
 
@@ -123,26 +153,49 @@ def _agreed(explicit: Answer, z3: Answer, prop: str, *, verdict_only: bool) -> A
     return replace(explicit, engine="explicit and z3")
 
 
+def _with_protocol(given: Answer, protocol: Answer, prop: str) -> Answer:
+    """The common answer of the enumerating engines, held against the protocol engine's where that lists all states."""
+    if not protocol.complete:
+        return given
+    if given.verdict == "unknown":
+        return replace(protocol, reason=_alone("protocol", protocol, "explicit and z3", given))
+    same = replace(protocol, findings=given.findings)  # what is found depends on where an engine stops, as states do
+    if given.undefined and protocol.undefined:
+        same = replace(same, outcomes=given.outcomes)
+    different = differences(given, same, prop, names=("explicit", "protocol"))
+    if different:
+        raise InternalError("the engines differ: " + "; ".join(different))
+    return replace(given, engine=f"{given.engine} and protocol".replace(" and z3 and", ", z3 and"))
+
+
 def _alone(name: str, given: Answer, other: str, silent: Answer) -> str:
     parts = [given.reason, f"only {name} has an answer; {other}: {silent.reason or 'unknown'}"]
     return "; ".join(p for p in parts if p)
 
 
-def differences(explicit: Answer, z3: Answer, prop: str = "spec", *, verdict_only: bool = False) -> list[str]:
+def differences(
+    one: Answer,
+    other: Answer,
+    prop: str = "spec",
+    *,
+    verdict_only: bool = False,
+    names: tuple[str, str] = ("explicit", "z3"),
+) -> list[str]:
     """In what two answers contradict each other, in words; an unknown verdict contradicts nothing."""
+    first, second = names
     out = []
-    if "unknown" not in (explicit.verdict, z3.verdict) and explicit.verdict != z3.verdict:
-        out.append(f"explicit says {_verdict(explicit)}, z3 says {_verdict(z3)}")
-    if verdict_only or prop != "spec" or not (explicit.complete and z3.complete):
+    if "unknown" not in (one.verdict, other.verdict) and one.verdict != other.verdict:
+        out.append(f"{first} says {_verdict(one)}, {second} says {_verdict(other)}")
+    if verdict_only or prop != "spec" or not (one.complete and other.complete):
         return out
-    ours, theirs = ({o.state for o in a.outcomes} for a in (explicit, z3))
-    out += [f"only explicit reaches {_state(s)}" for s in sorted(ours - theirs, key=str)]
-    out += [f"only z3 reaches {_state(s)}" for s in sorted(theirs - ours, key=str)]
-    if explicit.undefined != z3.undefined:
-        out.append(f"only {'explicit' if explicit.undefined else 'z3'} finds an undefined execution")
-    found, given = _findings(explicit), _findings(z3)
-    out += [f"only explicit reports {f}" for f in sorted(found - given)]
-    out += [f"only z3 reports {f}" for f in sorted(given - found)]
+    if one.undefined != other.undefined:
+        out.append(f"only {first if one.undefined else second} finds an undefined execution")
+    ours, theirs = ({o.state for o in a.outcomes} for a in (one, other))
+    out += [f"only {first} reaches {_state(s)}" for s in sorted(ours - theirs, key=str)]
+    out += [f"only {second} reaches {_state(s)}" for s in sorted(theirs - ours, key=str)]
+    found, given = _findings(one), _findings(other)
+    out += [f"only {first} reports {f}" for f in sorted(found - given)]
+    out += [f"only {second} reports {f}" for f in sorted(given - found)]
     return out
 
 

@@ -307,28 +307,55 @@ def _bars_of(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
 def _values(m: Machine, emitted: list[list[Event]]) -> None:
     """Moves the data, as if the operation completed at once: only a race could tell."""
     for events in emitted:
-        read: dict[Uid, int | None] = {}
+        read: dict[Uid, Bytes] = {}
         for event in events:
             if not event.size:
                 continue
             if "R" in event.tags:
-                read[event.uid] = m.memory.load(event.address, event.size)
+                read[event.uid] = m.memory.read(event.address, event.size)
             elif "W" in event.tags:
-                m.memory.store(event.address, event.size, value_of(event.value, read))
+                m.memory.write(event.address, *bytes_of(event.value, event.size, read))
                 words.overwritten(m, event.address, event.size)
 
 
-def value_of(term: Term, read: dict[Uid, int | None]) -> int | None:
+Bytes = tuple[bytes, bytes]
+"""Bytes, and a mask of those that are known."""
+
+
+def bytes_of(term: Term, size: int, read: dict[Uid, Bytes]) -> Bytes:
+    """The bytes of a term once the reads of its operation have returned: what is merely moved stays known in parts."""
+    if not isinstance(term, int):
+        if term[0] == "e" and term[1] in read:
+            return read[term[1]]
+        if term[0] == "cat":
+            parts = [bytes_of(part, width, read) for part, width in term[1]]
+            return b"".join(p[0] for p in parts), b"".join(p[1] for p in parts)
+        if term[0] == "slice" and term[1][0] == "e" and term[1][1] in read:
+            data, known = read[term[1][1]]
+            return data[term[2] : term[2] + term[3]], known[term[2] : term[2] + term[3]]
+    value = value_of(term, read)
+    if value is None:
+        return bytes(size), bytes(size)
+    return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"), b"\1" * size
+
+
+def value_of(term: Term, read: dict[Uid, Bytes]) -> int | None:
     """The value of a term once the reads of its operation have returned, ``None`` if it is not known."""
 
     def result(uid: Uid) -> int:
-        value = read.get(uid)
-        if value is None:
+        found = read.get(uid)
+        if found is None or 0 in found[1]:
             raise Unknown
-        return value
+        return int.from_bytes(found[0], "little")
+
+    def part(whole: Term, offset: int, size: int) -> int:
+        data, known = (x[offset : offset + size] for x in bytes_of(whole, offset + size, read))
+        if 0 in known:
+            raise Unknown
+        return int.from_bytes(data, "little")
 
     try:
-        return evaluate(term, result)
+        return evaluate(term, result, part)
     except Unknown:
         return None
 

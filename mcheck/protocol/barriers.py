@@ -126,6 +126,7 @@ def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
         theirs, when = meeting.brought.pop(k)
         know = theirs if know is None else know.join(theirs)
         time = joined(time, when)
+    m.absent = m.absent or (meeting.count is None and len(chosen) < len(meeting.members))
     votes = [v for k in chosen for v in meeting.votes.pop(k, ())]
     meeting.before = [meeting.here.pop(k) for k in chosen]
     meeting.round += 1
@@ -269,6 +270,7 @@ def cluster_complete(m: Machine, meeting: Rendezvous) -> None:
     """The round is complete when every thread of the cluster has arrived or exited."""
     if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
         return
+    m.absent = m.absent or len(meeting.here) < len(meeting.members)
     time = joined(meeting.time, exits(m, meeting))
     done = Rendezvous(meeting.key, round=meeting.round, know=meeting.know, handed=meeting.handed, time=time)
     for k in meeting.here:

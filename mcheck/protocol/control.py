@@ -112,7 +112,8 @@ def _enter(m: Machine, agent: Agent) -> bool:
             return False
     agent.visits[head] = (state, agent.effects, before[2])
     agent.looked = {}
-    agent.spinning = True
+    # Another round with other registers may see what is stale, where what it sees is asked for.
+    agent.spinning = m.setup.watched is None or _same(before[0], state)
     return True
 
 

@@ -20,6 +20,7 @@ from mcheck.protocol import accesses, barriers, control, fences, mbarriers, word
 from mcheck.protocol.agents import Partition, Split, partition
 from mcheck.protocol.buffering import REASON, may_buffer
 from mcheck.protocol.machine import Entry, Forced, Machine, Reversal
+from mcheck.protocol.needed import Watched
 from mcheck.protocol.problems import Problem
 from mcheck.protocol.report import finding_of, key_of
 from mcheck.protocol.setup import NewMbarrier, Setup, prepare
@@ -61,14 +62,16 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class _Search:
+class Search:
+    """The executions of a program, up to a ``limit``, and what was found in them."""
+
     program: Program
     model: Model
     profile: str
     unroll: int
-    deadline: Callable[[], None]
-    limit: int
+    limit: int = MAX_EXECUTIONS
     thorough: bool = False
+    end: float | None = None
     findings: dict[object, Finding] = field(default_factory=dict)
     executions: int = 0
     bounded: str | None = None
@@ -80,10 +83,32 @@ class _Search:
     work_then: int = 0
     work: int = 0
     steps: int = 0
+    watched: Watched | None = None
+    watch: Callable[[Machine], None] = lambda _: None
+    """Is shown every execution; with ``watched``, for those who want final states."""
 
     @property
     def wrong(self) -> bool:
-        return any(f.severity == "error" for f in self.findings.values())
+        """Whether more executions would not change the answer: those that end have states beside those that do not."""
+        return any(
+            f.severity == "error" and (self.watched is None or f.kind != "deadlock") for f in self.findings.values()
+        )
+
+    def deadline(self) -> None:
+        """Raises ``TimeOut`` once the time is over."""
+        if self.end is not None and time.monotonic() > self.end:
+            raise TimeOut
+
+    def explore(self, timeout: float | None) -> str | None:
+        """``run`` within a time; the reason if there is no answer."""
+        self.end = None if timeout is None else time.monotonic() + timeout
+        try:
+            self.run()
+        except TimeOut:
+            return f"no answer within {timeout:g} s"
+        except Unsupported as error:
+            return error.message
+        return None
 
     def run(self) -> None:
         """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
@@ -91,8 +116,9 @@ class _Search:
         while True:
             try:
                 self.setup = prepare(
-                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra
-                )
+                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
+                    self.watched,
+                )  # fmt: skip
                 coarse = self._explore(self.setup)
             except Split as split:
                 if self._enough():
@@ -148,6 +174,7 @@ class _Search:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
             self._collect(machine)
+            self.watch(machine)
             coarse |= machine.coarse
             if machine.bounded:
                 self.bounded = "the rounds of a loop"
@@ -212,6 +239,8 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
         ]
         if not any(e is trace[k] for e in ends for k in range(earlier + 1, min(later, len(trace)))):
             needed.append((ends[-1].who, ()))
+        if first.guess is not None:  # it was about this that the two were not ordered
+            needed.append((first.who, (first.guess,)))
         out.append((*steps[:earlier], *needed))
     return out
 
@@ -247,20 +276,8 @@ def check(
 
     After the first error a little more is looked at; with ``thorough`` everything.
     """
-    end = None if timeout is None else time.monotonic() + timeout
-
-    def deadline() -> None:
-        if end is not None and time.monotonic() > end:
-            raise TimeOut
-
-    search = _Search(program, model, profile, unroll, deadline, limit, thorough)
-    reason: str | None = None
-    try:
-        search.run()
-    except TimeOut:
-        reason = f"no answer within {timeout:g} s"
-    except Unsupported as error:
-        reason = error.message
+    search = Search(program, model, profile, unroll, limit, thorough)
+    reason = search.explore(timeout)
     if search.setup is not None and search.bounded is None and may_buffer(program, search.setup.needed):
         search.bounded = "interleavings: " + REASON
     found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))

@@ -136,6 +136,8 @@ class Entry:
     note: str = ""
     signal: int = -1
     phase: int = 0
+    guess: int | None = None
+    """The way that was taken where what decides is not known."""
 
 
 Reversal = tuple[int, tuple[Entry, ...], int]
@@ -184,6 +186,11 @@ class Machine:
         self.aligned: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
+        self.inexact: str | None = None
+        """Why the values of this execution may not be those of an execution of the model."""
+        self.guesses = 0
+        self.absent = False
+        """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
         self.bounded = False
         self.ended = "end"
         base = len(setup.partition)
@@ -244,6 +251,7 @@ class Machine:
         current = 0
         step = 0
         for who, choices in self.forced:
+            self._leave()
             if isinstance(who, tuple):
                 if who in self.signals:
                     self._deliver(who, choices)
@@ -279,6 +287,12 @@ class Machine:
                     self._finish()
                     return
             self._step(agent, ())
+
+    def _leave(self) -> None:
+        """Lets the agents exit that have nothing left to do: no step of the trace says when they did."""
+        for agent in self.agents:
+            if agent.status == "run" and agent.pc >= self.setup.tails[agent.index]:
+                self._step(agent, ())
 
     def _step(self, agent: Agent, choices: tuple[int, ...]) -> None:
         """The next operation of an agent; blocks it where it cannot be done now."""
@@ -386,7 +400,12 @@ class Machine:
         """Whether a condition holds; both ways are explored if it depends on what nobody knows."""
         if isinstance(value, int):
             return bool(value)
-        return self.choose(2) == 0
+        taken = self.trace[-1].guess = self.choose(2)
+        self.assigned.append(("guess", self.trace[-1].agent, self.trace[-1].step, taken))
+        self.guesses += 1
+        if self.guesses > 1:
+            self.inexact = "several branches depend on contents that nothing has written"
+        return taken == 0
 
     def emit(self, agent: Agent, lane: int, op: Op) -> list[Event]:
         """The events of an operation of one lane."""

@@ -435,7 +435,9 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
         wait(m, agent, op, must=False, learns=False)
         agent.pc += 1
         return
-    result = wait(m, agent, op, must=False, matters=not only_saves_a_wait(agent.code, labels, agent.pc))
+    asked = op.dst is not None and op.dst.name in m.setup.asked(agent.index)
+    matters = asked or not only_saves_a_wait(agent.code, labels, agent.pc)
+    result = wait(m, agent, op, must=False, matters=matters)
     if op.dst is not None:
         for lane in range(len(agent.lanes)):
             m.set(agent, lane, op.dst.name, "pred", int(result))

@@ -10,19 +10,23 @@ from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
+Watched = dict[int, frozenset[str]]
+"""By thread, registers whose final values are asked for."""
 
-def needed(program: Program) -> list[frozenset[str]]:
-    """For each thread, the registers whose values decide something."""
+
+def needed(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
+    """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
     seen: dict[int, frozenset[str]] = {}
     found: list[frozenset[str]] = []
-    for stores in (False, True):
+    for stores in (False, True) if watched is None else (True,):
         found = []
         seen.clear()
-        by_code: dict[tuple[int, ...], frozenset[str]] = {}
+        by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
         for thread in program.threads:
-            key = tuple(map(id, thread.code))
+            names = (watched or {}).get(thread.index, frozenset())
+            key = (names, tuple(map(id, thread.code)))
             if key not in by_code:
-                by_code[key] = _of_thread(thread, stores)
+                by_code[key] = _of_thread(thread, stores, names)
             found.append(by_code[key])
         if stores or not (_maps_are_moved(program) or _loads_decide(program, found)):
             break
@@ -49,8 +53,8 @@ def _results(op: Op) -> set[str]:
     return effects(op)[0]
 
 
-def _of_thread(thread: Thread, stores: bool) -> frozenset[str]:
-    wanted: set[str] = set()
+def _of_thread(thread: Thread, stores: bool, watched: frozenset[str]) -> frozenset[str]:
+    wanted: set[str] = set(watched)
     flows: list[tuple[set[str], set[str]]] = []
     done: set[int] = set()
     for op in thread.code:

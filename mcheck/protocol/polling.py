@@ -19,17 +19,17 @@ AHEAD = 64
 """How far behind a poll its use is looked for."""
 
 
-def spins(thread: Thread, pc: int) -> bool:
+def spins(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
     """Whether the poll at ``pc`` is asked again, to the same effect, for as long as its answer is false.
 
     Nothing but local computation may lie on the way back, which must follow from the answer alone and leave behind no
-    register that is used before it is written again.
+    register that is used before it is written again, or whose final value is ``asked`` for.
     """
     op = thread.code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
     changed = _way_back(thread, pc, {op.dst.name: 0})
-    return changed is not None and changed.isdisjoint(live_at(thread, {pc}, set())[pc])
+    return changed is not None and changed.isdisjoint(live_at(thread, {pc}, set(asked))[pc])
 
 
 def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:

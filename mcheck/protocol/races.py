@@ -5,11 +5,15 @@ The rules are those of models/ptx-9.0.cat, said of one earlier and one later acc
 
 from __future__ import annotations
 
+from mcheck.graph.event import Event
 from mcheck.protocol.clocks import Key, mutual
 from mcheck.protocol.explain import missing
 from mcheck.protocol.history import Lanes, Record, View, lanes_overlap, stands_for
 from mcheck.protocol.machine import Machine
 from mcheck.protocol.problems import Problem, access_of
+
+COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
+"""Operations of which any two of one kind, on integers, may change places."""
 
 
 def touch(m: Machine, record: Record, low: int, high: int, view: View) -> None:
@@ -62,6 +66,8 @@ def conflict(m: Machine, old: Record, new: Record, lanes: Lanes, low: int, high:
     same_bytes = a.size == b.size and (_start(old) - _start(new)) % a.size == 0
     if not view.before(old, mine):
         if strong and same_bytes:
+            if (old.asynchronous or new.asynchronous) and not commute(old.event, new.event):
+                m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
             return
         code = "RACE003" if old.asynchronous or new.asynchronous else "RACE001" if same_bytes else "RACE002"
         if code == "RACE001" and _too_narrow(m, old, view):
@@ -78,6 +84,23 @@ def conflict(m: Machine, old: Record, new: Record, lanes: Lanes, low: int, high:
 def _start(record: Record) -> int:
     """The address of an access; where lanes access neighbours, of the first one."""
     return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
+
+
+def commute(a: Event, b: Event) -> bool:
+    """Whether two operations on one word leave the same, whichever comes first: reductions of one kind on integers."""
+    if "ASYNCREDUCTION" not in a.tags or "ASYNCREDUCTION" not in b.tags:
+        return False
+    if "W" not in a.tags or "W" not in b.tags:
+        return True  # the two writes are held against each other as well
+    match a.value, b.value:
+        case ("rmw", kind, type_, _, _), ("rmw", other, other_type, _, _):
+            return (kind, type_) == (other, other_type) and commutes(kind, type_)
+    return False
+
+
+def commutes(kind: str, type_: str) -> bool:
+    """Whether any two operations of this kind and type may change places."""
+    return kind in COMMUTING and type_[0] in "usb" and not type_.startswith("bf")
 
 
 def visibility(m: Machine, old: Record, new: Record, lanes: Lanes, view: View) -> str | None:

@@ -18,7 +18,7 @@ from mcheck.program.program import Program
 from mcheck.protocol import sequential
 from mcheck.protocol.agents import Partition
 from mcheck.protocol.history import Lanes
-from mcheck.protocol.needed import needed
+from mcheck.protocol.needed import Watched, needed
 from mcheck.protocol.polling import spins
 
 HANDLERS = (emit_async, emit_mbarrier)
@@ -56,17 +56,24 @@ class Setup:
     components: int = 0
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     loops: dict[int, set[int]] = field(default_factory=dict)
+    tails: list[int] = field(default_factory=list)
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     sequential: bool = True
     """Whether the order of the fence.sc decides anything."""
+    watched: Watched | None = None
+    """Registers whose final values are asked for; ``None`` if no final states are."""
+
+    def asked(self, agent: int) -> frozenset[str]:
+        """The registers of an agent whose final values are asked for."""
+        return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
 
     def spins(self, agent: int, pc: int) -> bool:
         """Whether the poll of an mbarrier there is a wait that is written out."""
         found = self.spinning.get((agent, pc))
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
-            found = self.spinning[agent, pc] = spins(thread, pc)
+            found = self.spinning[agent, pc] = spins(thread, pc, self.asked(agent))
         return found
 
 
@@ -79,6 +86,7 @@ def prepare(
     deadline: Callable[[], None],
     known: Setup | None = None,
     extra: tuple[int, ...] = (),
+    watched: Watched | None = None,
 ) -> Setup:
     """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
     if known is None:
@@ -102,9 +110,12 @@ def prepare(
         unroll,
         deadline,
         mbarriers,
-        needed(program) if known is None else known.needed,
+        needed(program, watched) if known is None or watched is not None else known.needed,
+        watched=watched,
     )
     for group in partition:
+        if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
+            setup.needed[group[0]] = frozenset().union(*(setup.needed[t] for t in group))
         cta = program.threads[group[0]].place.cta
         setup.places.append((cta.gpu, cta.cluster, cta.number))
     mates: dict[tuple[int, int], list[int]] = {}
@@ -118,7 +129,19 @@ def prepare(
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):
         setup.loops[k] = loop_heads(program.threads[group[0]])
+        setup.tails.append(_tail(program.threads[group[0]].code, setup.loops[k]))
     return setup
+
+
+def _tail(code: tuple[ops.Op, ...], heads: set[int]) -> int:
+    """The place in the code from which a thread only computes and exits."""
+    k = len(code)
+    while k and (
+        (isinstance(code[k - 1], ops.Label) and k - 1 not in heads)
+        or (isinstance(code[k - 1], ops.Alu | ops.Exit) and code[k - 1].guard is None)
+    ):
+        k -= 1
+    return k
 
 
 def _check(program: Program, model: Model) -> None:

@@ -38,6 +38,17 @@ class Memory:
             return None
         return int.from_bytes(data[offset : offset + size], "little")
 
+    def read(self, address: int, size: int) -> tuple[bytes, bytes]:
+        """The bytes, and a mask with 1 for each that is known."""
+        offset, data, known = self._at(address)
+        return bytes(data[offset : offset + size]), bytes(known[offset : offset + size])
+
+    def write(self, address: int, data: bytes, known: bytes) -> None:
+        """Writes bytes of which some may be unknown."""
+        offset, held, mask = self._at(address)
+        held[offset : offset + len(data)] = data
+        mask[offset : offset + len(data)] = known
+
     def store(self, address: int, size: int, value: int | None) -> None:
         """Writes an integer, or makes the bytes unknown."""
         offset, data, known = self._at(address)

@@ -16,14 +16,20 @@ from mcheck.protocol.clocks import Vector, joined, mutual
 from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Machine, does
 from mcheck.protocol.objects import Done, Word, Written, hand
+from mcheck.protocol.races import COMMUTING, commutes
 
-COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
+MIXED = "strong accesses of several sizes to the same bytes"
+UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
 
 
 def word_at(m: Machine, address: int, size: int) -> Word:
     """The shared word at an address, with its present contents as its first write."""
     word = m.words.get(address)
+    if word is not None and word.size != size:
+        m.inexact = MIXED
     if word is None:
+        if any(address < w.address + w.size and w.address < address + size for w in m.words.values()):
+            m.inexact = MIXED
         word = m.words[address] = Word(address, size)
         first = Written(-1, 0, m.memory.load(address, size), {}, m.zero, None, (0, 0, 0), None)
         word.writes.append(first)
@@ -45,6 +51,7 @@ def overwritten(m: Machine, address: int, size: int) -> None:
     """Bytes that an asynchronous operation wrote."""
     for word in m.words.values():
         if address < word.address + word.size and word.address < address + size:
+            m.inexact = "an asynchronous operation writes a word that strong operations access"
             word.writes.append(
                 Written(-1, 0, m.memory.load(word.address, word.size), {}, m.zero, None, (0, 0, 0), None)
             )
@@ -132,11 +139,16 @@ def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None
 def _choose(m: Machine, agent: Agent, word: Word, type_name: str, compare: tuple[str, int] | None) -> int:
     """Which write is read."""
     found = _candidates(agent, word)
+    # Which writes there were to choose from is part of what an execution is: the others are looked at from here.
+    writers = tuple((word.writes[k].agent, word.writes[k].step) for k in found)
+    m.assigned.append((agent.index, agent.step, "may read", word.address, writers))
     if compare is None:
         if agent.spinning:
             return found[0]
         return found[m.choose(len(found))] if len(found) > 1 else found[0]
     operator, right = compare
+    if any(word.writes[k].value is None for k in found):
+        m.inexact = UNKNOWN
     fits = [k for k in found if _fits(word.writes[k].value, type_name, operator, right)]
     if not fits:
         raise Blocked(word)
@@ -241,22 +253,26 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     if compare is not None and not _fits(latest.value, op.type, *compare):
         raise Blocked(word)
     operands = [m.term(agent, 0, s) for s in op.srcs]
+    if latest.value is None and compare is not None:
+        m.inexact = UNKNOWN
     values = [v for v in operands if isinstance(v, int)]
     old = latest.value
     new: int | None = None
     stores = True
+    if op.op == "cas" and old is not None and isinstance(operands[0], int):
+        stores = old == operands[0] & ((1 << (8 * size)) - 1)
+    elif op.op == "cas":
+        m.inexact = UNKNOWN
     if len(values) == len(operands) and (old is not None or op.op == "exch"):
         instance = m.program.memory.find(base)
         kind_of = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
         result = rmw(kind_of, op.type, old if old is not None else 0, tuple(values))
         assert isinstance(result, int)
         new = result
-        if op.op == "cas":
-            assert old is not None
-            stores = old == values[0] & ((1 << (8 * size)) - 1)
     wanted = m.setup.needed[agent.threads[0]]
     used = op.dst is not None and op.dst.name in wanted
-    kind = op.op if op.op in COMMUTING and not used and compare is None else "atomic"
+    plain = op.op in COMMUTING and (m.setup.watched is None or _commutes(agent, op))
+    kind = op.op if plain and not used and compare is None else "atomic"
     _record(m, agent, read)
     before = agent.now()
     linked = latest.scope is not None and mutual(latest.scope, latest.place, op.scope, agent.place)
@@ -267,12 +283,24 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     if stores:
         write = emitter.memory(state, op, "W", base, size, write_sem, op.proxy, op.scope, rmw=read.uid, extra=extra)
         _record(m, agent, write)
-        agent.effects += 1
+        version = word.version
         _tie(m, _write(m, agent, write, new, kind, latest if linked else None, before), (write, read))
+        if op.op == "exch" and new is not None and new == old:
+            word.version = version  # a loop that does this again and again has no effect: it is a wait
+        else:
+            agent.effects += 1
     else:
         _dependent(m, agent, word, read, "read", before)
     if op.dst is not None:
         m.set(agent, 0, op.dst.name, op.type, old)
+
+
+def _commutes(agent: Agent, op: ops.Atomic) -> bool:
+    """Whether nothing is left to tell in which order operations of this kind came: neither what they wrote, nor what
+    their threads have acquired since.
+    """
+    acquires = op.sem in ("acquire", "acq_rel") or any(isinstance(o, ops.Fence) for o in agent.code)
+    return commutes(op.op, op.type) and (op.is_red or not acquires)
 
 
 @does(ops.Await)
@@ -308,6 +336,8 @@ def _await_load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int]
         return
     events = m.emit(agent, 0, op)
     word = word_at(m, events[0].address, events[0].size)
+    if word.writes[-1].value is None:
+        m.inexact = UNKNOWN
     if not _fits(word.writes[-1].value, op.type, *compare):
         raise Blocked(word)
     for k, event in enumerate(events):
