@@ -22,7 +22,7 @@ from mcheck.protocol.buffering import REASON, may_buffer
 from mcheck.protocol.machine import Entry, Forced, Machine, Reversal
 from mcheck.protocol.needed import Watched
 from mcheck.protocol.problems import Problem
-from mcheck.protocol.report import finding_of, key_of
+from mcheck.protocol.report import finding_of, key_of, says_less
 from mcheck.protocol.setup import NewMbarrier, Setup, prepare
 
 MODULES = (accesses, barriers, control, fences, mbarriers, words)
@@ -198,7 +198,7 @@ class Search:
     def _collect(self, machine: Machine) -> None:
         for problem in _without_echoes(machine.problems):
             key = key_of(problem)
-            if key not in self.findings:
+            if key not in self.findings and not says_less(problem, self.findings.values()):
                 self.findings[key] = finding_of(machine, problem, self.profile)
 
 

@@ -1,26 +1,26 @@
-"""What would order two accesses, and why the fence that is there does not count."""
+"""What is missing between two accesses, and why what is there does not count."""
 
 from __future__ import annotations
 
-from mcheck.findings import catalogue
 from mcheck.program import ops
-from mcheck.program.ops import Op
 from mcheck.protocol.history import Record
-from mcheck.protocol.machine import Agent, Machine
+from mcheck.protocol.machine import Machine
+from mcheck.protocol.remedies import committed, hand_over, line_of, remedy, seen
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
+UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
 
 
 def missing(m: Machine, code: str, old: Record, new: Record) -> str:
-    """The remedy of the catalogue, with what is wrong with the fences of this execution."""
-    remedy = catalogue.get(code).remedy
+    """The remedy, with what is wrong with the fences and waits of this execution."""
+    remarks = [remedy(m, code, old, new)]
     if code in NEEDS_FENCE:
-        why = _idle_fences(m, old, new)
-        return f"{remedy} {why}" if why else remedy
+        remarks.append(_idle_fences(m, old, new))
     if code == "RACE003":
-        why = _half_waits(m, old)
-        return f"{remedy} {why}" if why else remedy
-    return remedy
+        remarks.append(_half_waits(m, old))
+    if code in UNORDERED and old.agent != new.agent and not old.asynchronous:
+        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent]))
+    return " ".join(filter(None, remarks))
 
 
 def _idle_fences(m: Machine, old: Record, new: Record) -> str:
@@ -37,9 +37,9 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
         if not _names(op, space):
             remarks.append(f"{where} is for {', '.join(sorted(op.spaces)) or 'another space'}, not for these bytes")
         elif agent is writer:
-            release = _release_between(m, agent, old.position, entry.step)
-            if release is not None and release.span is not None:
-                remarks.append(f"{where} comes after the hand-over at line {release.span.line}")
+            release = hand_over(m, agent, old.position, entry.step)
+            if release is not None:
+                remarks.append(f"{where} comes after the hand-over at line {line_of(release)}")
         elif agent is not issuer:
             remarks.append(f"{where} is executed by {m.name(agent)}, which is not on the path between the two")
     unique = list(dict.fromkeys(remarks))[:2]
@@ -51,29 +51,24 @@ def _names(op: ops.ProxyFence, space: str) -> bool:
     return not spaces or any(str(s).startswith(space) for s in spaces)
 
 
-def _release_between(m: Machine, agent: Agent, position: int, step: int) -> Op | None:
-    """The first operation of the agent after ``position`` and before ``step`` that hands its accesses over."""
-    for entry in m.trace[position:]:
-        if (
-            entry.agent == agent.index
-            and entry.step < step
-            and isinstance(entry.op, ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync)
-        ):
-            return entry.op
-    return None
-
-
 def _half_waits(m: Machine, old: Record) -> str:
     """Whether a wait of the issuing thread, or of another one, was meant for this operation and does not cover it."""
-    if not old.asynchronous:
+    if not old.asynchronous or old.bars:
         return ""
+    family = "wgmma" if isinstance(old.event.op, ops.Wgmma) else "cp.async" if old.cp_async else "bulk"
     for entry in m.trace[old.position :]:
         op = entry.op
-        if isinstance(op, ops.WaitGroup) and op.span is not None and op.family in ("bulk", "cp.async", "wgmma"):
-            where = f"the wait at line {op.span.line}"
-            if entry.agent != old.agent:
-                who = m.name(m.agents[entry.agent])
-                return f"The {where[4:]} is executed by {who}; groups belong to the issuing thread."
-            if op.read and old.write:
-                return f"The {where[4:]} has .read: it waits until the source has been read, not for the writes."
+        if not isinstance(op, ops.WaitGroup) or op.span is None or op.family != family:
+            continue
+        where = f"The wait at line {op.span.line}"
+        if entry.agent != old.agent:
+            who = m.name(m.agents[entry.agent])
+            return f"{where} is executed by {who}; groups belong to the issuing thread."
+        if op.read and old.write:
+            return f"{where} has .read: it waits until the source has been read, not for the writes."
+        pending = getattr(op.pending, "value", 0)
+        if pending:
+            return f"{where} leaves the {pending} latest groups pending, this one among them."
+        if not committed(m, old, entry.step):
+            return f"{where} does not cover the operation, which no commit_group precedes it for."
     return ""

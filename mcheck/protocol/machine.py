@@ -364,9 +364,11 @@ class Machine:
 
     # --- findings ---------------------------------------------------------------------------------------------
 
-    def problem(self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None) -> None:
+    def problem(
+        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
+    ) -> None:
         """Undefined behaviour of one operation."""
-        self.problems.append(Problem.of_operation(self, code, message, agent, op, event))
+        self.problems.append(Problem.of_operation(self, code, message, agent, op, event, missing))
 
     # --- operands ---------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from mcheck.protocol.fences import acquire, contributions
 from mcheck.protocol.machine import Agent, Blocked, Entry, Machine, Undefined, does
 from mcheck.protocol.objects import Done, Mbarrier, Signal, hand
 from mcheck.protocol.polling import only_saves_a_wait
+from mcheck.protocol.remedies import once, publication
 from mcheck.protocol.setup import NewMbarrier
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
@@ -32,9 +33,11 @@ def object_at(m: Machine, address: int) -> Mbarrier:
     return found
 
 
-def misuse(m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None) -> Undefined:
+def misuse(
+    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
+) -> Undefined:
     """A misuse ends the execution."""
-    m.problem(code, text, agent, op, event)
+    m.problem(code, text, agent, op, event, missing)
     return Undefined()
 
 
@@ -82,7 +85,8 @@ def started(m: Machine, agent: Agent, cta: int, op: Op) -> None:
 
 def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
     if bar.state is not None or len(agent.lanes) > 1:
-        raise misuse(m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which holds a valid mbarrier object", event)
+        text = f"mbarrier.init of {bar.label}, which holds a valid mbarrier object"
+        raise misuse(m, agent, op, "UB202", text, event, once(bar, op))
     _no_access_before(m, agent, bar)
     try:
         bar.state = machine.init(step.count)[0]
@@ -95,7 +99,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.generation += 1
     bar.now, bar.before, bar.looks = [], [], []
     bar.known.clear()
-    bar.ended = None
+    bar.began, bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0), None
     bar.time = bar.next_time = m.zero
     bar.expected_bytes = bar.got_bytes = 0
     agent.causal = raised(agent.causal, bar.born, bar.generation)
@@ -154,7 +158,7 @@ def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
         raise Blocked(bar)  # and in another order it does
     if agent.causal[bar.born] < bar.generation:
         text = f"{bar.label} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
-        misuse(m, agent, op, "UB201", text, event)
+        misuse(m, agent, op, "UB201", text, event, publication(m, agent, bar, op))
         agent.causal = raised(agent.causal, bar.born, bar.generation)  # said once; the other order is looked at as well
 
 

@@ -48,6 +48,7 @@ class Mbarrier:
     born: int
     state: state_machine.State | None = None
     generation: int = 0
+    began: Done | None = None
     ended: Done | None = None
     now: list[Done] = field(default_factory=list)
     before: list[Done] = field(default_factory=list)

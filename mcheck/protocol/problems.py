@@ -29,7 +29,9 @@ class Problem:
     missing: str = ""
 
     @staticmethod
-    def of_operation(m: Machine, code: str, message: str, agent: Agent | None, op: Op, event: Event | None) -> Problem:
+    def of_operation(
+        m: Machine, code: str, message: str, agent: Agent | None, op: Op, event: Event | None, missing: str = ""
+    ) -> Problem:
         """Undefined behaviour of one operation."""
         who = m.name(agent) if agent is not None else ""
         access = Access(thread=who, instruction=text_of(op), span=op.span)
@@ -41,7 +43,8 @@ class Problem:
                     thread=who, instruction=text_of(op), span=op.span, object=instance.label, bytes=(start, start + 8)
                 )
         agents = () if agent is None else (agent.index,)
-        return Problem(code, f"{who}: {message}" if who else message, (access,), agents, len(m.trace))
+        text = f"{who}: {message}" if who else message
+        return Problem(code, text, (access,), agents, len(m.trace), missing=missing)
 
 
 def text_of(op: Op) -> str:

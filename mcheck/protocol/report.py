@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.protocol.machine import Machine
@@ -14,10 +16,16 @@ NARROWEST = 12
 
 def key_of(problem: Problem) -> object:
     """Problems with the same key are one finding."""
-    if problem.code.startswith("DEAD"):  # one wait for ever is enough: its variants differ in who else stands where
-        return problem.code, tuple(sorted({a.thread.partition("[")[0] for a in problem.accesses}))
-    ends = ((a.span, a.access, a.object.partition("[")[0]) for a in problem.accesses)
+    ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
     return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
+
+
+def says_less(problem: Problem, findings: Iterable[Finding]) -> bool:
+    """Whether a deadlock is one that was found already, perhaps with others who stand elsewhere."""
+    if not problem.code.startswith("DEAD"):
+        return False
+    waits = {a.span for a in problem.accesses}
+    return any(f.kind == "deadlock" and waits <= {a.span for a in f.accesses} for f in findings)
 
 
 def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
