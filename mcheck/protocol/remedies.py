@@ -50,11 +50,16 @@ def _proxy_fence(m: Machine, old: Record, new: Record) -> str:
     agent = m.agents[old.agent]
     over = hand_over(m, agent, old.position)
     if over is not None and over is not new.event.op:
-        where = f"in every thread that does, before the hand-over at line {line_of(over)}"
-        return f"Execute {fence} after line {first}, {where}."
+        who = "in every thread that does, " if _shared(m, old.event.op) else ""
+        return f"Execute {fence} after line {first}, {who}before the hand-over at line {line_of(over)}."
     if old.agent == new.agent:
         return f"Execute {fence} after line {first}, before line {second}."
     return f"Execute {fence} after line {first}, in every thread that does, before it hands the bytes over."
+
+
+def _shared(m: Machine, op: Op) -> bool:
+    """Whether several threads execute a statement."""
+    return sum(any(o.span == op.span for o in t.code) for t in m.program.threads) > 1
 
 
 def _after_wait(m: Machine, old: Record) -> str:
