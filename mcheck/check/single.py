@@ -43,7 +43,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     try:
         program = load(case.path)
         name = settings.model or program.model or DEFAULT_MODEL
-        given = ask(program, model_of(name), settings, options)
+        given = ask(program, model_of(name, None if settings.model else program.model_span), settings, options)
     except InputError as error:
         return _failed(case, program, "error", started, error)
     except Unsupported as error:

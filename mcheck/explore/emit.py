@@ -204,14 +204,17 @@ class Emitter:
             raise self.stop("UB102", f"the address is not a multiple of {align} bytes", op)
         return instance
 
-    def in_rank(self, op: Op, address: int, rank: int) -> int:
-        """The address at the same offset in the shared memory of the CTA of ``rank`` in this cluster."""
+    def in_rank(self, op: Op, address: int, rank: int, code: str) -> int:
+        """The address at the same offset in the shared memory of the CTA of ``rank`` in this cluster.
+
+        ``code`` is the finding if there is none.
+        """
         here = self.thread.place.cta
         for t in self.program.threads:
             cta = t.place.cta
             if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
                 return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
-        raise self.stop("UB107", f"CTA {rank} is not in the cluster", op)
+        raise self.stop(code, f"the cluster has no CTA of rank {rank}", op)
 
     def event(self, state: State, op: Op, tags: tuple[str, ...], *, ordered: bool = True, **more: Any) -> Event:
         """Adds an event; ``ordered`` puts it next in program order."""
@@ -307,7 +310,7 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     elif op.op == "mapa":
         address, rank = args
         assert isinstance(address, int) and isinstance(rank, int)
-        dsts, results = op.dsts, (e.in_rank(op, widened(address), rank),)
+        dsts, results = op.dsts, (e.in_rank(op, widened(address), rank, "UB108"),)
     elif op.op == "mov" and op.type.startswith("b"):
         dsts, results = op.dsts, args
     else:

@@ -54,7 +54,7 @@ def _destinations(e: Emitter, op: Op, address: int, mask: int | None) -> list[in
     ranks = [r for r in range(16) if mask >> r & 1]
     if not ranks:
         raise e.stop("UB107", "ctaMask names no CTA", op)
-    return [e.in_rank(op, address, r) for r in ranks]
+    return [e.in_rank(op, address, r, "UB107") for r in ranks]
 
 
 def _signal(

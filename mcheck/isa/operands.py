@@ -163,6 +163,8 @@ def shape_problem(arg: Arg, seen: Shape, q: Qualifiers) -> tuple[str, str] | Non
         return None
     if arg.kind in ("mem", "range") and isinstance(seen, tuple) and seen[:2] == ("m", "x"):
         return "an address is a register, a constant, or a register plus a constant", _expected(arg, q)
+    if arg.kind == "mem" and seen in (*_REGISTER, "n"):
+        return f"{_what(seen)} cannot be the operand '{arg.name}': an address stands in brackets", _expected(arg, q)
     return f"{_what(seen)} cannot be the operand '{arg.name}'", _expected(arg, q)
 
 

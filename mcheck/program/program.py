@@ -66,6 +66,7 @@ class Program:
     name: str
     doc: tuple[str, ...] = ()
     model: str | None = None
+    model_span: Span | None = None
     target: str | None = None
     dialect: bool = False
     clustered: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from mcheck.errors import InputError, InternalError, McheckError, Unsupported
+from mcheck.errors import InputError, InternalError, McheckError, Span, Unsupported
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
 
 if TYPE_CHECKING:
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 Engine = Callable[..., "Answer"]
 
 
-def model_of(name: str) -> Model:
-    """The model of this name or path; reading it twice costs nothing."""
+def model_of(name: str, span: Span | None = None) -> Model:
+    """The model of this name or path, which a test names at ``span``; reading it twice costs nothing."""
     from mcheck.cat import load_model
 
-    return load_model(name)
+    try:
+        return load_model(name)
+    except McheckError as error:
+        error.span = error.span or span
+        raise
 
 
 def preload(settings: Settings) -> None:
@@ -96,7 +100,7 @@ def _ask(answer: Engine, program: Program, model: str, settings: Settings) -> An
     verdict_only = settings.verdict_only and not program.expectation.kinds
     return answer(
         program,
-        model_of(model),
+        model_of(model, None if settings.model else program.model_span),
         engine=settings.engine,
         prop=settings.prop,
         verdict_only=verdict_only,

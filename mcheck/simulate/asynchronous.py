@@ -26,7 +26,7 @@ def in_rank(m: Machine, runner: Runner, address: int, rank: int) -> int:
     for cta in m.ctas:
         if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
             return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
-    raise Misuse("UB107", f"CTA {rank} is not in the cluster", copies.BULK)
+    raise Misuse("UB108", f"the cluster has no CTA of rank {rank}", copies.ADDRESSES)
 
 
 def _targets(m: Machine, runner: Runner, address: int, mask: int | None) -> list[int]:

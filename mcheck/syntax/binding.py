@@ -62,6 +62,7 @@ def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], 
         name=header.name,
         doc=header.doc,
         model=header.model,
+        model_span=header.model_span,
         target=header.target,
         dialect=dialect,
         clustered=grid.clustered,
@@ -294,7 +295,9 @@ class _Binder:
     def _register(self, word: RegWord) -> Term:
         threads = self._by_role.get(word.role)
         if threads is None:
-            raise problem("LIT070", word.span, name=word.role, hint=did_you_mean(word.role, self._by_role))
+            there = ", ".join(list(self._by_role)[:8])
+            hint = did_you_mean(word.role, self._by_role)
+            raise problem("LIT070", word.span, name=word.role, expected=f"one of {there}", hint=hint)
         number = word.number or 0
         if not 0 <= number < len(threads):
             raise problem("LIT071", word.span, name=word.role, count=len(threads), number=number)

@@ -137,6 +137,12 @@ class _Statements:
             steps.append(self._for(scope, depth))
         elif text == "if" and tokens.texts[tokens.at + 1] == "(":
             steps.append(self._if(scope, labels, depth))
+        elif text == "for" and tokens.texts[tokens.at + 1] == "(":
+            raise problem("LIT011", tokens.span(tokens.at + 1), found="'('", expected="for NAME in LOW..HIGH { … }")
+        elif text == "if":
+            raise problem(
+                "LIT011", tokens.span(tokens.at + 1), found="a condition without parentheses", expected="if (…) { … }"
+            )
         elif text == "const" and tokens.kinds[tokens.at + 1] == NAME:
             self._const(scope, steps)
             self._semicolon()

@@ -20,7 +20,7 @@ KINDS = ("race", "undefined", "deadlock")
 QUANTIFIERS = frozenset(("exists", "forall", "~", "not", "final"))
 WORDS = ("exists", "~exists", "forall", "locations", "filter", "expect", "not exists", "final")
 _COMPARE = {"=": "==", "==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_WRONG = {"&&": "/\\", "||": "\\/", "&": "/\\", "|": "\\/", "!": "~"}
+_WRONG = {"&&": "/\\", "||": "\\/", "&": "/\\", "|": "\\/", "and": "/\\", "or": "\\/", "!": "~"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,10 @@ def _expect(tokens: Tokens, found: Tail) -> None:
             hint = did_you_mean(word, words)
             raise problem("LIT079", tokens.span(), found=f"'{word}'", expected="one of " + ", ".join(words), hint=hint)
         tokens.at += 1
+        if tokens.text in ("pass", "fail", "clean", *KINDS):
+            raise problem(
+                "LIT082", tokens.span(), found=tokens.found(), expected="| between two expectations, or a line each"
+            )
         if not (tokens.accept("|") or tokens.accept(",")):
             break
     found.expectation = Expectation(verdict, tuple(kinds), old.span or tokens.span_since(first))

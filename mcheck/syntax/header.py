@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from mcheck.errors import Span
 from mcheck.isa.targets import KNOWN
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.source import Source
@@ -34,6 +35,7 @@ class Header:
     name: str
     doc: tuple[str, ...]
     model: str | None
+    model_span: Span | None
     target: str | None
     words: str
     body: int
@@ -61,8 +63,12 @@ def header(source: Source) -> Header:
         doc = tuple(quoted.strip() for quoted in _QUOTED.findall(text))
         text = _QUOTED.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), text)
     words: dict[str, str] = {}
+    model_span = None
     for line in _WORDS.finditer(text):
-        words.update(_WORD.findall(line[0]))
+        for word in _WORD.finditer(text, line.start(), line.end()):
+            words[word[1]] = word[2]
+            if word[1] == "model":
+                model_span = source.span(first.end() + word.start(2), len(word[2]))
     target = words.get("target")
     if target is not None and target not in KNOWN:
         where = source.span(first.end() + text.index(target), len(target))
@@ -76,6 +82,7 @@ def header(source: Source) -> Header:
         name=first[1] or PurePath(source.path).stem,
         doc=doc,
         model=words.get("model"),
+        model_span=model_span,
         target=target,
         words=_NOT_NEWLINE.sub(" ", clean[: first.end()]) + text if text and not text.isspace() else "",
         body=brace.end(),

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcheck.errors import Span
+from mcheck.errors import InputError, Span
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
 from mcheck.program.expr import Const, Expr, Name, Reg, Unary
@@ -89,13 +89,18 @@ class _Lowering:
 
     def lower(self, instruction: Instruction) -> Op:
         """The operation of ``instruction``, which is this one or has some operands folded."""
-        op = decode(
-            instruction,
-            target=self.target,
-            register_type=self.register_type,
-            awaited=self.wait is not None,
-            object_space=self.object_space,
-        )
+        try:
+            op = decode(
+                instruction,
+                target=self.target,
+                register_type=self.register_type,
+                awaited=self.wait is not None,
+                object_space=self.object_space,
+            )
+        except InputError as error:
+            if self.wait is not None and "_wait" in "".join(instruction.opcode) and error.hint is None:
+                error.hint = "behind await the predicate result is left out"
+            raise
         if op.span is not instruction.span or op.text != instruction.text:
             op = dataclasses.replace(op, span=instruction.span, text=instruction.text)
         return op if self.wait is None else self._await(op, self.wait)

@@ -62,7 +62,9 @@ def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str,
         if not tokens.accept(","):
             break
     if tokens.text not in ends:
-        raise tokens.unexpected("',' or " + " or ".join(f"'{end}'" if end else "the end of the cell" for end in ends))
+        hint = "does the row above lack its ';'?" if ends == ("",) and tokens.on_new_line() else None
+        expected = "',' or " + " or ".join(f"'{end}'" if end else "the end of the cell" for end in ends)
+        raise tokens.unexpected(expected, hint)
     return Placement(name, ranges, tokens.span_since(at))
 
 

@@ -72,6 +72,15 @@ def test_the_files_model_yields_to_the_option(mcheck: Callable, litmus: Callable
     assert json.loads(mcheck("run", path, *MODEL, "--format", "json").out)["tests"][0]["model"] == "ptx-7.5"
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_an_unknown_model_of_a_file_is_shown_there(mcheck: Callable, litmus: Callable, command: str) -> None:
+    text = litmus("MP").read_text().replace("PTX MP\n", "PTX MP\nmodel ptx-9,0\n")
+    done = mcheck(command, litmus("MP", text=text))
+    assert done.status == 2
+    assert "MP.litmus:2:7\n2 | model ptx-9,0\n  |       ^^^^^^^\n" in done.err
+    assert "did you mean ptx-9.0?" in done.err
+
+
 # --- expectations ------------------------------------------------------------------------------
 
 
