@@ -1,8 +1,8 @@
 """Static bounds of every node of a tape on one event structure: what must hold and what may hold.
 
 A pair outside the upper bound is in no execution, a pair in the lower bound in every one; only the pairs between the
-two
-are computed for each candidate. A check that its upper bound satisfies can never fail here, and its nodes are skipped.
+two are computed for each candidate. A check that its upper bound satisfies can never fail here, and its nodes are
+skipped.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ def _apply(op: str, a: Both, b: Both, zero: Rows) -> Both:
     return (low, low) if low == high else (low, high)
 
 
-def bound(tape: Tape, n: int, bases: Bases) -> Bounds:
-    """The bounds of all nodes for n events."""
+def bound(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambda: None) -> Bounds:
+    """The bounds of all nodes for n events; ``deadline`` raises when time is up (a closure of thousands takes long)."""
     size = len(tape.code)
     zero = bits.empty(n)
     low: list[Rows] = [zero] * size
     high: list[Rows] = [zero] * size
 
     def node(k: int) -> None:
+        deadline()
         i = tape.code[k]
         if i.op == "base":
             given = bases(i.name)

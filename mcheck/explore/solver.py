@@ -186,7 +186,7 @@ class Solver:
                     if i != j and sr[i] >> j & 1:
                         self.sf_high[i] |= 1 << j
         while True:
-            bounds = bound(self.tape, n, self.base)
+            bounds = bound(self.tape, n, self.base, self.deadline)
             forced = self._forced_co(bounds)
             if not forced or not self.possible:
                 break

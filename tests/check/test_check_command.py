@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -179,3 +180,11 @@ def test_many_files_on_two_processes(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, out = run(capsys, "--jobs", "2", "--format", "json", str(tmp_path))
     assert code == 1
     assert [r["verdict"] for r in json.loads(out)["results"]] == ["proved", "proved", "finding", "proved"]
+
+
+def test_time_limits_hold_while_a_wide_sketch_is_prepared(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roles = "worker@cluster 0..9, cta 0..17, lane 0"
+    file.write_text(CLEAN.replace("P@cta 0", roles).replace("dst[16]", "dst[4096]"))
+    start = process_time()
+    assert run(capsys, "--engine", "explicit", "--timeout", "1", "--jobs", "1", str(file))[0] == 3
+    assert process_time() - start < 6
