@@ -205,7 +205,8 @@ def cells(ours: Row, theirs: promela.Searched | None) -> str:
     if theirs is None:
         return f"  |  {'-':>12}  {'-':>8}  {'-':>6}  {'-':>7}"
     stopped = ">" if theirs.why else ""
-    ratio = f"{stopped}{theirs.seconds / ours.seconds:.2g}"
+    quotient = theirs.seconds / ours.seconds
+    ratio = f"{stopped}{quotient:.0f}" if quotient >= 10 else f"{stopped}{quotient:.2g}"
     seconds = f"{theirs.seconds:.2f}" if not theirs.why else theirs.why
     return f"  |  {stopped + str(theirs.states):>12}  {seconds:>8}  {theirs.mebibytes:6.0f}  {ratio:>7}"
 
