@@ -32,7 +32,7 @@ MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
 AFTER_FINDING = 48
-WORK_AFTER_FINDING = 12_000
+WORK_AFTER_FINDING = 8_000
 """Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
 
 
