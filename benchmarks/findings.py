@@ -57,8 +57,8 @@ class Row:
 
     @property
     def codes(self) -> dict[str, frozenset[str]]:
-        """The codes of findings, by engine."""
-        return {name: s.codes for name, s in self.answers.items()}
+        """The codes of findings, by engine; that a scope is too narrow is a cause of RACE001."""
+        return {name: s.causes for name, s in self.answers.items()}
 
 
 @cache

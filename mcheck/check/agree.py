@@ -27,6 +27,11 @@ class Said:
         """The codes of the findings."""
         return frozenset(f.code for f in self.findings if f.severity in COUNTED)
 
+    @property
+    def causes(self) -> frozenset[str]:
+        """The codes, those of races between generic accesses of one size taken for one (RACE001, RACE010)."""
+        return frozenset("RACE001" if code == "RACE010" else code for code in self.codes)
+
 
 COUNTED = ("error", "review")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 
 from mcheck.cat.ast import Model
+from mcheck.check.agree import COUNTED
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.suppress import apply
 from mcheck.errors import InputError, InternalError, McheckError, Unsupported
@@ -22,9 +24,6 @@ EXPLICIT_SECONDS = 10.0
 """The time that ``auto`` gives the exhaustive engine."""
 
 DISAGREE = "the engines disagree"
-
-ALONE = frozenset(("UB303", "UB305", "UB503"))
-"""Codes that the protocol engine alone reports."""
 
 
 def task(options: Options) -> Callable[[Case, Settings], Checked]:
@@ -139,7 +138,9 @@ def _least(a: float | None, b: float) -> float:
     return b if a is None else min(a, b)
 
 
-def _protocol(program: Program, model: Model, settings: Settings, options: Options) -> Verdict:
+def _protocol(
+    program: Program, model: Model, settings: Settings, options: Options, *, thorough: bool = False
+) -> Verdict:
     from mcheck.protocol.engine import MAX_EXECUTIONS, check
 
     return check(
@@ -149,6 +150,7 @@ def _protocol(program: Program, model: Model, settings: Settings, options: Optio
         unroll=settings.unroll,
         timeout=settings.timeout,
         limit=options.limit or MAX_EXECUTIONS,
+        thorough=thorough,
     )
 
 
@@ -178,36 +180,21 @@ def _exhaustive(program: Program, model: Model, settings: Settings, engine: str,
 
 
 def _both(program: Program, model: Model, settings: Settings, options: Options) -> Verdict:
-    """Two engines; differing answers are an error of ours.
+    """Two engines; differing answers are an error of ours: one finds a kind (for review or worse) that the other lacks.
 
-    They differ if one finds an error where the other finds none, or if no kind is common to both: an execution that is
-    undefined or waits for ever is followed to different lengths, so that further kinds may stand beside the common one.
+    Both look at everything, where one alone stops a while after the first error. Only one of them may have an answer.
     """
-    one = _protocol(program, model, settings, options)
+    one = _protocol(program, model, settings, options, thorough=True)
     two = _exhaustive(program, model, settings, "explicit", settings.timeout)
-    if one.verdict == "unknown" or two.verdict == "unknown":
-        given, other = (two, one) if one.verdict == "unknown" else (one, two)
-        note = f"only the {given.engine} engine answers this: {other.reason}"
-        return Verdict(
-            verdict=given.verdict,
-            findings=given.findings,
-            executions=given.executions,
-            reason=given.reason,
-            engine=given.engine,
-            assumptions=(*given.assumptions, note),
-        )
-    kinds = [{f.kind for f in v.findings if f.severity == "error" and f.code not in ALONE} for v in (one, two)]
-    if bool(kinds[0]) != bool(kinds[1]) or (kinds[0] and not kinds[0] & kinds[1]):
+    if one.reason is not None or two.reason is not None:
+        given, other = (two, one) if one.reason is not None and two.verdict != "unknown" else (one, two)
+        note = f"only the {given.engine} engine answers this in full: {other.reason}"
+        return replace(given, assumptions=(*given.assumptions, note))
+    kinds = [{f.kind for f in v.findings if f.severity in COUNTED} for v in (one, two)]
+    if kinds[0] != kinds[1]:
         names = [", ".join(sorted(k)) or "nothing" for k in kinds]
         raise InternalError(f"{DISAGREE}: protocol finds {names[0]}, explicit finds {names[1]}")
-    return Verdict(
-        verdict=one.verdict,
-        findings=one.findings,
-        executions=one.executions,
-        reason=one.reason,
-        engine="protocol+explicit",
-        assumptions=one.assumptions,
-    )
+    return replace(one, engine="protocol+explicit")
 
 
 # --- failures -------------------------------------------------------------------------------------------------

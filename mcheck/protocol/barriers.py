@@ -49,7 +49,15 @@ def _meet(
 ) -> None:
     """The agent arrives, and stands there if it waits."""
     agent.effects += 1
-    if meeting.here and (meeting.count != count or kind not in meeting.kinds):
+    time = agent.now() if agent.single else agent.time
+    event = m.emit_nothing(agent, op)
+    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round)
+    mixed = meeting.here and (meeting.count != count or kind not in meeting.kinds)
+    if mixed or agent.index in meeting.here:
+        meeting.failed.append(done)
+        for other in meeting.here.values():
+            m.reverse(other, agent.index, time, agent.single)
+    if mixed:
         text = "threads give one barrier different counts" if meeting.count != count else "bar.red meets another kind"
         _wrong(m, agent, op, "UB304", text)
     if agent.index in meeting.here:
@@ -59,11 +67,8 @@ def _meet(
     place = m.program.threads[agent.threads[0]].place
     if aligned and _parts_ways(m, agent, op):
         _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
-    time = agent.now() if agent.single else agent.time
-    event = m.emit_nothing(agent, op)
-    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round)
     if count is not None:
-        for other in meeting.before:
+        for other in meeting.before + meeting.failed:
             m.reverse(other, agent.index, time, agent.single)
         m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
     meeting.here[agent.index] = done

@@ -7,7 +7,7 @@ from mcheck.protocol.barriers import cluster_complete, try_complete
 from mcheck.protocol.deadlocks import deadlock
 from mcheck.protocol.history import Record
 from mcheck.protocol.machine import Agent, Machine
-from mcheck.protocol.mbarriers import _unannounced
+from mcheck.protocol.mbarriers import _unannounced, early
 from mcheck.protocol.objects import Mbarrier
 
 
@@ -42,6 +42,9 @@ def finish(m: Machine) -> None:
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     lost = any(isinstance(a.where, Mbarrier) and a.where.state is None for a in stuck)
     _remote(m)
+    for bar in m.mbarriers.values():
+        if bar.state is not None and not bar.state.pending:
+            early(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
     if lost or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
         m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
         return

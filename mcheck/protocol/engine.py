@@ -18,10 +18,10 @@ from mcheck.findings.finding import Finding
 from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
 from mcheck.protocol.agents import Partition, Split, partition
-from mcheck.protocol.buffering import REASON, may_buffer
 from mcheck.protocol.machine import Entry, Forced, Machine, Reversal
 from mcheck.protocol.needed import Watched
 from mcheck.protocol.problems import Problem
+from mcheck.protocol.reordering import beyond
 from mcheck.protocol.report import finding_of, key_of, says_less
 from mcheck.protocol.setup import NewMbarrier, Setup, prepare
 
@@ -278,8 +278,9 @@ def check(
     """
     search = Search(program, model, profile, unroll, limit, thorough)
     reason = search.explore(timeout)
-    if search.setup is not None and search.bounded is None and may_buffer(program, search.setup.needed):
-        search.bounded = "interleavings: " + REASON
+    if search.setup is not None and search.bounded is None and not search.wrong:
+        more = beyond(program, search.setup.needed, search.setup.partition)
+        search.bounded = f"interleavings: {more}" if more is not None else None
     found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
     reason = reason or search.unsure
     if search.wrong:
@@ -310,5 +311,5 @@ def _assumptions(program: Program) -> tuple[str, ...]:
     return (
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}, loops by their trip counts",
         "the scheduler is fair: whoever can go on does, and every write is seen at last",
-        "strong reads return writes that come earlier in some interleaving (no load buffering)",
+        "strong accesses take effect in some interleaving of the threads, or the answer is bounded",
     )

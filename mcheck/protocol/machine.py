@@ -347,9 +347,11 @@ class Machine:
         if k < len(choices):
             taken = min(choices[k][0], count - 1)
             choices[k] = (taken, -1)
-            return taken
-        choices.append((0, count))
-        return 0
+        else:
+            taken = 0
+            choices.append((0, count))
+        self.assigned.append((self.trace[-1].agent, self.trace[-1].step, "ways", count))
+        return taken
 
     def wake(self, where: object) -> None:
         """Lets those who wait for ``where`` try again."""
@@ -455,9 +457,10 @@ class Machine:
                 self.coarse.add(k)
         return True
 
-    def postpone(self, position: int, others: tuple[int, ...] = ()) -> None:
-        """The step at ``position`` is to be run after the present one, and after those at ``others``."""
-        ends = tuple(self.trace[k] for k in sorted({*others, len(self.trace) - 1} - {position}))
+    def postpone(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
+        """The step at ``position`` is to be run after those at ``others``; ``now`` after the present one as well."""
+        after = {*others, len(self.trace) - 1} if now else {*others}
+        ends = tuple(self.trace[k] for k in sorted(after - {position}))
         self.reversals.append((position, ends, len(self.trace)))
 
     def history(self, address: int) -> tuple[int, History]:

@@ -97,7 +97,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
             m, agent, op, "UB202", f"mbarrier.init of {bar.label}, which mbarrier.inval need not precede", event
         )
     bar.generation += 1
-    bar.now, bar.before, bar.looks = [], [], []
+    bar.now, bar.before, bar.looks, bar.failed = [], [], [], []
     bar.known.clear()
     bar.began, bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0), None
     bar.time = bar.next_time = m.zero
@@ -178,6 +178,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
             raise Split([(t,) for t in agent.threads]) from None
         for other in bar.now + bar.before + bar.looks:
             m.reverse(other, agent.index, time, agent.single)
+        bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", before.phase))
         raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
     handed = contributions(agent, "REL" in event.tags, event.scope or "cta") if step.kind != "expect" else {}
     kind = "arrive" if step.kind in ARRIVALS else step.kind
@@ -215,16 +216,15 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
 
 def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
     """An operation counts in the current phase: could it have counted in the one before?"""
-    found = False
-    for other in bar.before:
-        found = m.reverse(other, agent, time, single) or found
+    for other in bar.before + bar.failed:
+        m.reverse(other, agent, time, single)
     bar.now.append(done)
 
 
 def _complete(m: Machine, bar: Mbarrier) -> None:
     """The phase is complete: those who wait for it go on, with what it hands over."""
     _overrun(m, bar)
-    _early(m, bar)
+    early(m, bar)
     for source, know in bar.next_handed.items():
         hand(bar.handed, source, know)
     bar.next_handed = {}
@@ -245,7 +245,7 @@ def _overrun(m: Machine, bar: Mbarrier) -> None:
             m.coarse.add(look.agent)
 
 
-def _early(m: Machine, bar: Mbarrier) -> None:
+def early(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
     """Expectations and .noComplete arrives that need not precede an arrival could come when the phase is over."""
     for done in bar.now:
         if done.kind not in ("expect", "nocomplete"):
@@ -253,7 +253,9 @@ def _early(m: Machine, bar: Mbarrier) -> None:
         if not any(
             d is not done and d.kind in ("arrive", "complete") and (d.time[done.agent] >= done.step) for d in bar.now
         ):
-            m.postpone(done.position, tuple(d.position for d in bar.now if d.time[done.agent] < done.step))
+            others = tuple(d.position for d in bar.now if d is not done and d.time[done.agent] < done.step)
+            if others:
+                m.postpone(done.position, others, now=not ended)
 
 
 def increment(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> None:
@@ -301,6 +303,8 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
             raise Split([(t,) for t in agent.threads]) from None
         for other in bar.now + bar.before + bar.looks:
             m.reverse(other, -1, signal.time, True)
+        done.kind = "failed"
+        bar.failed.append(done)
         raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
@@ -395,6 +399,7 @@ def wait(
         undefined = misuse(m, agent, op, late.code, f"{bar.label}: {late}", event)
         if must and not done:
             raise Blocked(bar)
+        bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", state.phase))
         raise undefined
     if must and not done:
         raise Blocked(bar)

@@ -28,7 +28,7 @@ def needed(program: Program, watched: Watched | None = None) -> list[frozenset[s
             if key not in by_code:
                 by_code[key] = _of_thread(thread, stores, names)
             found.append(by_code[key])
-        if stores or not (_maps_are_moved(program) or _loads_decide(program, found)):
+        if stores or not (_maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)):
             break
     return found
 
@@ -37,6 +37,12 @@ def _maps_are_moved(program: Program) -> bool:
     """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
     kinds = ops.TensormapReplace | ops.TensormapCopyFence
     return any(isinstance(op, kinds) for code in {id(t.code): t.code for t in program.threads}.values() for op in code)
+
+
+def _awaits_values(program: Program) -> bool:
+    """Whether a value of memory is waited for: what is stored there decides if the wait ends."""
+    code = {id(op): op for t in program.threads for op in t.code}.values()
+    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
 
 
 def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:

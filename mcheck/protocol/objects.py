@@ -54,6 +54,8 @@ class Mbarrier:
     before: list[Done] = field(default_factory=list)
     looks: list[Done] = field(default_factory=list)
     """Waits since the current phase began."""
+    failed: list[Done] = field(default_factory=list)
+    """Operations that were undefined: others could come before them, to other effect."""
     handed: Handed = field(default_factory=dict)
     next_handed: Handed = field(default_factory=dict)
     time: Vector = field(default_factory=list)
@@ -100,6 +102,7 @@ class Rendezvous:
     handed: Handed = field(default_factory=dict)
     time: Vector = field(default_factory=list)
     before: list[Done] = field(default_factory=list)
+    failed: list[Done] = field(default_factory=list)
     votes: dict[int, list[int | None]] = field(default_factory=dict)
     warps: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 

@@ -42,6 +42,7 @@ def weakly_written(m: Machine, agent: Agent, address: int) -> None:
     if word is not None:
         value = m.memory.load(address, word.size)
         _dependent(m, agent, word, m.emit_nothing(agent, agent.code[agent.pc]), "write", agent.now())
+        m.assigned.append((agent.index, agent.step, "after", word.address, word.writes[-1].agent, word.writes[-1].step))
         word.writes.append(Written(agent.index, agent.step, value, {}, agent.now(), None, agent.place, None))
         word.version += 1
         _wake(m, word)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.explore.engine import answer
+from mcheck.check.agree import said
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.protocol.engine import check
@@ -50,22 +50,19 @@ def test_the_catalogue(entry: Entry) -> None:
 
 
 def test_random_programs() -> None:
-    """What the exhaustive engine calls wrong is never proved here; what it calls clean has no finding beyond UB303.
+    """The engines find the same kinds: races, undefined behaviour and deadlocks, for review or worse.
 
-    Where a program is wrong in several ways the engines may name different ones: an execution that is undefined, or
-    that
-    waits for ever is followed to different lengths.
+    They may differ in the code of a race between generic accesses: that a scope was too narrow (RACE010) shows only in
+    executions in which the release is observed, and a read whose value decides nothing is followed as one that
+    observes none.
     """
-    model = load_model("ptx-9.0")
     compared = 0
-    for k in range(60):
+    for k in range(80):
         test = parse(program(Random(f"1:{k}")), f"random-{k}")
-        here = check(test, model, timeout=10)
-        there = answer(test, model, findings=True, timeout=10)
-        if here.verdict == "unknown" or not (there.complete or there.undefined):
-            continue
-        compared += 1
-        mine = {f.code for f in here.findings if f.severity == "error"} - {"UB303"}
-        theirs = {f.code for f in there.findings if f.severity == "error"}
-        assert bool(mine) == bool(theirs), (k, mine, theirs)
-    assert compared > 40
+        model = load_model(test.model or "ptx-9.0")
+        here, there = (said(engine, test, model, timeout=10) for engine in ("protocol", "explicit"))
+        if here.complete and there.complete:
+            compared += 1
+            assert here.kinds == there.kinds, (k, here.codes, there.codes)
+            assert here.causes == there.causes, (k, here.codes, there.codes)
+    assert compared > 60
