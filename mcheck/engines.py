@@ -81,7 +81,8 @@ def answer(
     if known:
         return known[-1]
     reasons = dict.fromkeys(a.reason for _, a in answers if a.reason and not a.reason.startswith("no answer within"))
-    return replace(answers[-1][1], reason="; ".join(reasons) or f"no answer within {timeout:g} s")
+    best = max((a for _, a in answers), key=lambda a: (len(a.findings), len(a.outcomes)))
+    return replace(best, reason="; ".join(reasons) or f"no answer within {timeout:g} s")
 
 
 FIRST = 4.0

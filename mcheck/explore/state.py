@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcheck.graph.event import Event, Misstep, Path
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of, type_size
@@ -163,13 +164,22 @@ class State:
             if fixed is None or (fixed != c and (fixed - c) % 256 == 0):  # -1 and 4294967295 may be one value
                 return None
             return (fixed == c) is positive
+        same = self._same(term)
+        if same is not None:
+            pair, positive = same
+            fact = self.facts.get(pair)
+            return None if fact is None else fact is positive
         return self.facts.get(term)
 
     def constrain(self, term: Term, truth: bool) -> None:
         """The path goes on where the condition has this truth value."""
         self.constraints.append((term, truth))
         comparison = _equality(term)
-        if comparison is None:
+        same = self._same(term) if comparison is None else None
+        if same is not None:
+            pair, positive = same
+            self.facts[pair] = positive is truth
+        elif comparison is None:
             self.facts[term] = truth
         else:
             a, c, positive = comparison
@@ -178,6 +188,38 @@ class State:
                 self._learn(a, c)
             else:
                 self.unequal.add((a, c))
+
+    def _same(self, term: Term) -> tuple[Term, bool] | None:
+        """A comparison of two values that were read as (both of them, is it ``==``)."""
+        match term:
+            case ("x", ("==" | "!=") as op, a, b):
+                positive = op == "=="
+            case ("alu", ("setp.eq" | "setp.ne") as op, _, _, (a, b), k):
+                positive = (op == "setp.eq") is (k == 0)
+            case ("u", "!", a):
+                inner = self._same(a)
+                return None if inner is None else (inner[0], not inner[1])
+            case _:
+                return None
+        left, right = self._moved(a), self._moved(b)
+        if left[0] != "e" or right[0] != "e":
+            return None
+        return ("same", *sorted((left, right))), positive
+
+    def _moved(self, term: Term) -> tuple[Any, ...]:
+        """A read whose whole value a term merely hands on, or what else the term is."""
+        while not isinstance(term, int):
+            match term:
+                case ("raw", size, a):
+                    width = size
+                case ("alu", "mov", type_name, _, (a,), 0) if type_name[0] in "ub":
+                    width = type_size(type_name)
+                case _:
+                    return term
+            if isinstance(a, int) or a[0] == "?" or (a[0] == "e" and not 0 < self.events[a[1][1]].size <= width):
+                return term
+            term = a
+        return ("?",)
 
 
 def _equality(term: Term) -> tuple[Term, int, bool] | None:

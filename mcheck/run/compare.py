@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 from mcheck.errors import McheckError
 from mcheck.explore.result import Answer, State
 from mcheck.run.case import Case, Result, Settings
-from mcheck.run.rules import missing
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
@@ -30,9 +29,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete, ``silent``: why
-    there is nothing to compare.
-    """
+    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete."""
 
     path: str
     name: str
@@ -43,7 +40,6 @@ class Comparison:
     size: int = 0
     problem: str = ""
     unknown: str = ""
-    silent: str = ""
 
     @property
     def differs(self) -> bool:
@@ -83,9 +79,6 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
 
     try:
         program = load(case.path)
-        for name, model in zip(names, models, strict=True):
-            if lacking := missing(program, model):
-                return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")
         answers = tuple(_ask(program, m, settings) for m in models)
     except McheckError as error:
         return Comparison(path=case.path, name=case.path, problem=located(error))
