@@ -65,10 +65,9 @@ def names() -> str:
         "# Names of cat",
         "",
         "Made from `mcheck/cat/names.py` by `docs/generate.py`: what an execution supplies to a model. Sections are",
-        "those of the PTX ISA.",
-        "of the PTX ISA. Operators: `|` `&` `\\` `;` `*` (product of sets), `~`, `?`, `+`, `*`, `^-1`, `[S]`,",
-        "`domain`, `range`;",
-        "`let`, `let rec`, functions, `include`, `show`. Follow herd's precedence, or write parentheses.",
+        "those of the PTX ISA. Operators: `|` `&` `\\` `;` `*` (product of sets), `~`, `?`, `+`, `*`, `^-1`, `[S]`,",
+        "`domain`, `range`; `let`, `let rec`, functions, `include`, `show`. Follow herd's precedence, or write",
+        "parentheses.",
     ]
     for kind, title in ((Kind.SET, "Sets"), (Kind.REL, "Relations")):
         parts += ["", f"## {title}", "", "| name | meaning | section |", "| --- | --- | --- |"]

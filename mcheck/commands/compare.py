@@ -43,7 +43,8 @@ def command(
     """Run every test under PATH with two models and show where their answers differ, the smallest difference first.
 
     A state that one model alone allows comes with an execution and the axiom by which the other forbids it.
-    Exit status: 0 the models agree on these tests, 1 they differ, 2 and 3 as usual.
+    Exit status: 0 the models agree on these tests, 1 they differ, 2 as usual, 3 some test could not be compared, for
+    instance because a model has no rules for what it does.
 
     \b
     mcheck compare ptx-7.5 ptx-9.0 litmus/fences
@@ -71,17 +72,19 @@ def command(
         return 2
     if any(c.differs for c in found):
         return 1
-    return 3 if any(c.unknown for c in found) else 0
+    return 3 if any(c.unknown or c.silent for c in found) else 0
 
 
 def _text(found: list[Comparison], first: str, second: str, printer: Printer, *, verbose: bool) -> None:
-    from mcheck.report.comparison import lines, summary
+    from mcheck.report.comparison import lines, silent, summary
 
     for k, comparison in enumerate(c for c in found if c.differs):
-        for line in lines(comparison, first, second, witness=verbose or k == 0):
+        for line in lines(comparison, first, second, witness=k == 0, everything=verbose):
             printer.line(*line)
         printer.line()
     for comparison in found:
         if comparison.problem or (comparison.unknown and not comparison.differs):
             printer.line((comparison.path, "bold"), f": {comparison.problem or comparison.unknown}")
+    for line in silent(found):
+        printer.line(*line)
     printer.line(*summary(found, first, second))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,23 +12,38 @@ from mcheck.report.lines import Line
 from mcheck.report.text import count, state_text
 from mcheck.run.compare import Alone, Comparison
 
+MOST = 3
+"""States that one model alone allows, of one test."""
 
-def lines(c: Comparison, first: str, second: str, *, witness: bool) -> Iterator[Line]:
-    """A difference in words; with ``witness`` an execution of the smallest state that one model alone allows."""
+
+def lines(c: Comparison, first: str, second: str, *, witness: bool, everything: bool = False) -> Iterator[Line]:
+    """A difference in words; with ``witness`` an execution of the smallest state that one model alone allows;
+    ``everything``: every such state with its execution.
+    """
     yield (c.path, "bold"), ""
     if c.verdicts[0] != c.verdicts[1]:
         yield (f"    {first}: ", (c.verdicts[0], "cyan"), f"; {second}: ", (c.verdicts[1], "cyan"))
     for model, undefined, codes in zip((first, second), c.undefined, c.codes, strict=True):
         if undefined and c.undefined[0] != c.undefined[1]:
             yield (f"    some execution is undefined under {model} alone ({', '.join(codes)})",)
-    for k, alone in enumerate(c.alone):
+    shown = c.alone if everything else c.alone[:MOST]
+    for k, alone in enumerate(shown):
         other = second if alone.model == first else first
         yield f"    {state_text(alone.state)}", f"  only under {alone.model}"
         if alone.axiom:
             yield (f"      {other} forbids it by {alone.axiom}: {', '.join(alone.cycle)}",)
-        if witness and k == 0:
+        if everything or (witness and k == 0):
             for step in alone.witness:
                 yield (f"        {step}",)
+    if len(shown) < len(c.alone):
+        more = count(len(c.alone) - len(shown), "state", "states")
+        yield (f"    and {more} more that one model alone allows (-v shows all)",)
+
+
+def silent(found: list[Comparison]) -> Iterator[Line]:
+    """The tests that were not compared, counted by the reason."""
+    for reason, tests in Counter(c.silent for c in found if c.silent).items():
+        yield (f"{count(tests, 'test', 'tests')} not compared: {reason}",)
 
 
 def summary(found: list[Comparison], first: str, second: str) -> Line:
@@ -37,7 +53,8 @@ def summary(found: list[Comparison], first: str, second: str) -> Line:
     broken = sum(bool(c.problem) for c in found)
     more = (f", {unknown} unknown" if unknown else "") + (f", {count(broken, 'error', 'errors')}" if broken else "")
     verb = "differs" if differ == 1 else "differ"
-    return (f"{count(len(found), 'test', 'tests')} under {first} and {second}: {differ} {verb}{more}",)
+    compared = sum(not c.silent for c in found)
+    return (f"{count(compared, 'test', 'tests')} under {first} and {second}: {differ} {verb}{more}",)
 
 
 def document(first: str, second: str, found: list[Comparison]) -> str:
@@ -55,7 +72,7 @@ def _test(c: Comparison) -> dict[str, Any]:
         "verdicts": list(c.verdicts),
         "undefined": list(c.undefined),
         "alone": [_alone(a) for a in c.alone],
-        "reason": c.problem or c.unknown or None,
+        "reason": c.problem or c.silent or c.unknown or None,
     }
 
 

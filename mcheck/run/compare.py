@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from mcheck.errors import McheckError
 from mcheck.explore.result import Answer, State
 from mcheck.run.case import Case, Result, Settings
+from mcheck.run.rules import missing
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
@@ -29,7 +30,9 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete."""
+    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete, ``silent``: why
+    there is nothing to compare.
+    """
 
     path: str
     name: str
@@ -40,6 +43,7 @@ class Comparison:
     size: int = 0
     problem: str = ""
     unknown: str = ""
+    silent: str = ""
 
     @property
     def differs(self) -> bool:
@@ -79,6 +83,9 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
 
     try:
         program = load(case.path)
+        for name, model in zip(names, models, strict=True):
+            if lacking := missing(program, model):
+                return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")
         answers = tuple(_ask(program, m, settings) for m in models)
     except McheckError as error:
         return Comparison(path=case.path, name=case.path, problem=located(error))

@@ -16,7 +16,7 @@ def test_nothing_crashes() -> None:
     spec.loader.exec_module(fuzz)
     found = fuzz.run(200, seed=3)
     assert found.crashes == []
-    assert min(found.verdicts[verdict] for verdict in ("proved", "finding", "error")) > 20, (
+    assert min(found.verdicts[verdict] for verdict in ("proved", "finding", "error")) > 10, (
         "the mutations reach the engine"
     )
     assert len(found.errors) > 12

@@ -81,3 +81,28 @@ def test_an_unknown_model(mcheck: Any, litmus: Litmus) -> None:
     done = mcheck("compare", "ptx-9.0", "ptx-9.1", litmus("MP"))
     assert done.status == 2
     assert "ptx-9.1" in done.err
+
+
+ASYNCHRONOUS = """PTX copy
+{
+  .global .align 16 .u32 src[4];
+  .shared .align 16 .u32 buf[4];
+}
+P@cta 0 {
+  cp.async.ca.shared.global [buf], [src], 16;
+  ld.shared.u32 r0, [buf];
+}
+exists (P:r0 == 1)
+"""
+
+
+def test_a_model_without_rules_for_it_is_not_compared(mcheck: Any, litmus: Litmus) -> None:
+    copy, plain = litmus("copy", text=ASYNCHRONOUS), litmus("MP")
+    done = mcheck("compare", "ptx-7.5", "ptx-9.0", copy, plain)
+    assert "1 test not compared: ptx-7.5 has no rules for asynchronous operations" in done.out
+    assert "1 test under ptx-7.5 and ptx-9.0: 0 differ" in done.out
+    assert done.status == 3, "silence is no agreement"
+    assert mcheck("compare", "ptx-9.0", "ptx-9.3", copy).status == 0
+    written = json.loads(mcheck("compare", "sc", "ptx-9.0", copy, "--format", "json").out)
+    found = {t["name"]: t for t in written["tests"]}
+    assert found["copy"]["reason"] == "sc has no rules for asynchronous operations"

@@ -41,11 +41,6 @@ HOLDS = {
     frozenset[bool](): "filtered out",
 }
 """By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
-RULES = (
-    ("asynchronous operations", re.compile(r"\b(cp\.async|cp\.reduce\.async|st\.async|red\.async|wgmma)\b"), "issue"),
-    ("mbarriers", re.compile(r"\bmbarrier\."), "phase"),
-)
-"""What a model may have no rules for: its name, how a program uses it, the base relation that a rule needs."""
 TOPICS = (
     ("cp.async", r"\bcp\.async\.(?!bulk)"),
     ("bulk copies", r"\bcp\.async\.bulk\.(?!tensor|prefetch\.tensor)"),
@@ -273,7 +268,8 @@ def _schedule(program: Program, model: str, profile: str, unroll: int, source: s
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other models that come with mcheck."""
     from mcheck.cat.library import model_names
-    from mcheck.explore.engine import answer, tape_of
+    from mcheck.explore.engine import answer
+    from mcheck.run.rules import missing
     from mcheck.run.single import model_of
 
     out = []
@@ -282,11 +278,8 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
         if name == own:
             continue
         model = model_of(name)
-        bases = tape_of(model).bases
-        missing = [what for what, used, base in RULES if base not in bases and used.search(program.source)]
-        if missing:
-            told = f"this model has no rules for {' and '.join(missing)}"
-            out.append(Verdict(name, "", 0, True, False, told, False))
+        if lacking := missing(program, model):
+            out.append(Verdict(name, "", 0, True, False, f"this model has no rules for {lacking}", False))
             continue
         given = answer(program, model, profile=profile, unroll=unroll, timeout=limit, findings=False)
         states = len(given.outcomes)
