@@ -35,6 +35,7 @@ from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.graph import relations
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate
+from mcheck.graph.warps import completions
 
 BATCH = 4096
 """How many candidates are evaluated side by side."""
@@ -162,11 +163,7 @@ class Solver:
     def _bounds(self) -> None:
         s, n = self.s, self.n
         self.extra_edges = tuple(
-            ("complete", i, j)
-            for path in s.paths
-            for m, w in path.completes
-            for i in s.nodes_of[m]
-            for j in s.nodes_of[w]
+            ("complete", i, j) for m, w in completions(s) for i in s.nodes_of[m] for j in s.nodes_of[w]
         )
         self.co_low, self.co_high = bits.empty(n), bits.empty(n)
         for writes in s.writes.values():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
+from mcheck.graph.warps import warp_of
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
 Predicate = Callable[[Structure, Node, Node], bool]
@@ -183,13 +184,14 @@ def block(s: Structure, x: Node) -> Hashable:
 
 @relation("issue", second=lambda e, _: e.issue is not None)
 def issued(s: Structure, a: Node, b: Node) -> bool:
-    """From the instruction to the memory operations and the completion signal of its asynchronous operation."""
+    """From the instruction to the memory operations and the completion signal of its asynchronous operation; for wgmma
+    from the wgmma.fence of any lane of the warp.
+    """
     first, second = event_of(a), event_of(b)
     assert second.issue is not None
     if "WGFENCE" in first.tags:
-        return (
-            "WGMMA" in second.tags and a.thread == b.thread and (first.order or 0) < (s.events[second.issue].order or 0)
-        )
+        together = "WGMMA" in second.tags and warp_of(s, a.thread) == warp_of(s, b.thread)
+        return together and s.turns[first.uid] <= s.turns[second.uid]
     return second.issue == first.uid and "WGMMA" not in second.tags
 
 

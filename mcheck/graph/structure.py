@@ -66,6 +66,8 @@ class Structure:
     reads: dict[int, list[int]] = field(default_factory=dict)
     chunk_size: dict[int, int] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
+    turns: dict[Uid, int] = field(default_factory=dict)
+    """Of a read of wgmma, which of its thread's wgmma it belongs to; of a wgmma.fence, how many come before it."""
 
     @property
     def size(self) -> int:
@@ -124,6 +126,7 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
         s.writes[address] = [node.index]
         s.reads[address] = []
     for path in paths:
+        _count_wgmma(s, path)
         for event in path.events:
             s.events[event.uid] = event
             if not event.size:
@@ -139,6 +142,15 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
                 indices.append(node.index)
                 (s.writes if "W" in event.tags else s.reads)[address].append(node.index)
     return s
+
+
+def _count_wgmma(s: Structure, path: Path) -> None:
+    issued: dict[Uid, int] = {}
+    for event in path.events:
+        if "WGMMA" in event.tags and event.issue is not None:
+            s.turns[event.uid] = issued.setdefault(event.issue, len(issued))
+        elif "WGFENCE" in event.tags:
+            s.turns[event.uid] = len(issued)
 
 
 def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
