@@ -32,6 +32,8 @@ from mcheck.protocol.polling import only_saves_a_wait, spins, spun_value
 
 REASON = "strong accesses may be reordered in ways that no interleaving shows (load buffering, 2+2W)"
 
+MAX_STEPS = 20_000
+"""Parts of cycles that are looked at."""
 ANY = -1
 """The word at an address that is not constant: any."""
 
@@ -219,36 +221,56 @@ def _after(e: _Open, op: Op, defined: set[str], used: set[str]) -> _Open:
 
 
 def _cycle(found: dict[Passage, set[int]]) -> bool:
-    """Whether some cycle of passages is not forbidden. All those of one strongly connected part count together."""
-    import networkx as nx
-
-    graph = nx.DiGraph()
+    """Whether some cycle of passages through different threads is not forbidden."""
     into: dict[int, list[Passage]] = {}
     for passage in found:
         into.setdefault(passage.entry, []).append(passage)
+    after: dict[Passage, list[Passage]] = {}
     for a, threads in found.items():
         words = list(into) if a.exit == ANY else [a.exit, ANY]
-        for b in (b for word in dict.fromkeys(words) for b in into.get(word, ())):
-            if len(threads | found[b]) > 1:
-                graph.add_edge(a, b)
-    for part in nx.strongly_connected_components(graph):
-        inside = graph.subgraph(part)
-        edges = list(inside.edges)
-        if edges and _possible(edges, list(inside.nodes)):
+        after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
+    search = _Search(found, after, {p: k for k, p in enumerate(found)})
+    return any(search.back_to(p, [p], {thread}) for p, threads in found.items() for thread in threads)
+
+
+@dataclass(slots=True)
+class _Search:
+    """``after`` are the passages that a cycle may go on by, ``number`` orders them: a cycle starts at its first one."""
+
+    found: dict[Passage, set[int]]
+    after: dict[Passage, list[Passage]]
+    number: dict[Passage, int]
+    steps: int = 0
+
+    def back_to(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
+        """Whether the path can be made a cycle that is not forbidden; so too if there are too many to look at."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
             return True
-    return False
+        for b in self.after[path[-1]]:
+            if b is start and len(path) > 1 and _possible(path):
+                return True
+            if self.number[b] > self.number[start]:
+                for thread in self.found[b] - used:
+                    if self.back_to(start, [*path, b], used | {thread}):
+                        return True
+        return False
 
 
-def _possible(edges: list[tuple[Passage, Passage]], nodes: list[Passage]) -> bool:
-    if all(p.fenced is not None for p in nodes) and all(
-        mutual(a.fenced or "", a.place, b.fenced or "", b.place) for a in nodes for b in nodes
+def _possible(cycle: list[Passage]) -> bool:
+    """Whether no axiom forbids the cycle."""
+    if all(p.entry == p.exit != ANY for p in cycle):
+        return False  # accesses to one word keep their order (8.10.5)
+    if all(p.fenced is not None for p in cycle) and all(
+        mutual(a.fenced or "", a.place, b.fenced or "", b.place) for a in cycle for b in cycle
     ):
         return False
+    edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     coherence = sum(1 for _, b in edges if not b.reads)
     synchronised = all(_synchronises(a, b) for a, b in edges if b.reads)
     if coherence:
         return coherence > 1 or not synchronised
-    return not synchronised and not all(p.depends for p in nodes)
+    return not synchronised and not all(p.depends for p in cycle)
 
 
 def _synchronises(a: Passage, b: Passage) -> bool:
