@@ -62,6 +62,8 @@ def parse_model(text: str, path: str) -> Model:
     source = Source(path, text)
     try:
         file = parse(source)
+        if not file.statements:
+            raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
         checker = Checker(_include)
         checker.file(_standard_library(), library=True)
         checker.file(file, (os.path.realpath(path),))

@@ -26,6 +26,7 @@ MESSAGES: Final[dict[str, str]] = {
     "CAT014": "this {what} is never closed",
     "CAT015": "the expression is nested too deeply",
     # names
+    "CAT016": "the model is empty",
     "CAT020": "unknown name {what}",
     "CAT021": "{what} needs a relation, but {operand} is a set",
     "CAT022": "{what} needs a set, but {operand} is a relation",
