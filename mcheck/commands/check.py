@@ -90,6 +90,7 @@ def command(
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show, show_warning
+    from mcheck.report.progress import Bar
     from mcheck.run.case import DEFAULT_MODEL
     from mcheck.run.collect import collect
 
@@ -102,14 +103,17 @@ def command(
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = TextReport(printer, details=details, quiet=quiet) if form == "text" else None
-        for result in check_files(cases, settings, chosen, jobs):
-            for message, span in result.warnings:
-                show_warning(message, span, color=color)
-            if result.problem is not None and result.verdict == "error":
-                show(result.problem, color=color, debug=result.debug)
-            if text is not None:
-                text.result(result)
-            results.append(result)
+        shown = printer if stream.isatty() and text is not None else None
+        with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
+            for result in check_files(cases, settings, chosen, jobs):
+                for message, span in result.warnings:
+                    show_warning(message, span, color=color)
+                if result.problem is not None and result.verdict == "error":
+                    show(result.problem, color=color, debug=result.debug)
+                if text is not None:
+                    text.result(result)
+                results.append(result)
+                bar.advance(result.verdict, ok=result.status == "ok")
         counts = tally(results, perf_counter() - started)
         if text is not None:
             if len(cases) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +52,7 @@ def command(
     mcheck compare ptx-9.0 mine.cat litmus --format json -o differences.json
     """
     from mcheck.report.output import output, wants_color
+    from mcheck.report.progress import Bar
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
     from mcheck.run.compare import compare_all
@@ -58,7 +60,15 @@ def command(
 
     cases = collect(paths)
     settings = Settings(profile=profile, unroll=unroll, timeout=timeout)
-    found = compare_all(cases, settings, first, second, jobs or default_jobs())
+    with Bar(len(cases), None, enabled=sys.stderr.isatty()) as bar:
+
+        def each(c: Comparison) -> None:
+            verdict = (
+                "error" if c.problem else "differ" if c.differs else "unknown" if c.unknown or c.silent else "alike"
+            )
+            bar.advance(verdict, ok=not c.problem)
+
+        found = compare_all(cases, settings, first, second, jobs or default_jobs(), each)
     with output(target) as stream:
         if form == "json":
             from mcheck.report.comparison import document

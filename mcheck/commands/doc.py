@@ -48,38 +48,35 @@ def command(
     """
     import sys
 
+    from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color
+    from mcheck.report.progress import Bar
     from mcheck.report.site.build import Entry, Site, write_site
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
     from mcheck.run.pool import default_jobs
 
     cases = collect(paths)
-    shown = sys.stderr.isatty() and wants_color(color, sys.stderr)
-    done = 0
+    problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
+    with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
 
-    def each(entry: Entry) -> None:
-        nonlocal done
-        done += 1
-        if shown:
-            click.echo(f"\r{done}/{len(cases)} pages", nl=False, err=True)
-        if entry.problem:
-            click.echo(f"{entry.path}: {entry.problem}", err=True)
+        def each(entry: Entry) -> None:
+            if entry.problem:
+                problems.line(f"{entry.path}: {entry.problem}")
+            bar.advance(entry.verdict, ok=entry.status == "ok")
 
-    entries = write_site(
-        Site(
-            cases=cases,
-            roots=paths,
-            folder=folder,
-            form=form,
-            title=title,
-            settings=Settings(model=model, profile=profile, unroll=unroll, timeout=timeout),
-            jobs=jobs or default_jobs(),
-            each=each,
+        entries = write_site(
+            Site(
+                cases=cases,
+                roots=paths,
+                folder=folder,
+                form=form,
+                title=title,
+                settings=Settings(model=model, profile=profile, unroll=unroll, timeout=timeout),
+                jobs=jobs or default_jobs(),
+                each=each,
+            )
         )
-    )
-    if shown:
-        click.echo("\r", nl=False, err=True)
     failed = sum(1 for e in entries if e.problem)
     start = "README.md" if form == "md" else "index.html"
     about = f", {failed} of them without an answer" if failed else ""

@@ -143,7 +143,7 @@ def _report(
                 results.append(result)
             if verbose and len(cases) > 1:
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
-            bar.advance(result)
+            bar.advance(result.verdict, ok=result.ok)
 
         summary = run_suite(cases, settings, jobs or default_jobs(), each, started)
     if text is not None:

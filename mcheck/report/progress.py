@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from mcheck.report.lines import Printer
-from mcheck.run.case import Result
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 DELAY = 0.5
+VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "unknown", "error")
+"""What is counted, in this order."""
 
 
 class Bar:
@@ -39,11 +40,11 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
 
-    def advance(self, result: Result) -> None:
+    def advance(self, verdict: str, *, ok: bool) -> None:
         """One more test is done."""
         self._done += 1
-        self._wrong += not result.ok
-        self._verdicts[result.verdict] += 1
+        self._wrong += not ok
+        self._verdicts[verdict] += 1
         if not self._enabled:
             return
         if self._progress is None:
@@ -54,7 +55,7 @@ class Bar:
 
     def _counts(self) -> str:
         """``12 pass, 3 fail, 1 unknown; 2 not ok``: what occurs."""
-        named = [f"{self._verdicts[v]} {v}" for v in ("pass", "fail", "unknown", "error") if self._verdicts[v]]
+        named = [f"{self._verdicts[v]} {v}" for v in VERDICTS if self._verdicts[v]]
         return ", ".join(named) + (f"; {self._wrong} not ok" if self._wrong else "")
 
     def _start(self) -> Progress:

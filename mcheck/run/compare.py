@@ -54,8 +54,15 @@ class Comparison:
         )
 
 
-def compare_all(cases: Sequence[Case], settings: Settings, first: str, second: str, jobs: int) -> list[Comparison]:
-    """All comparisons, those that differ first, the smallest program leading."""
+def compare_all(
+    cases: Sequence[Case],
+    settings: Settings,
+    first: str,
+    second: str,
+    jobs: int,
+    each: Callable[[Comparison], None] = lambda _: None,
+) -> list[Comparison]:
+    """All comparisons, those that differ first, the smallest program leading; ``each`` hears of them as they come."""
     from mcheck.run.pool import run_cases
     from mcheck.run.single import model_of, preload
 
@@ -74,6 +81,7 @@ def compare_all(cases: Sequence[Case], settings: Settings, first: str, second: s
         if not isinstance(entry, Comparison):  # its process was lost
             entry = Comparison(path=case.path, name=result.name, unknown=result.reason or "no answer")
         found.append(entry)
+        each(entry)
     return sorted(found, key=lambda c: (not c.differs, c.size))
 
 

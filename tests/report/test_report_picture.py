@@ -319,3 +319,29 @@ def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
             a.span.line for a in finding.accesses if a.span is not None
         )
         assert "a schedule" in draw(execution)
+
+
+def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
+    from mcheck.check.case import Options
+    from mcheck.check.single import ask
+    from mcheck.report.picture.timeline import timeline
+    from mcheck.run.case import Settings
+
+    seen = 0
+    for source in sorted((LITMUS / "kernels").glob("*.litmus")):
+        text = source.read_text()
+        if "expect deadlock" not in text:
+            continue
+        program = load(str(source))
+        given = ask(program, load_model("ptx-9.0"), Settings(timeout=20), Options())
+        for finding in (f for f in given.findings if f.kind == "deadlock"):
+            drawn = timeline(finding, program.name, "ptx-9.0", text)
+            if drawn is None:
+                continue
+            stops = [(drawn.columns[b.column].title, b.line) for b in drawn.boxes if b.kind == "stop"]
+            assert stops == [(a.thread, a.span.line) for a in finding.accesses if a.span]
+            assert all(b.marked == (b.kind == "stop") for b in drawn.boxes)
+            seen += 1
+        if seen >= 3:
+            break
+    assert seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.findings.finding import Finding
@@ -47,7 +48,10 @@ def timeline(finding: Finding, name: str, model: str, source: str) -> Execution 
             return None
         lane = starts.index(begin)
         boxes.append(_box(step, lane, int(found["line"]), bool(found["done"]), len(boxes), lines))
-    boxes = _marked(boxes, roles, finding)
+    if finding.kind != "deadlock":
+        boxes = _marked(boxes, roles, finding)
+    if finding.kind != "race":
+        boxes += _stops(boxes, roles, finding, lines)
     columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
     return Execution(
         name=name,
@@ -81,9 +85,7 @@ def _box(step: str, lane: int, line: int, done: bool, row: int, lines: list[str]
 
 
 def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
-    """The last step of each access is marked; of a deadlock, the last step of each lane."""
-    from dataclasses import replace
-
+    """The last step of each access is marked."""
     out = list(boxes)
     for access in finding.accesses:
         line = access.span.line if access.span is not None else -1
@@ -91,6 +93,25 @@ def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
         issued = [k for k in mine if not boxes[k].asynchronous] or mine
         if issued:
             out[issued[-1]] = replace(out[issued[-1]], marked=True)
+    return out
+
+
+def _stops(boxes: list[Box], roles: list[str], finding: Finding, lines: list[str]) -> list[Box]:
+    """Where the threads of a deadlock stand, or the undefined operation, which are no steps; adds roles without any."""
+    out: list[Box] = []
+    told = "waits for ever" if finding.kind == "deadlock" else f"{finding.code}: undefined"
+    for access in finding.accesses:
+        line = access.span.line if access.span is not None else 0
+        if access.thread not in roles:
+            roles.append(access.thread)
+        lane = roles.index(access.thread)
+        last = next((b for b in reversed(boxes) if b.column == lane), None)
+        if finding.kind == "undefined" and last is not None and last.line == line:
+            continue  # it is the last step, and marked
+        name = "abcdefghijklmnopqrstuvwxyz"[len(out) % 26]
+        box = _box(name, lane, line, False, len(boxes) + len(out), lines)
+        text = box.text or access.instruction
+        out.append(replace(box, kind="stop", lines=(f"line {line}: {told}",), text=text, marked=True))
     return out
 
 
