@@ -183,11 +183,9 @@ class Run:
         if self.prop == "liveness":
             self._liveness(every)
             return
-        for combination in product(*complete):
-            self.deadline()
-            self._solve(combination)
-            if self.hit:
-                return
+        self.solve_all(complete)
+        if self.hit:
+            return
         self._missteps(every)
         if self.blocking_wanted:
             self._liveness(every)
@@ -195,6 +193,18 @@ class Run:
         if stopped or (self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values())):
             self._ill_ended(every)
         self._bound(every)
+
+    def solve_all(self, complete: list[list[Path]]) -> None:
+        """The executions of all combinations of paths that end, until the verdict is known if that is all."""
+        self.solve_each(complete)
+
+    def solve_each(self, complete: list[list[Path]]) -> None:
+        """The executions of one combination of paths after the other."""
+        for combination in product(*complete):
+            self.deadline()
+            self._solve(combination)
+            if self.hit:
+                return
 
     def _solve(self, paths: tuple[Path, ...]) -> None:
         condition = self.program.condition

@@ -15,10 +15,21 @@ from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 class Elimination:
     """The closure of edges between the bounds ``low`` and ``high``, as lower literals."""
 
-    def __init__(self, clauses: Clauses, low: Rows, high: Rows, edge: Callable[[int, int], int]) -> None:
+    def __init__(
+        self,
+        clauses: Clauses,
+        low: Rows,
+        high: Rows,
+        edge: Callable[[int, int], int],
+        here: Callable[[int], int] = lambda _: TRUE,
+    ) -> None:
         self.clauses = clauses
         self.edge = edge
-        self.sure = bits.closure(low)
+        self.here = here
+        n = len(low)
+        guarded = sum(1 << y for y in range(n) if here(y) != TRUE)
+        # edges to events that are not in every execution are undecided: a path may end there, or lead through
+        self.sure = bits.closure([row & ~guarded for row in low]) if guarded else bits.closure(low)
         self.open = [h & ~s for h, s in zip(high, self.sure, strict=True)]
         ends = 0
         for row in self.open:
@@ -41,16 +52,24 @@ class Elimination:
         found = self.found.get((i, j))
         if found is None:
             last = [y for y in self.ends if y == j or self.before[j] >> y & 1]
-            found = self.clauses.any_of([self._arrives(i, y) for y in last], Side.LOWER)
+            found = self.clauses.any_of(
+                [self._there(self._arrives(i, y), TRUE if y == j else self.here(y)) for y in last], Side.LOWER
+            )
             self.found[i, j] = found
         return found
+
+    def _there(self, literal: int, *here: int) -> int:
+        """A literal of a path that leads through an event."""
+        return self.clauses.all_of((literal, *here), Side.LOWER)
 
     def _first(self, i: int, y: int) -> int:
         """Sure edges, then one undecided edge that ends at y."""
         found = self.direct.get((i, y))
         if found is None:
             starts = [x for x in self.sources if self.open[x] >> y & 1 and (x == i or self.sure[i] >> x & 1)]
-            found = self.direct[i, y] = self.clauses.any_of([self.edge(x, y) for x in starts], Side.LOWER)
+            found = self.direct[i, y] = self.clauses.any_of(
+                [self._there(self.edge(x, y), TRUE if x == i else self.here(x)) for x in starts], Side.LOWER
+            )
         return found
 
     def _arrives(self, i: int, y: int) -> int:
@@ -62,7 +81,7 @@ class Elimination:
             for p in self.ends:
                 rest = matrix[p].get(y, FALSE)
                 if rest != FALSE:
-                    terms.append(self.clauses.all_of((self._first(i, p), rest), Side.LOWER))
+                    terms.append(self.clauses.all_of((self._first(i, p), rest, self.here(p)), Side.LOWER))
             found = self.arrivals[i, y] = self.clauses.any_of(terms, Side.LOWER)
         return found
 
@@ -82,7 +101,7 @@ class Elimination:
                     row = matrix[q]
                     for y, rest in through:
                         if y != p:
-                            both = self.clauses.all_of((first, rest), Side.LOWER)
+                            both = self.clauses.all_of((first, rest, self.here(p)), Side.LOWER)
                             row[y] = self.clauses.any_of((row.get(y, FALSE), both), Side.LOWER)
             self.matrix = matrix
         return self.matrix

@@ -1,4 +1,9 @@
-"""Z3's answer about one program: the paths and structures of the exhaustive engine, each question put to a solver.
+"""Z3's answer about one program: its paths and the models are those of the exhaustive engine, all else is solved.
+
+The paths of a thread that end are laid over each other (``mcheck.solve.merge``), so that one formula holds all their
+combinations, each event under the literal of being executed (``mcheck.solve.guards``). Paths that use barriers,
+mbarriers or asynchronous copies differently, or cut memory differently, are asked by themselves, and so is what does
+not end: deadlocks, and what is undefined on the way.
 
 Every execution that is reported has been held against the exhaustive engine's evaluator (see ``mcheck.solve.witness``).
 """
@@ -7,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Unsupported
 from mcheck.explore import barriers, prefixes
-from mcheck.explore.choices import Candidate, Choice, read_choices
-from mcheck.explore.final import States, memory_ranges
+from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
+from mcheck.explore.final import States, final_addresses, memory_ranges
 from mcheck.explore.reports import FlagReport, deadlock_finding
 from mcheck.explore.result import Answer, State
 from mcheck.explore.run import NOT_UNDEFINED, Run
@@ -27,15 +34,20 @@ from mcheck.limit import Limit
 from mcheck.program.program import Program
 from mcheck.solve.alone import Alone
 from mcheck.solve.clauses import Side
+from mcheck.solve.guarded import Guarded, Singles, divides_alike
 from mcheck.solve.meetings import quorum, rounds
+from mcheck.solve.merge import Joined, groups
 from mcheck.solve.opened import OpenChoice, Prepared
 from mcheck.solve.question import Question
 from mcheck.solve.replay import phase_choices
 from mcheck.solve.witness import Witness
 
+FEW = 2
+"""From so many combinations of paths on, one formula for all of them."""
+
 
 @dataclass(slots=True)
-class _Z3Run(Run):
+class Z3Run(Run):
     """One question about one program, its structures solved one after the other."""
 
     def question(self, s: Structure, choices: list[Choice]) -> Question | None:
@@ -73,71 +85,114 @@ class _Z3Run(Run):
 
     # --- complete executions ----------------------------------------------------------------------------------
 
+    def solve_all(self, complete: list[list[Path]]) -> None:
+        """All combinations at once where the paths of a thread use barriers and mbarriers in the same way."""
+        for threads in product(*map(groups, complete)):
+            self.deadline()
+            if prod(len(joined.alternatives) for joined in threads) >= FEW and self.solve_joined(list(threads)):
+                if self.hit:
+                    return
+                continue
+            self.solve_each([joined.alternatives for joined in threads])
+            if self.hit:
+                return
+
+    def solve_joined(self, threads: list[Joined]) -> bool:
+        """One formula for all combinations of these paths; whether there can be one."""
+        s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
+        if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s) is not None):
+            return False
+        met = self.meetings(s)
+        if met is None:
+            return False
+        choices = met + self.phase_choices(s, frozenset())
+        if self.early and any(True for _ in self.culprits(s, choices)):
+            return False  # each combination has executions of its own that stop early
+        choices += self._plain_choices(s)
+        prepared = Guarded(self.tape, s, choices, self.deadline, threads)
+        if not prepared.possible:
+            return True
+
+        def single(paths: tuple[Path, ...]) -> tuple[Structure, list[Choice]]:
+            own = build(self.program, paths, memory_ranges(self.program.condition))
+            return own, self._plain_choices(own)
+
+        self._ask(Question(prepared, self.program.condition, self.limit, Singles(prepared, single)))
+        return True
+
+    def _plain_choices(self, s: Structure) -> list[Choice]:
+        """Whom reads read from, and what is last."""
+        return read_choices(s, frozenset()) + final_choices(s, final_addresses(s, self.program.condition))
+
     def _solve(self, paths: tuple[Path, ...]) -> None:
         for s, choices in self.structures(paths):
             self.deadline()
             q = self.question(s, choices)
-            if q is None:
-                continue
-            if self.verdict_only and not self.findings_wanted:
-                self.complete = False
-                self._verdict_of(q, paths)
+            if q is not None:
+                self._ask(q)
                 if self.hit:
                     return
-            else:
-                self._everything(q, paths)
+
+    def _ask(self, q: Question) -> None:
+        """What is wanted of a structure."""
+        if self.verdict_only and not self.findings_wanted:
+            self.complete = False
+            self._verdict_of(q)
+        else:
+            self._everything(q)
+        if not self.hit:
             self._failed(q.refuted)
 
-    def _verdict_of(self, q: Question, paths: tuple[Path, ...]) -> None:
+    def _verdict_of(self, q: Question) -> None:
         """The condition, then whatever makes an execution undefined."""
         condition = self.program.condition
         if condition.kind != "none":
             witness = q.solve(q.condition.target(condition.kind != "forall"), *(-x for x in q.misused))
             if witness is not None:
-                self._outcome(q, witness, States(q.prepared, condition))
-                self._unfinished(q.prepared, witness.candidate, paths)
+                self._outcome(witness)
+                self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
                 self.hit = True
                 return
         self._misuses(q)
         self._flags(q, undefined_only=True)
-        self._left_unfinished(q, paths)
+        self._left_unfinished(q)
         self.hit = self.undefined
 
-    def _everything(self, q: Question, paths: tuple[Path, ...]) -> None:
+    def _everything(self, q: Question) -> None:
         """All states, then all that is flagged or misused in any execution."""
-        states = States(q.prepared, self.program.condition)
         defined = [-x for x in q.misused]
         new = q.clauses.new()
         listed: set[State] = set()
         while (witness := q.solve(new, *defined)) is not None:
-            state = self._outcome(q, witness, states)
+            state = self._outcome(witness)
             if state in listed:
                 raise InternalError(f"the solver's values are not those of the evaluator: {state}")
             listed.add(state)
-            self._report_flags(q, witness)
-            self._misused(q.prepared, witness.candidate)
+            self._report_flags(witness)
+            self._misused(witness.prepared, witness.candidate)
             q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
         self._misuses(q)
         self._flags(q, undefined_only=False)
-        self._left_unfinished(q, paths)
+        self._left_unfinished(q)
 
-    def _left_unfinished(self, q: Question, paths: tuple[Path, ...]) -> None:
+    def _left_unfinished(self, q: Question) -> None:
         """Copies that may outlive their threads count if some execution takes these paths."""
-        if any(path.unfinished for path in paths) and (witness := q.solve()) is not None:
-            self._unfinished(q.prepared, witness.candidate, paths)
+        for literal in q.unfinished():
+            if (witness := q.solve(literal)) is not None:
+                self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
 
-    def _outcome(self, q: Question, witness: Witness, states: States) -> State:
-        state = states.of(witness.candidate)
+    def _outcome(self, witness: Witness) -> State:
+        state = States(witness.prepared, self.program.condition).of(witness.candidate)
         self.executions += 1
-        self.reach(state, q.prepared, witness.candidate)
+        self.reach(state, witness.prepared, witness.candidate)
         return state
 
     # --- flags and misuse ---------------------------------------------------------------------------------------
 
-    def _report_flags(self, q: Question, witness: Witness) -> None:
+    def _report_flags(self, witness: Witness) -> None:
         for flag in witness.flags:
-            if not prefixes.echoes(q.s, flag.pair):
-                self._report(q.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
+            if not prefixes.echoes(witness.prepared.s, flag.pair):
+                self._report(witness.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
 
     def _flags(self, q: Question, *, undefined_only: bool) -> None:
         """Every pair that some execution flags."""
@@ -157,8 +212,8 @@ class _Z3Run(Run):
                 witness = q.solve(some, *(-x for x in q.misused))
                 if witness is None:
                     break
-                self._report_flags(q, witness)
-                shown = {f.pair for f in witness.flags if f.name == axiom.name}
+                self._report_flags(witness)
+                shown = {p for f, p in zip(witness.flags, witness.pairs, strict=True) if f.name == axiom.name}
                 if undefined_only and self.undefined:
                     return
                 if not shown & open_pairs:
@@ -182,7 +237,7 @@ class _Z3Run(Run):
                 continue
             witness = q.solve(q.clauses.any_of(literals, Side.EXACT))
             if witness is not None:
-                self._misused(q.prepared, witness.candidate, ended=ended)
+                self._misused(witness.prepared, witness.candidate, ended=ended)
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
@@ -236,6 +291,6 @@ def answer(
     """What the model allows of the program, by solving; the contract is that of ``mcheck.explore.engine.answer``."""
     limit = Limit(timeout)
     wanted = bool(program.expectation.kinds) if findings is None else findings
-    run = _Z3Run(program, model, prop, verdict_only, unroll, limit, profile, wanted)
+    run = Z3Run(program, model, prop, verdict_only, unroll, limit, profile, wanted)
     reason = limit.attempt(run.explore)
     return replace(conclude(run, reason, witnesses=witnesses), engine="z3")

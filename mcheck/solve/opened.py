@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mcheck.explore import bits
+from mcheck.explore.bits import Rows
 from mcheck.explore.choices import Choice, Option, Pair
 from mcheck.explore.solver import Solver
 from mcheck.explore.tape import UNKNOWNS
@@ -71,11 +73,12 @@ class Prepared(Solver):
     """A structure with its bounds, some of whose choices are open."""
 
     def _index(self) -> None:
-        super()._index()
         self.clauses = Clauses()
         self.open: dict[int, Encoding] = {}
         self.given: dict[Uid, dict[int, int] | Token] = {}
         self.candidates: dict[str, list[tuple[int, int, int]]] = {}
+        self._prepare()
+        super()._index()
         for k, c in enumerate(self.choices):
             if isinstance(c, OpenChoice):
                 self.deadline()
@@ -83,6 +86,17 @@ class Prepared(Solver):
                 for uid, given in encoding.results().items():
                     self.given[uid] = given
                     self.results.setdefault(uid, []).append(k)
+
+    def _prepare(self) -> None:
+        """What has to be known before the open choices become constraints."""
+
+    def here(self, i: int) -> int:
+        """The literal of an event being in the execution."""
+        return TRUE if 0 <= i < self.n else FALSE
+
+    def compose(self, a: Rows, b: Rows) -> Rows:
+        """What is composed for sure."""
+        return bits.compose(a, b)
 
     def _filter_result(self, term: object, truth: bool, uid: Uid) -> bool:
         if uid in self.given:

@@ -8,6 +8,7 @@ of the tape are defined where an axiom, a flag or a value asks for them. Every a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -16,9 +17,11 @@ from mcheck.errors import InternalError, Unsupported
 from mcheck.explore import bits
 from mcheck.explore.choices import Candidate, Choice, Option
 from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS
+from mcheck.graph.terms import Term
 from mcheck.limit import Limit, TimeOut
 from mcheck.program.condition import Condition
 from mcheck.solve.clauses import FALSE, TRUE, Side
+from mcheck.solve.guarded import Guarded, Singles
 from mcheck.solve.opened import Mishap, Prepared
 from mcheck.solve.relations import Relations
 from mcheck.solve.values import ConditionLiterals, Values
@@ -31,18 +34,18 @@ if TYPE_CHECKING:
 class Question:
     """The formula of one structure."""
 
-    def __init__(self, prepared: Prepared, condition: Condition, limit: Limit) -> None:
+    def __init__(self, prepared: Prepared, condition: Condition, limit: Limit, singles: Singles | None = None) -> None:
         import z3
 
         self.z3 = z3
         self.solver: z3.Solver = z3.SolverFor("QF_FD")
         self.prepared = prepared
+        self.singles = singles
         self.s = prepared.s
         self.limit = limit
         self.clauses = prepared.clauses
-        self.selectors = [
-            [] if k in prepared.open else self._one_hot(len(c.options)) for k, c in enumerate(prepared.choices)
-        ]
+        self.here = prepared.here
+        self.selectors = [[] if k in prepared.open else self._one_hot(c) for k, c in enumerate(prepared.choices)]
         self.pairs = self._chosen_pairs()
         self.co: dict[tuple[int, int], int] = {}
         self.fences: dict[tuple[int, int], int] = {}
@@ -56,17 +59,34 @@ class Question:
         self._fence_order()
         self._not_last()
         self._axioms()
-        for term, truth in prepared.constraints:
-            self.clauses.add(self.values.truth(term, truth))
+        for (term, truth), under in self._constraints().items():
+            self.clauses.add(-under, self.values.truth(term, truth))
 
     # --- choices ----------------------------------------------------------------------------------------------
 
-    def _one_hot(self, options: int) -> list[int]:
-        if options == 1:
-            return [TRUE]
-        selectors = [self.clauses.new() for _ in range(options)]
-        self.clauses.exactly_one(selectors)
+    def _one_hot(self, choice: Choice) -> list[int]:
+        """Which option is taken; none by a read that is not in the execution."""
+        here = self.here(choice.node) if choice.kind == "rf" else TRUE
+        if len(choice.options) == 1:
+            return [here]
+        selectors = [self.clauses.new() for _ in choice.options]
+        self.clauses.exactly_one(selectors if here == TRUE else [*selectors, -here])
+        for x, option in zip(selectors, choice.options, strict=True):
+            if choice.kind in ("rf", "final"):
+                self.clauses.add(-x, self.here(option.source))
         return selectors
+
+    def _constraints(self) -> dict[tuple[Term, bool], int]:
+        """The conditions that paths depend on, with the literal of being on such a path."""
+        if not isinstance(self.prepared, Guarded):
+            return dict.fromkeys(self.prepared.constraints, TRUE)
+        found: dict[tuple[int, Term, bool], int] = {}
+        for joined in self.prepared.threads:
+            for k, path in enumerate(joined.alternatives):
+                for term, truth in path.constraints:
+                    key = (joined.path.thread, joined.term(k, term), truth)
+                    found[key] = found.get(key, 0) | 1 << k
+        return {(term, truth): self.prepared.guards.some(thread, mask) for (thread, term, truth), mask in found.items()}
 
     def _listed(self) -> Iterator[tuple[Choice, list[int]]]:
         """The choices whose options are listed, with their selectors."""
@@ -121,6 +141,18 @@ class Question:
         """All that is misused in some execution, with its literal."""
         return [mishap for k in range(len(self.selectors)) for mishap in self._missteps(k)]
 
+    def unfinished(self) -> list[int]:
+        """The literals of paths on which a copy may outlive its thread."""
+        if not isinstance(self.prepared, Guarded):
+            return [TRUE] if any(path.unfinished for path in self.s.paths) else []
+        taken = self.prepared.guards.taken
+        return [
+            taken[joined.path.thread][k]
+            for joined in self.prepared.threads
+            for k, path in enumerate(joined.alternatives)
+            if path.unfinished
+        ]
+
     def remarks(self) -> list[Mishap]:
         """All that is worth a finding and ends nothing."""
         out = [mishap for encoding in self.prepared.open.values() for mishap in encoding.remarks()]
@@ -154,7 +186,7 @@ class Question:
                 for i, x in into:
                     for k, y in out:
                         if i != k:
-                            add(-x, -y, self.order(i, k))
+                            add(-x, -y, self.order(i, k), -self.here(i), -self.here(j), -self.here(k))
 
     def _always_ordered(self) -> list[int]:
         p = self.prepared
@@ -195,7 +227,7 @@ class Question:
         for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
                 for i, j in option.not_co:
-                    self.clauses.add(-x, -self.order(i, j))
+                    self.clauses.add(-x, -self.order(i, j), -self.here(i), -self.here(j))
 
     # --- axioms -----------------------------------------------------------------------------------------------
 
@@ -209,7 +241,12 @@ class Question:
             side = Side.LOWER if axiom.negated else Side.UPPER
             cells = [(i, j) for i in range(p.n) for j in bits.bits(high[i]) if axiom.test == "empty" or i == j]
             if axiom.role == "forbid" and axiom.negated:
-                found = [self.relations.literal(axiom.node, i, j, side) for i, j in cells]
+                found = [
+                    self.clauses.all_of(
+                        (self.relations.literal(axiom.node, i, j, side), self.here(i), self.here(j)), side
+                    )
+                    for i, j in cells
+                ]
                 self.clauses.add(-switch, *found)
                 continue
             for i, j in cells:
@@ -220,13 +257,36 @@ class Question:
                 else:
                     wanted = []
                 if TRUE not in wanted:
-                    self.clauses.add(-switch, -self.relations.literal(axiom.node, i, j, side), *wanted)
+                    there = (-self.here(i), -self.here(j))
+                    self.clauses.add(-switch, -self.relations.literal(axiom.node, i, j, side), *there, *wanted)
 
     def flag(self, node: int, i: int, j: int) -> int:
         """The literal of a pair that a flag would report."""
-        return self.relations.literal(node, i, j, Side.LOWER)
+        found = self.relations.literal(node, i, j, Side.LOWER)
+        return self.clauses.all_of((found, self.here(i), self.here(j)), Side.LOWER)
 
     # --- solving ----------------------------------------------------------------------------------------------
+
+    def _witness(self, model: z3.ModelRef, candidate: Candidate) -> Witness | None:
+        """The solution held against the evaluator, on its own paths."""
+        ordered = partial(self._holds, model)
+        if not isinstance(self.prepared, Guarded):
+            return recheck(self.prepared, candidate, ordered)
+        assert self.singles is not None
+        single = self.singles.of(self._alternatives(model), candidate)
+        witness = recheck(single.prepared, single.candidate, single.ordered(ordered))
+        if witness is None:
+            return None
+        shared = {own: node for node, own in single.nodes.items()}
+        return replace(witness, shared=tuple((shared[i], shared[j]) for i, j in (f.pair for f in witness.flags)))
+
+    def _alternatives(self, model: z3.ModelRef) -> dict[int, int]:
+        """Which alternative each thread takes."""
+        assert isinstance(self.prepared, Guarded)
+        return {
+            thread: next(k for k, x in enumerate(literals) if self._true(model, x))
+            for thread, literals in self.prepared.guards.taken.items()
+        }
 
     def _expression(self, literal: int) -> z3.BoolRef:
         if literal in (TRUE, FALSE):
@@ -267,7 +327,7 @@ class Question:
             candidate = self._candidate(model)
             if self._corrected(model, candidate):
                 continue
-            witness = recheck(self.prepared, candidate, partial(self._holds, model))
+            witness = self._witness(model, candidate)
             if witness is not None:
                 return witness
             self._exclude(model, candidate)
@@ -285,7 +345,7 @@ class Question:
         """The option of a choice in a solution; one that is not listed yet is added."""
         if k not in self.prepared.open:
             selectors = self.selectors[k]
-            return 0 if len(selectors) == 1 else next(o for o, x in enumerate(selectors) if self._true(model, x))
+            return next((o for o, x in enumerate(selectors) if self._true(model, x)), -1)
         option = self.prepared.open[k].decode(partial(self._true, model))
         self._compare(model, k, option)
         options = self.prepared.choices[k].options
@@ -311,7 +371,9 @@ class Question:
 
     def _exclude(self, model: z3.ModelRef, candidate: Candidate) -> None:
         """Drops an execution whose least co breaks a check: its options with the order of all open pairs."""
-        taken = [s[o] for s, o in zip(self.selectors, candidate, strict=True) if len(s) > 1]
+        taken = [s[o] for s, o in zip(self.selectors, candidate, strict=True) if len(s) > 1 and o >= 0]
+        if isinstance(self.prepared, Guarded):
+            taken += [self.prepared.guards.taken[t][k] for t, k in self._alternatives(model).items()]
         for name in UNKNOWNS:
             taken += [x if self._true(model, x) else -x for _, _, x in self.prepared.opened(name)]
         orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from mcheck.errors import Unsupported
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
-from mcheck.explore.solver import Solver
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 from mcheck.solve.closure import Elimination
+from mcheck.solve.opened import Prepared
 from mcheck.solve.recursion import doubling
 
 Base = Callable[[str, int, int], int]
@@ -28,7 +28,10 @@ MAX_ROUNDS = 64
 class Relations:
     """The literals of one structure's tape."""
 
-    def __init__(self, prepared: Solver, clauses: Clauses, base: Base) -> None:
+    def __init__(self, prepared: Prepared, clauses: Clauses, base: Base) -> None:
+        self.here = prepared.here
+        self._conditional = sum(1 << x for x in range(prepared.n) if prepared.here(x) != TRUE)
+        self.prepared = prepared
         self.tape = prepared.tape
         self.low = prepared.bounds.low
         self.high = prepared.bounds.high
@@ -93,7 +96,7 @@ class Relations:
                 for z in bits.bits(middle):
                     first = self._literal(a, i, z, side, rounds)
                     if first != FALSE:
-                        terms.append(c.all_of((first, self._literal(b, z, j, side, rounds)), side))
+                        terms.append(c.all_of((first, self._literal(b, z, j, side, rounds), self.here(z)), side))
                 return c.any_of(terms, side)
             case "inv":
                 return self._literal(a, j, i, side, rounds)
@@ -102,9 +105,11 @@ class Relations:
             case "prod":
                 return c.all_of((self._literal(a, i, i, side, rounds), self._literal(b, j, j, side, rounds)), side)
             case "dom":
-                return c.any_of([self._literal(a, i, y, side, rounds) for y in bits.bits(self.high[a][i])], side)
+                found = [(self._literal(a, i, y, side, rounds), self.here(y)) for y in bits.bits(self.high[a][i])]
+                return c.any_of([c.all_of(both, side) for both in found], side)
             case "rng":
-                return c.any_of([self._literal(a, x, i, side, rounds) for x in bits.bits(self._column(a)[i])], side)
+                found = [(self._literal(a, x, i, side, rounds), self.here(x)) for x in bits.bits(self._column(a)[i])]
+                return c.any_of([c.all_of(both, side) for both in found], side)
             case "plus" | "star":
                 if self.tape.group_of[a] >= 0:
                     raise Unsupported("a closure inside a recursive definition")
@@ -131,19 +136,20 @@ class Relations:
         for x in self._sources(node, a):
             if x != i:
                 if low[i] >> x & 1 and high[x] >> j & 1:
-                    self.clauses.add(-self._literal(node, x, j, Side.UPPER, 0), literal)
+                    self.clauses.add(-self._literal(node, x, j, Side.UPPER, 0), -self.here(x), literal)
                 continue
-            for y in bits.bits(self.high[a][x] & ~low[x]):
+            for y in bits.bits(self.high[a][x] & (~low[x] | self._conditional)):
                 rest = TRUE if y == j else self._literal(node, y, j, Side.UPPER, 0)
                 if rest != FALSE:
-                    self.clauses.add(-self._literal(a, x, y, Side.UPPER, 0), -rest, literal)
+                    there = TRUE if y == j else self.here(y)
+                    self.clauses.add(-self._literal(a, x, y, Side.UPPER, 0), -rest, -there, literal)
 
     def _sources(self, node: int, a: int) -> list[int]:
         """Where the undecided edges of a closure begin."""
         found = self.sources.get(node)
         if found is None:
             low, high = self.low[node], self.high[a]
-            found = self.sources[node] = [x for x in range(self.n) if high[x] & ~low[x]]
+            found = self.sources[node] = [x for x in range(self.n) if high[x] & (~low[x] | self._conditional)]
         return found
 
     def _body(self, node: int) -> int:
@@ -156,7 +162,7 @@ class Relations:
         found = self.eliminations.get(a)
         if found is None:
             edge = lambda x, y: self._literal(a, x, y, Side.LOWER, 0)  # noqa: E731
-            found = self.eliminations[a] = Elimination(self.clauses, self.low[a], self.high[a], edge)
+            found = self.eliminations[a] = Elimination(self.clauses, self.low[a], self.high[a], edge, self.here)
         return found
 
     def _recursive(self, node: int, i: int, j: int, rounds: int) -> int:
@@ -183,8 +189,8 @@ class Relations:
         found = self.doublings.get(node)
         if found is None:
             low, high = (
-                self._step(self.low[a], self.low[b] if b >= 0 else None),
-                self._step(self.high[a], self.high[b] if b >= 0 else None),
+                self._step(self.low[a], self.low[b] if b >= 0 else None, self.prepared.compose),
+                self._step(self.high[a], self.high[b] if b >= 0 else None, bits.compose),
             )
 
             def edge(x: int, y: int) -> int:
@@ -194,22 +200,27 @@ class Relations:
                 return self.clauses.any_of(
                     [
                         self.clauses.all_of(
-                            (self._literal(a, x, z, Side.LOWER, 0), self._literal(b, z, y, Side.LOWER, 0)), Side.LOWER
+                            (
+                                self._literal(a, x, z, Side.LOWER, 0),
+                                self._literal(b, z, y, Side.LOWER, 0),
+                                self.here(z),
+                            ),
+                            Side.LOWER,
                         )
                         for z in bits.bits(middle)
                     ],
                     Side.LOWER,
                 )
 
-            found = self.doublings[node] = Elimination(self.clauses, low, high, edge)
+            found = self.doublings[node] = Elimination(self.clauses, low, high, edge, self.here)
         terms = [self._literal(a, i, j, Side.LOWER, 0)]
         for z in bits.bits(self._column(a)[j]):
             first = found.reaches(i, z)
             if first != FALSE:
                 last = self._literal(a, z, j, Side.LOWER, 0)
-                terms.append(self.clauses.all_of((first, last), Side.LOWER))
+                terms.append(self.clauses.all_of((first, last, self.here(z)), Side.LOWER))
         return self.clauses.any_of(terms, Side.LOWER)
 
     @staticmethod
-    def _step(a: Rows, b: Rows | None) -> Rows:
-        return list(a) if b is None else bits.compose(a, b)
+    def _step(a: Rows, b: Rows | None, compose: Callable[[Rows, Rows], Rows]) -> Rows:
+        return list(a) if b is None else compose(a, b)

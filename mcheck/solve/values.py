@@ -11,6 +11,7 @@ from mcheck.graph.terms import typed
 from mcheck.program.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
 from mcheck.solve.cases import Leaf, Partial, answers, by_leaf, cases
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
+from mcheck.solve.guarded import Guarded
 from mcheck.solve.opened import Prepared
 from mcheck.solve.vectors import Vector, Vectors, constant, literal
 
@@ -131,12 +132,22 @@ class ConditionLiterals:
         if isinstance(term, ConstTerm):
             return {term.value: TRUE}
         if term not in self.tables:
-            self.tables[term] = self.values.small(lambda v: self._value(term, v))
+            self.tables[term] = self._table(term)
         return self.tables[term]
 
+    def _table(self, term: Term) -> dict[Leaf, int] | None:
+        if not isinstance(term, RegTerm):
+            return self.values.small(lambda v: self._value(term, v))
+        found: dict[Leaf, list[int]] = {}
+        for register, under in self._registers(term):
+            table = self.values.small(lambda v, register=register: v.term(register))  # type: ignore[misc]
+            if table is None:
+                return None
+            for leaf, x in table.items():
+                found.setdefault(leaf, []).append(self.clauses.all_of((x, under), Side.EXACT))
+        return {leaf: self.clauses.any_of(literals, Side.EXACT) for leaf, literals in found.items()}
+
     def _value(self, term: Term, valuation: Partial) -> int:
-        if isinstance(term, RegTerm):
-            return valuation.term(self._register(term))
         assert isinstance(term, MemTerm)
         result = shift = 0
         for address, offset, length in self.s.parts(term.address, term.size):
@@ -148,8 +159,17 @@ class ConditionLiterals:
         assert isinstance(value, int)
         return value
 
-    def _register(self, term: RegTerm) -> ValueTerm:
-        return self.s.paths[term.thread].registers.get(term.reg, 0)
+    def _registers(self, term: RegTerm) -> list[tuple[ValueTerm, int]]:
+        """What a register holds at the end, with the literal of being on such a path."""
+        prepared = self.values.prepared
+        if not isinstance(prepared, Guarded):
+            return [(self.s.paths[term.thread].registers.get(term.reg, 0), TRUE)]
+        joined = prepared.guards.by_thread[term.thread]
+        masks: dict[ValueTerm, int] = {}
+        for k, path in enumerate(joined.alternatives):
+            value = joined.term(k, path.registers.get(term.reg, 0))
+            masks[value] = masks.get(value, 0) | 1 << k
+        return [(value, prepared.guards.some(term.thread, mask)) for value, mask in masks.items()]
 
     def vector(self, term: Term) -> Vector:
         """The bit-vector of a term."""
@@ -163,6 +183,6 @@ class ConditionLiterals:
         if isinstance(term, ConstTerm):
             return constant(term.value)
         if isinstance(term, RegTerm):
-            return vectors.of(self._register(term))
+            return vectors.one_of([(vectors.of(value), under) for value, under in self._registers(term)])
         raw = vectors.final(self.s.parts(term.address, term.size))
         return vectors.signed(raw, 8 * term.size) if term.type[0] == "s" else raw

@@ -159,6 +159,16 @@ class Vectors:
         body = f"(and {values} (= {spell(a.known)} {spell(b.known)}))"
         self.lines.append(f"(assert {body})" if under == TRUE else f"(assert (=> {spell(under)} {body}))")
 
+    def one_of(self, vectors: list[tuple[Vector, int]]) -> Vector:
+        """The vector whose literal holds."""
+        if len(vectors) == 1:
+            return vectors[0][0]
+        bits = max(v.bits for v, _ in vectors)
+        found = Vector(self._variable(bits), bits, self.clauses.new())
+        for v, under in vectors:
+            self._equal(found, v, under)
+        return found
+
     def written(self, write: int, offset: int = 0, size: int | None = None) -> Vector:
         """What a write node writes, or ``size`` bytes of it, raw."""
         node = self.s.nodes[write]

@@ -29,8 +29,16 @@ class Flag:
 class Witness:
     """A consistent execution: the options taken, and what the flags of the model say about it."""
 
+    prepared: Solver
     candidate: Candidate
     flags: tuple[Flag, ...]
+    shared: tuple[tuple[int, int], ...] = ()
+    """The pairs of the flags in the structure that was solved, where that holds several paths."""
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The flagged pairs in the structure that was solved."""
+        return self.shared or tuple(flag.pair for flag in self.flags)
 
 
 def recheck(prepared: Solver, candidate: Candidate, ordered: Ordered) -> Witness | None:
@@ -66,7 +74,7 @@ def recheck(prepared: Solver, candidate: Candidate, ordered: Ordered) -> Witness
             flags += [Flag(axiom.name, (i, j)) for j in bits.bits(row)]
         for i, cells in evaluation.get(axiom.node).items():
             flags += [Flag(axiom.name, (i, j)) for j in cells]
-    return Witness(candidate, tuple(flags))
+    return Witness(prepared, candidate, tuple(flags))
 
 
 def _check_values(prepared: Solver, candidate: Candidate) -> None:

@@ -200,6 +200,90 @@ def branch(b: Body) -> None:
     b.lines.append("}")
 
 
+def nested(b: Body) -> None:
+    """A branch in a branch, or two in a row, now and then around an atomic, a fence or an access to shared memory."""
+    inside = (load, store, store, atomic, fence) if b.chance(0.7) else (shared, load, store)
+    for depth in range(b.random.randint(1, 2)):
+        r = b.result()
+        b.lines.append(f"ld.relaxed.gpu.global.u32 {r}, [{b.random.choice('xyz')}];")
+        b.lines.append(f"if ({r} {b.random.choice(('==', '!=', '<'))} {b.random.randint(0, 2)}) {{")
+        b.random.choice(inside)(b)
+        if depth == 0 and b.chance(0.4):
+            branch(b)
+        if b.chance(0.4):
+            b.lines.append("} else {")
+            b.random.choice(inside)(b)
+        b.lines.append("}")
+        b.accesses += 1
+
+
+def divided(b: Body) -> None:
+    """A use of an mbarrier, a barrier or a group in one branch only, or in both."""
+    r = b.result()
+    b.lines.append(f"ld.relaxed.gpu.global.u32 {r}, [{b.random.choice('xy')}];")
+    b.lines.append(f"if ({r} {b.random.choice(('==', '!='))} {b.random.randint(0, 1)}) {{")
+    use = b.random.choice((arriving, arriving, waiting, meet, shared))
+    use(b)
+    if b.chance(0.5):
+        b.lines.append("} else {")
+        b.random.choice((use, store))(b)
+    b.lines.append("}")
+    b.accesses += 2
+
+
+def locked(b: Body) -> None:
+    """A lock taken by compare-and-swap in a loop, something done under it, and its release."""
+    label, p, r = b.label(), b.predicate(), b.result()
+    b.lines.append(f"{label}:")
+    b.lines.append(f"atom.{b.random.choice(('acquire', 'acquire', 'relaxed'))}.gpu.global.cas.b32 {r}, [z], 0, 1;")
+    b.lines.append(f"setp.ne.u32 {p}, {r}, 0;")
+    b.lines.append(f"@{p} bra {label};")
+    b.random.choice((load, store))(b, b.random.choice("xy"))
+    if b.chance(0.8):
+        b.say(f"st.{b.random.choice(('release', 'release', 'relaxed'))}.gpu.global.u32 [z], 0;")
+    b.accesses += 2
+
+
+def rounds(b: Body) -> None:
+    """Several phases of the mbarrier, its parity coming round again."""
+    if b.chance(0.5):
+        count = b.random.choices((2, 3), (3, 1))[0]
+        b.lines.append(f"for k in 0..{count} {{")
+        b.random.choice((arriving, lambda b: b.say("mbarrier.arrive.shared::cta.b64 _, [bar];")))(b)
+        if b.chance(0.85):
+            b.lines.append("await mbarrier.try_wait.parity.shared::cta.b64 [bar], k % 2;")
+        if b.chance(0.3):
+            b.say(f"st.shared.u32 [s[0]], {b.value()};")
+        b.lines.append("}")
+    elif b.chance(0.5):
+        token, p = f"%rd{b.registers}", b.predicate()
+        b.registers += 1
+        b.lines.append(f"mbarrier.arrive.shared::cta.b64 {token}, [bar];")
+        if b.chance(0.5):
+            b.lines.append(f"await mbarrier.try_wait.shared::cta.b64 [bar], {token};")
+        else:
+            b.lines.append(f"mbarrier.test_wait.shared::cta.b64 {p}, [bar], {token};")
+            b.lines.append(f"selp.u32 {b.result()}, 1, 0, {p};")
+    else:
+        for parity in range(b.random.randint(1, 2)):
+            b.say(f"await mbarrier.try_wait.parity.shared::cta.b64 [bar], {parity};")
+        if b.chance(0.15):
+            b.say("mbarrier.inval.shared::cta.b64 [bar];")
+            if b.chance(0.5):
+                b.say("mbarrier.init.shared::cta.b64 [bar], 1;")
+        shared(b)
+    b.accesses += 1
+
+
+def gathering(b: Body) -> None:
+    """A named barrier that some of the warps are enough for."""
+    count = b.random.choices((64, 96), (4, 1))[0]
+    b.random.choice((store, shared, load))(b)
+    b.say(f"bar.{b.random.choice(('sync', 'sync', 'arrive'))} 1, {count};")
+    if b.chance(0.4):
+        b.random.choice((load, shared))(b)
+
+
 def loop(b: Body) -> None:
     """A loop: a spin, a wait, or a few rounds with an effect."""
     place = b.random.choice("xy")
@@ -405,8 +489,15 @@ THEMES: dict[str, tuple[int, tuple[Fragment, ...]]] = {
     "stores": (3, (bulk_store, bulk_store, shared, load)),
     "mbarrier": (4, (published, published, arriving, waiting, shared)),
     "cluster": (2, (meet, remote, remote, load, store, meet)),
+    "branches": (3, (nested, nested, branch, store, fence, locked)),
+    "divided": (2, (divided, divided, published, waiting, shared)),
+    "phases": (3, (rounds, rounds, published, arriving, waiting)),
+    "gathering": (2, (gathering, gathering, load, store)),
     "proxies": (2, (other_proxy, other_proxy, load, store)),
 }
+TOGETHER = ("groups", "bulk", "stores", "mbarrier", "barriers", "divided", "phases", "gathering")
+"""Themes whose threads are all of one CTA."""
+
 LIMIT = 7
 """Accesses of one thread."""
 
@@ -417,9 +508,9 @@ def program(random: Random) -> str:
     theme = random.choices(names, [THEMES[n][0] for n in names])[0]
     fragments = THEMES[theme][1]
     clustered = theme == "cluster" or random.random() < 0.12
-    count = random.choices((2, 3, 4), (5, 4, 1))[0]
-    together = theme in ("groups", "bulk", "stores", "mbarrier", "barriers") or random.random() < 0.4
-    uses_mbarrier = theme in ("bulk", "mbarrier") or (theme == "groups" and random.random() < 0.3)
+    count = random.choices((2, 3, 4), (5, 4, 1) if theme != "gathering" else (1, 4, 4))[0]
+    together = theme in TOGETHER or random.random() < 0.4
+    uses_mbarrier = theme in ("bulk", "mbarrier", "divided", "phases") or (theme == "groups" and random.random() < 0.3)
     bodies: list[Body] = []
     copies: list[str] = []
     for k in range(count):
