@@ -25,8 +25,6 @@ from mcheck.graph.terms import Uid, evaluate
 MAX_OPTIONS = 20_000
 MAX_STEPS = 100_000
 MAX_SEQUENCES = 16
-TRACK_COMPLETERS = 12
-"""Up to so many operations, which of them completes a phase is part of the assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,6 @@ class Record:
 @dataclass(slots=True)
 class _Search:
     steps: list[list[Step]]
-    track: bool
     deadline: Callable[[], None]
     found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
     budget: int = MAX_STEPS
@@ -95,11 +92,11 @@ def choices(
         sequences = sequences_of(s, members, allowed, stuck)
         if len(sequences) > MAX_SEQUENCES:
             raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
-        search = _Search(sequences, len(members) <= TRACK_COMPLETERS, deadline)
+        search = _Search(sequences, deadline)
         _explore(search, tuple(0 for _ in search.steps), None, {}, {}, frozenset())
         if not search.found:
             return None
-        options = [option_of(s, members, records, misuse, search.track) for records, misuse in search.found.values()]
+        options = [option_of(s, members, records, misuse) for records, misuse in search.found.values()]
         out.append(Choice("phase", options, rank=1, never_valid=is_never_valid(members)))
     return out
 
@@ -323,10 +320,9 @@ def _independent(
     if first is None or second is None:
         return False
     (end1, ra1, rb1), (end2, rb2, ra2) = first, second
-    same = end1 == end2 and (ra1.when, ra1.result, rb1.when, rb1.result) == (ra2.when, ra2.result, rb2.when, rb2.result)
-    if same and search.track:
-        same = (ra1.completed, rb1.completed) == (ra2.completed, rb2.completed)
-    return same
+    # Which operation completes a phase counts as well: what looked before that one came is before it.
+    one = (ra1.when, ra1.result, ra1.completed, rb1.when, rb1.result, rb1.completed)
+    return end1 == end2 and one == (ra2.when, ra2.result, ra2.completed, rb2.when, rb2.result, rb2.completed)
 
 
 def _pair(
@@ -345,7 +341,7 @@ def _pair(
 
 def _note(search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
     key = (
-        tuple(sorted((u, r.life, r.phase, r.result, r.completed and search.track) for u, r in records.items())),
+        tuple(sorted((u, r.life, r.phase, r.result, r.completed) for u, r in records.items())),
         misuse and (misuse[0], misuse[2]),
     )
     search.found.setdefault(key, (dict(records), misuse))
@@ -358,7 +354,6 @@ def option_of(
     members: list[tuple[Event, int]],
     records: dict[Uid, Record],
     misuse: tuple[str, str, Uid] | None,
-    tracked_completers: bool = True,
 ) -> Option:
     """The base relations of an assignment."""
     taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
@@ -380,11 +375,7 @@ def option_of(
         culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
         order += [(n, m) for n in culprit for m in pending if m != n]
     for _, w, q in waits:
-        fr += [
-            (w, n)
-            for _, n, r in acts
-            if r.when > q.when or (r.when == q.when and _completes(r, signals, tracked_completers))
-        ]
+        fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and r.completed)]
         if q.result:
             phase += [(n, w) for _, n, r in signals if q.saw(r)]
             complete += [(m, w) for e, _, r in signals if q.saw(r) for m in tracked.get(e.uid, ())]
@@ -418,8 +409,3 @@ def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, U
 
 
 SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})
-
-
-def _completes(r: Record, signals: list[tuple[Event, int, Record]], tracked: bool) -> bool:
-    """Whether this operation is known to complete its phase: it was seen to, or it is the only one that can have."""
-    return r.completed and (tracked or sum(1 for _, _, q in signals if q.when == r.when) == 1)
