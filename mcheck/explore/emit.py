@@ -214,7 +214,8 @@ class Emitter:
             cta = t.place.cta
             if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
                 return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
-        raise self.stop(code, f"the cluster has no CTA of rank {rank}", op)
+        alone = "" if self.program.clustered else ": no role gives a cluster, so every CTA is one by itself"
+        raise self.stop(code, f"the cluster has no CTA of rank {rank}{alone}", op)
 
     def event(self, state: State, op: Op, tags: tuple[str, ...], *, ordered: bool = True, **more: Any) -> Event:
         """Adds an event; ``ordered`` puts it next in program order."""
