@@ -181,9 +181,10 @@ CHANGES: tuple[tuple[str, str, str], ...] = (
     ("aliases are never ordered", "let preserved = (same-address | other-address)", "let preserved = same-address"),
     (
         "no causality through an observation",
-        "let causality = (preserved | (observation; preserved))",
+        "let causality = (preserved | ((rmw?); observation; preserved))",
         "let causality = preserved",
     ),
+    ("an atomic is two operations to its observers", "((rmw?); observation; preserved)", "(observation; preserved)"),
     ("morally strong accesses race", "(related | morally-strong)", "related"),
     ("ordered accesses race", "race = (conflict \\ (related | morally-strong))", "race = (conflict \\ morally-strong)"),
 )
