@@ -260,6 +260,8 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         ),
     ),
     ("cp.async.bulk.prefetch.L2.global [x], 64", ops.Prefetch(src=X, size=C(64))),
+    ("prefetch.global.L2 [x]", ops.Prefetch()),
+    ("prefetch.L1 [x]", ops.Prefetch()),
     ("cp.async.bulk.commit_group", ops.Commit(family="bulk")),
     ("cp.async.bulk.wait_group 0", ops.WaitGroup(family="bulk", pending=C(0))),
     ("cp.async.bulk.wait_group.read 2", ops.WaitGroup(family="bulk", pending=C(2), read=True)),

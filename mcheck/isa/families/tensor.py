@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, space
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, unsupported, values
+from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 from mcheck.program.ops import Op, Prefetch, TensorCopy
 
@@ -239,10 +239,15 @@ def _prefetch_map(match: Match) -> Op:
     return Prefetch(tensor_map=address(match.args["a"]), **match.common)
 
 
+def _prefetch_line(match: Match) -> Op:
+    """A hint: the line that it names is no access."""
+    return Prefetch(**match.common)
+
+
 PREFETCH_MAP = Family(
     name="prefetch",
     section="9.7.9.15",
-    title="prefetch of a tensor map",
+    title="prefetch of a cache line or of a tensor map",
     variants=(
         Variant(
             slots=(
@@ -262,7 +267,7 @@ PREFETCH_MAP = Family(
                 Slot("level", ("L1", "L2")),
             ),
             args=(Arg("a", "mem", space="$space", generic=("global", "shared")),),
-            lower=unsupported,
+            lower=_prefetch_line,
         ),
     ),
 )
