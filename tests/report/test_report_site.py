@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 from mcheck.cli import main
 from mcheck.report.picture.svg import DARK, DRAWN, FILLS, LIGHT
+from mcheck.report.site.build import plan
+from mcheck.run.collect import collect
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"
@@ -266,6 +269,21 @@ def test_an_unreadable_test_has_a_page_that_says_so(site: Path) -> None:
     assert "did you mean" in text
     assert "br &lt;oken&gt; &amp; &#34;quoted&#34; #1" in text
     assert "Tests without an answer" in (site / "index.html").read_text()
+
+
+def test_names_that_file_systems_take_for_one(tmp_path: Path) -> None:
+    """Case, Unicode's two ways to write an umlaut, very long names, and the names of the site's own files."""
+    stems = ["Ring", "ring", "u\u0308ber", "\u00fcber", "x" * 240, "x" * 239 + "y", "\u5b57" * 80, "style.css/a", "..b"]
+    for stem in stems:
+        path = tmp_path / "suite" / f"{stem}.litmus"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(ODD)
+    found = plan(collect([str(tmp_path / "suite")]), [str(tmp_path / "suite")])
+    files = [p.file for p in found]
+    assert len(files) == len(stems)
+    assert len({unicodedata.normalize("NFKC", f).casefold() for f in files}) == len(stems)
+    assert all(len(part.encode()) < 200 for f in files for part in f.split("/"))
+    assert not any(f.startswith(("style.css/", ".")) or "/." in f for f in files)
 
 
 def test_names_and_texts_are_escaped(site: Path) -> None:
