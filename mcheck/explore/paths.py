@@ -22,7 +22,7 @@ from mcheck.explore.semantics import Semantics
 from mcheck.explore.state import State, Visit
 from mcheck.graph.event import Path
 from mcheck.graph.terms import Term, Uid, reads_of
-from mcheck.program.ops import Barrier, Branch, ClusterBarrier, Exit, Label, Op, WarpSync
+from mcheck.program.ops import Barrier, Branch, BulkCopy, ClusterBarrier, Exit, Label, Op, TensorCopy, WarpSync
 from mcheck.program.program import Program, Thread
 
 HANDLERS = (emit_async, emit_mbarrier)
@@ -219,7 +219,8 @@ class Walker:
 def exits_matter(program: Program) -> bool:
     """Whether something may depend on when a thread exits: shared memory of others, or a barrier without a count."""
     return program.clustered or any(
-        isinstance(op, ClusterBarrier | WarpSync) or (isinstance(op, Barrier) and op.count is None)
+        isinstance(op, ClusterBarrier | WarpSync | BulkCopy | TensorCopy)
+        or (isinstance(op, Barrier) and op.count is None)
         for thread in program.threads
         for op in thread.code
     )

@@ -349,4 +349,38 @@ owner@cluster 0, cta 1 {
 expect clean
 """,
     ),
+    Entry(
+        code="UB504",
+        name="exit-before-the-copy-is-complete",
+        kind="undefined",
+        message="{thread} copies to {object}, whose CTA may end before the copy is complete",
+        explanation="""\
+The shared memory of a CTA goes to another one when the CTA has ended. A bulk or tensor copy that has not written its
+destination by then may write to somebody else's memory. The texts are silent here; a kernel that leaves should have
+waited for every copy that it started, also for those whose data it no longer wants.""",
+        section="PTX ISA 9.0 section 9.7.9.25.1; the end of a CTA is our reading",
+        level="review",
+        remedy="Wait for the phase of the copy's mbarrier in some thread of the CTA before its last thread ends.",
+        bad="""\
+PTX load-and-leave
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 buf[16]; .shared .align 8 .b64 bar; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [src], 16, [bar];
+}
+expect undefined
+""",
+        good="""\
+PTX load-wait-and-leave
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 buf[16]; .shared .align 8 .b64 bar; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [src], 16, [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}
+expect clean
+""",
+    ),
 )

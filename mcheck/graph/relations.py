@@ -238,6 +238,15 @@ def outlived(s: Structure, a: Node, b: Node) -> bool:
     return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
 
 
+@relation("own-outlived", first=lambda e, _: e.tags >= {"W", "ASYNC", "SHARED"}, second=lambda e, _: "EXIT" in e.tags)
+def own_outlived(s: Structure, a: Node, b: Node) -> bool:
+    """A write of a bulk copy to the shared memory of the issuing CTA, and the exits of its threads, if all exit."""
+    owner = s.thread(b).place.cta.number
+    if not owner == s.thread(a).place.cta.number == (a.address - SHARED_BASE) // SHARED_WINDOW:
+        return False
+    return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
+
+
 @relation("unborn", first=lambda e, _: "START" in e.tags)
 def unborn(s: Structure, a: Node, b: Node) -> bool:
     """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""

@@ -77,8 +77,14 @@ def _spaces(event: Event) -> tuple[object, ...]:
 
 
 def outlives(m: Machine, agent: Agent, event: Event, thing: Record) -> None:
-    """Remembers an access to another CTA's shared memory, which must be over before that CTA ends (UB502)."""
-    if not m.program.clustered or "SHARED" not in event.tags:
+    """Remembers what must be over before a CTA ends: an access to another CTA's shared memory (UB502), and what a bulk
+    copy writes to that of its own (UB504).
+    """
+    if "SHARED" not in event.tags:
+        return
+    if thing.asynchronous and thing.write and thing.proxy == "ASYNC":
+        m.copies.append((thing, event))
+    if not m.program.clustered:
         return
     owner = (event.address - SHARED_BASE) // SHARED_WINDOW
     if owner != agent.place[2]:

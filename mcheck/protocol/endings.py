@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from mcheck.graph.event import Event
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.protocol import warps
 from mcheck.protocol.barriers import cluster_complete, try_complete
+from mcheck.protocol.clocks import Vector
 from mcheck.protocol.deadlocks import deadlock
 from mcheck.protocol.history import Record
 from mcheck.protocol.machine import Agent, Machine
 from mcheck.protocol.mbarriers import _unannounced, early
-from mcheck.protocol.objects import Mbarrier
+from mcheck.protocol.objects import Done, Mbarrier
 
 
 def left(m: Machine, agent: Agent) -> None:
@@ -41,7 +44,7 @@ def finish(m: Machine) -> None:
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     lost = any(isinstance(a.where, Mbarrier) and a.where.state is None for a in stuck)
-    _remote(m)
+    _outlived(m)
     for bar in m.mbarriers.values():
         if bar.state is not None and not bar.state.pending:
             early(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
@@ -65,23 +68,34 @@ def _unwaited(m: Machine, bar: Mbarrier) -> None:
             m.problem("UB212", text, agent, event.op, event)
 
 
-def _remote(m: Machine) -> None:
-    """Uses of another CTA's shared memory that nothing makes sure are over before that CTA ends (UB502)."""
+def _outlived(m: Machine) -> None:
+    """Uses of a CTA's shared memory that nothing makes sure are over before it ends: by another CTA (UB502), by a bulk
+    copy of its own (UB504).
+    """
     alive = {a.place[2] for a in m.agents if a.status != "done"}
+    exits: dict[int, list[Vector]] = {}
+    for a in m.agents:
+        if a.exit_time is not None:
+            exits.setdefault(a.place[2], []).append(a.exit_time)
     for (owner, who, _), (thing, event) in m.remote.items():
-        if owner in alive:
-            continue
-        exits = [a.exit_time for a in m.agents if a.place[2] == owner and a.exit_time is not None]
-        agent = m.agents[who]
-        if isinstance(thing, Record) and thing.asynchronous:
-            if any(t[c] > p for t in exits for c, p in thing.signals) or any(
-                t[a] >= s for t in exits for a, s in thing.done
-            ):
-                continue
-        elif any(t[who] >= thing.step for t in exits):
-            continue
-        instance = m.program.memory.find(
-            event.address if event.size else event.mbarrier.address if event.mbarrier else 0
-        )
-        label = instance.label if instance is not None else "shared memory"
-        m.problem("UB502", f"may use {label} after its CTA has ended", agent, event.op)
+        if owner not in alive and not _over(thing, who, exits[owner]):
+            text = f"may use {_object_of(m, event)} after its CTA has ended"
+            m.problem("UB502", text, m.agents[who], event.op)
+    for record, event in m.copies:
+        owner = (event.address - SHARED_BASE) // SHARED_WINDOW
+        if owner == record.cta and owner not in alive and not _over(record, record.agent, exits[owner]):
+            text = f"copies to {_object_of(m, event)}, whose CTA may end before the copy is complete"
+            m.problem("UB504", text, m.agents[record.agent], event.op)
+
+
+def _over(thing: Record | Done, who: int, exits: list[Vector]) -> bool:
+    """Whether an access comes before one of these exits in time."""
+    if isinstance(thing, Record) and thing.asynchronous:
+        signalled = any(t[c] > p for t in exits for c, p in thing.signals)
+        return signalled or any(t[a] >= s for t in exits for a, s in thing.done)
+    return any(t[who] >= thing.step for t in exits)
+
+
+def _object_of(m: Machine, event: Event) -> str:
+    instance = m.program.memory.find(event.address if event.size else event.mbarrier.address if event.mbarrier else 0)
+    return instance.label if instance is not None else "shared memory"

@@ -182,6 +182,7 @@ class Machine:
         self.meetings: dict[tuple[object, ...], Rendezvous] = {}
         self.sc_fences: list[tuple[str, Done, Know]] = []
         self.remote: dict[tuple[int, int, int], tuple[Record | Done, Event]] = {}
+        self.copies: list[tuple[Record, Event]] = []
         self.reported: set[object] = set()
         self.aligned: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.tokens: set[tuple[int, int]] = set()

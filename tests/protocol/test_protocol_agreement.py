@@ -20,6 +20,7 @@ LITMUS = Path(__file__).parents[2] / "litmus"
 
 ALONGSIDE = {
     "RACE005": {"UB503"},  # the example writes to a peer that need not have started
+    "UB215": {"UB504"},
     "UB209": {"DEAD003"},
     "UB216": {"DEAD003"},
 }
