@@ -253,14 +253,14 @@ def test_the_bar_shows_up_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatc
     stream = Terminal()
     printer = Printer(stream, color=False)
     with Bar(2, printer, enabled=True) as bar:
-        bar.advance(RESULTS[0])
+        bar.advance(RESULTS[0].verdict, ok=RESULTS[0].ok)
     assert stream.getvalue() == ""
     monkeypatch.setattr("mcheck.report.progress.DELAY", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     with Bar(2, printer, enabled=True) as bar:
-        bar.advance(RESULTS[0])
+        bar.advance(RESULTS[0].verdict, ok=RESULTS[0].ok)
         printer.line("above the bar")
-        bar.advance(RESULTS[1])
+        bar.advance(RESULTS[1].verdict, ok=RESULTS[1].ok)
     assert "2/2" in stream.getvalue()
     assert "above the bar\n" in stream.getvalue()
 
