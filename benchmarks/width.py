@@ -3,9 +3,9 @@
 
     python benchmarks/width.py [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
 
-Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end. Below the table:
-both engines over litmus/ in one process, total and median per test. Exit status 1 if Z3 misses a verdict or takes more
-than 10 s for one.
+Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end; BRANCH is of this
+file: 4 threads that take N branches each on what they have read. Below the table: both engines over litmus/ in one
+process, total and median per test. Exit status 1 if Z3 misses a verdict or takes more than 10 s for one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,31 @@ from mcheck.syntax import load
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT.parent / "shared" / "families.py"
-WIDTHS = {"SB": 24, "SBF": 12, "IRIW": 12, "COW": 16, "CORR2": 12, "CHAIN": 40, "22W": 24, "WR": 8, "RING": 12}
-LARGER = {"SB": 64, "SBF": 24, "IRIW": 32, "COW": 32, "CORR2": 24, "CHAIN": 80, "22W": 48, "WR": 16, "RING": 24}
-FORBIDDEN = {"SBF", "CORR2", "WR", "RING"}
+WIDTHS = {
+    "SB": 24,
+    "SBF": 12,
+    "IRIW": 12,
+    "COW": 16,
+    "CORR2": 12,
+    "CHAIN": 40,
+    "22W": 24,
+    "WR": 8,
+    "RING": 12,
+    "BRANCH": 3,
+}
+LARGER = {
+    "SB": 64,
+    "SBF": 24,
+    "IRIW": 32,
+    "COW": 32,
+    "CORR2": 24,
+    "CHAIN": 80,
+    "22W": 48,
+    "WR": 16,
+    "RING": 24,
+    "BRANCH": 5,
+}
+FORBIDDEN = {"SBF", "CORR2", "WR", "RING", "BRANCH"}
 TARGET = 10.0
 SKIPPED = {"kernels"}
 """Suites for the protocol engine."""
@@ -57,6 +79,20 @@ def measure(text: str, engine: str, limit: float) -> tuple[str, float, int]:
         return verdict, seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def branches(n: int, threads: int = 4) -> str:
+    """Threads that load a word and store to the next one where they find a number; their results are out of reach."""
+    lines = ["PTX branches", "{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }"]
+    for t in range(threads):
+        lines.append(f"P{t}@cta {t} {{")
+        for k in range(n):
+            read, written = "xyz"[(t + k) % 3], "xyz"[(t + k + 1) % 3]
+            lines.append(f"  ld.relaxed.gpu.global.u32 r{k}, [{read}];")
+            lines.append(f"  if (r{k} == {k}) {{ st.relaxed.gpu.global.u32 [{written}], {t + 1}; }}")
+        lines.append("}")
+    condition = " /\\ ".join(f"P{t}:r{n - 1} == {(t + 2) % threads + 1}" for t in range(threads))
+    return "\n".join([*lines, f"exists ({condition})"])
+
+
 def families(path: Path, widths: dict[str, int], limit: float) -> int:
     """Prints a row per family; how many miss their target."""
     import importlib.util
@@ -69,7 +105,7 @@ def families(path: Path, widths: dict[str, int], limit: float) -> int:
     print(f"{'family':<8}{'n':>4}  {'verdict':<8}{'z3':>8}{'MiB':>6}{'explicit':>10}")
     bad = 0
     for family, n in widths.items():
-        text = module.test(family, n)
+        text = branches(n) if family == "BRANCH" else module.test(family, n)
         verdict, seconds, memory = measure(text, "z3", limit)
         other, others, _ = measure(text, "explicit", limit)
         known = "fail" if family in FORBIDDEN else "pass"

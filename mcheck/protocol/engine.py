@@ -7,14 +7,13 @@ itself make a new prefix. A well-formed pipeline needs one execution.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.cat.ast import Model
-from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.limit import Limit
 from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
 from mcheck.protocol.agents import Partition, Split, partition
@@ -45,10 +44,6 @@ def decides(finding: Finding) -> bool:
     return finding.severity == "error" or (finding.severity == "review" and finding.code not in ACCEPTED)
 
 
-class TimeOut(Exception):
-    """The time given is over."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the engine says of a program: ``proved``, ``bounded``, ``finding`` or ``unknown`` with a ``reason``."""
@@ -71,7 +66,7 @@ class Search:
     unroll: int
     limit: int = MAX_EXECUTIONS
     thorough: bool = False
-    end: float | None = None
+    given: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     executions: int = 0
     bounded: str | None = None
@@ -96,19 +91,12 @@ class Search:
 
     def deadline(self) -> None:
         """Raises ``TimeOut`` once the time is over."""
-        if self.end is not None and time.monotonic() > self.end:
-            raise TimeOut
+        self.given.check()
 
     def explore(self, timeout: float | None) -> str | None:
         """``run`` within a time; the reason if there is no answer."""
-        self.end = None if timeout is None else time.monotonic() + timeout
-        try:
-            self.run()
-        except TimeOut:
-            return f"no answer within {timeout:g} s"
-        except Unsupported as error:
-            return error.message
-        return None
+        self.given = Limit(timeout)
+        return self.given.attempt(self.run)
 
     def run(self) -> None:
         """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""

@@ -99,6 +99,8 @@ class Z3Run(Run):
 
     def solve_joined(self, threads: list[Joined]) -> bool:
         """One formula for all combinations of these paths; whether there can be one."""
+        if any("WGMMA" in e.tags for joined in threads for e in joined.path.events):
+            return False  # the n-th of one lane is the n-th of every other: that depends on the path
         s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
         if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s) is not None):
             return False

@@ -277,9 +277,9 @@ def rounds(b: Body) -> None:
 
 def gathering(b: Body) -> None:
     """A named barrier that some of the warps are enough for."""
-    count = b.random.choices((64, 96), (4, 1))[0]
+    count = b.random.choices((64, 96), (12, 1))[0]
     b.random.choice((store, shared, load))(b)
-    b.say(f"bar.{b.random.choice(('sync', 'sync', 'arrive'))} 1, {count};")
+    b.say(f"bar.{b.random.choices(('sync', 'arrive'), (5, 1))[0]} 1, {count};")
     if b.chance(0.4):
         b.random.choice((load, shared))(b)
 
@@ -492,7 +492,7 @@ THEMES: dict[str, tuple[int, tuple[Fragment, ...]]] = {
     "branches": (3, (nested, nested, branch, store, fence, locked)),
     "divided": (2, (divided, divided, published, waiting, shared)),
     "phases": (3, (rounds, rounds, published, arriving, waiting)),
-    "gathering": (2, (gathering, gathering, load, store)),
+    "gathering": (3, (gathering, load, store, shared)),
     "proxies": (2, (other_proxy, other_proxy, load, store)),
 }
 TOGETHER = ("groups", "bulk", "stores", "mbarrier", "barriers", "divided", "phases", "gathering")
@@ -507,7 +507,7 @@ def program(random: Random) -> str:
     names = list(THEMES)
     theme = random.choices(names, [THEMES[n][0] for n in names])[0]
     fragments = THEMES[theme][1]
-    clustered = theme == "cluster" or random.random() < 0.12
+    clustered = theme == "cluster" or (theme != "gathering" and random.random() < 0.12)
     count = random.choices((2, 3, 4), (5, 4, 1) if theme != "gathering" else (1, 4, 4))[0]
     together = theme in TOGETHER or random.random() < 0.4
     uses_mbarrier = theme in ("bulk", "mbarrier", "divided", "phases") or (theme == "groups" and random.random() < 0.3)
@@ -518,6 +518,8 @@ def program(random: Random) -> str:
         b = Body(random, k, cta, clustered, copies)
         if uses_mbarrier:
             _set_up(b)
+        if theme == "gathering":
+            gathering(b)
         most = LIMIT if count < 4 else 3
         for _ in range(random.randint(1, 3 if theme in ("classic", "widths", "values", "proxies") else 2)):
             if b.accesses < most:
