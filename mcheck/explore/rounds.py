@@ -144,8 +144,9 @@ def _returning(
         needed = search.needed(first)
         if again is not None and needed > 1:
             others = [v for v in ready if v != u and ready[v].use == first.use]
+            code = AGAIN if again.use == first.use else COUNTS if again.step.count != first.step.count else MIXED
             for there in combinations(others, min(needed - 2, len(others))):
-                yield again, AGAIN, (u, *there)
+                yield again, code, (u, *there)
 
 
 def next_of(unit: list[Arrival], k: int) -> Arrival | None:

@@ -57,9 +57,17 @@ def join_coverage(a: dict[Key, Vector], b: dict[Key, Vector]) -> dict[Key, Vecto
     if not a:
         return b
     out = dict(a)
+    done: dict[tuple[int, int], Vector] = {}  # kinds that one fence covers share their vectors, and keep sharing them
     for key, vector in b.items():
         mine = out.get(key)
-        out[key] = vector if mine is None else joined(mine, vector)
+        if mine is None:
+            out[key] = vector
+        elif mine is not vector:
+            pair = id(mine), id(vector)
+            both = done.get(pair)
+            if both is None:
+                both = done[pair] = joined(mine, vector)
+            out[key] = both
     return out
 
 

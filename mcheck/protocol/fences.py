@@ -7,7 +7,7 @@ from __future__ import annotations
 from mcheck.graph.event import Event
 from mcheck.program import ops
 from mcheck.program.ops import Op
-from mcheck.protocol.clocks import Key, Know, Vector, joined, mutual
+from mcheck.protocol.clocks import Key, Know, Vector, join_coverage, joined, mutual
 from mcheck.protocol.machine import Agent, Machine, does
 from mcheck.protocol.objects import Done, Handed, Source, hand
 
@@ -162,25 +162,26 @@ def proxy_fence_event(m: Machine, agent: Agent, event: Event) -> None:
         return
     if "PRELEASE" in tags:
         kind = "pr" if "ASYNC" in tags else "tr"
-        for space in spaces_of(event.spaces, cta) if kind == "pr" else ("map",):
-            _cover(agent, (kind, space, scope, agent.place, agent.index))
+        covered = spaces_of(event.spaces, cta) if kind == "pr" else ("map",)
+        _cover(agent, [(kind, space, scope, agent.place, agent.index) for space in covered])
         know = agent.know()
         hand(agent.releases, (scope, agent.place, True), know)
     elif "PACQUIRE" in tags:
         _acquire_fence(agent, scope, True)
         _acquire_half(agent, event, scope)
     elif "BOTH" in tags and "ASYNC" in tags:
-        for space in spaces_of(event.spaces, cta):
-            _cover(agent, ("pf", space))
-            if m.setup.many_ctas:
-                _cover(agent, ("pw", space, cta))
+        covered = spaces_of(event.spaces, cta)
+        keys: list[Key] = [("pf", space) for space in covered]
+        if m.setup.many_ctas:
+            keys += [("pw", space, cta) for space in covered]
+        _cover(agent, keys)
 
 
-def _cover(agent: Agent, key: Key) -> None:
-    """All that is before the present step in causality is covered by a fence of this kind."""
-    mine = agent.coverage.get(key)
-    agent.coverage = {**agent.coverage, key: agent.causal if mine is None else joined(mine, agent.causal)}
-    agent.fenced[key] = agent.step
+def _cover(agent: Agent, keys: list[Key]) -> None:
+    """All that is before the present step in causality is covered by fences of these kinds."""
+    agent.coverage = join_coverage(agent.coverage, dict.fromkeys(keys, agent.causal))
+    for key in keys:
+        agent.fenced[key] = agent.step
 
 
 def _acquire_half(agent: Agent, event: Event, scope: str) -> None:

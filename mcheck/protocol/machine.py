@@ -103,9 +103,13 @@ class Agent:
         coverage = self.coverage
         if self.fenced:
             coverage = dict(coverage)
+            done: dict[tuple[int, int], Vector] = {}
             for key, step in self.fenced.items():
                 vector = coverage.get(key)
-                coverage[key] = raised(vector, self.index, step) if vector is not None else self._only(step)
+                pair = id(vector), step
+                if pair not in done:
+                    done[pair] = raised(vector, self.index, step) if vector is not None else self._only(step)
+                coverage[key] = done[pair]
         return Know(raised(self.causal, self.index, self.step), coverage)
 
     def _only(self, step: int) -> Vector:
