@@ -69,7 +69,7 @@ def answer(
     short = FIRST if timeout is None else min(FIRST, timeout / 3)
     answers: list[tuple[str, Answer]] = []
     # A short attempt each, then whoever has not finished has what is left of the time.
-    for name in (lister, "protocol", lister, "protocol") if small else ("protocol", lister, lister, "protocol"):
+    for name in (lister, "protocol", "protocol", lister) if small else ("protocol", lister, "protocol", lister):
         again = [a for n, a in answers if n == name]
         if again and not (again[-1].reason or "").startswith("no answer within"):
             continue

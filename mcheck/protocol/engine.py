@@ -15,7 +15,7 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.limit import Limit
 from mcheck.program.program import Program
-from mcheck.protocol import accesses, barriers, control, fences, mbarriers, words
+from mcheck.protocol import accesses, barriers, control, fences, mbarriers, symmetry, words
 from mcheck.protocol.agents import Partition, Split, partition
 from mcheck.protocol.machine import Entry, Forced, Machine, Reversal
 from mcheck.protocol.needed import Watched
@@ -147,6 +147,7 @@ class Search:
         planned: set[Forced] = {()}
         seen: set[object] = set()
         coarse: set[int] = set()
+        alike = symmetry.classes(setup) if self.watched is not None else {}
         while todo:
             forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
             self.deadline()
@@ -173,11 +174,12 @@ class Search:
             alternatives = _alternatives(machine, self.wrong)
             if not alternatives:
                 continue
-            signature = hash(frozenset(machine.assigned)), machine.ended
-            if signature in seen:
+            signature = hash(symmetry.signature(machine, alike)), machine.ended
+            if self.watched is None and signature in seen:  # states tell more apart than findings
                 continue
             seen.add(signature)
-            for plan in alternatives:
+            for other in alternatives:
+                plan = symmetry.renamed(other, alike)
                 if plan not in planned and self.work <= MAX_WORK:
                     planned.add(plan)
                     todo.append(plan)

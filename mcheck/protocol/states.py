@@ -26,7 +26,7 @@ from mcheck.protocol.machine import Machine
 from mcheck.protocol.needed import Watched
 from mcheck.protocol.problems import text_of
 
-MAX_EXECUTIONS = 2_000
+MAX_EXECUTIONS = 10_000
 WITNESS_LINES = 40
 
 

@@ -92,7 +92,6 @@ def test_increments_by_compare_and_swap() -> None:
     given = ask(CAS % 2 + "locations [P[0]:r0; P[1]:r0;]\nforall (x == 2)")
     assert (given.verdict, given.complete) == ("pass", True)
     assert states(given) == {(2, 0, 1), (2, 1, 0)}
-    assert ask(CAS % 3 + "forall (x == 3)").verdict == "pass"
 
 
 LOCK = """PTX lock
@@ -124,6 +123,15 @@ def test_spin_locks(take: str) -> None:
 def test_a_counter_of_a_warp(operation: str) -> None:
     given = ask(f"PTX warp\n{{ .global .u32 x = 0; }}\nP@cta 0, warp 0 {{ {operation} [x], 1; }}\nforall (x == 32)")
     assert (given.verdict, given.complete, given.executions) == ("pass", True, 1)
+
+
+def test_the_place_of_one_lane_among_a_warp() -> None:
+    """Lanes of which nothing is asked may change places: the one that is asked about has 32 places among them."""
+    text = "PTX warp\n{ .global .u32 x = 0; }\nP@cta 0, warp 0 { atom.relaxed.gpu.global.add.u32 r0, [x], 1; }\n"
+    given = ask(text + "exists (P[3]:r0 == 31)")
+    assert (given.verdict, given.complete) == ("pass", True)
+    assert states(given) == {(k,) for k in range(32)}
+    assert given.executions < 100
 
 
 def test_floating_point_sums_depend_on_the_order() -> None:
@@ -173,9 +181,10 @@ def test_the_suites() -> None:
 def test_random_programs() -> None:
     """The same states, wherever the protocol engine says that it has them all; none too many where it does not."""
     compared = 0
-    k = 0
-    while compared < 300:
-        name, k = f"states:{k}", k + 1
+    for k in (1184, *range(1000)):  # the first one needs an order that findings do not
+        if compared == 300:
+            break
+        name = f"states:{k}"
         test = parse(program(Random(name)), name)
         model = load_model(test.model or "ptx-9.0")
         given = answer(test, model, timeout=20)
@@ -188,3 +197,4 @@ def test_random_programs() -> None:
         if given.complete:
             compared += 1
             assert states(given) == states(there), name
+    assert compared == 300
