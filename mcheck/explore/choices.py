@@ -43,7 +43,11 @@ class Choice:
     node: int = -1
     address: int = 0
     rank: int = 0
-    never_valid: bool = False
+
+    @property
+    def inevitable(self) -> bool:
+        """Whether every option is undefined, as where no operation makes an mbarrier valid."""
+        return all(option.misstep is not None for option in self.options)
 
 
 Candidate = tuple[int, ...]

@@ -97,7 +97,7 @@ def choices(
         if not search.found:
             return None
         options = [option_of(s, members, records, misuse) for records, misuse in search.found.values()]
-        out.append(Choice("phase", options, rank=1, never_valid=is_never_valid(members)))
+        out.append(Choice("phase", options, rank=1))
     return out
 
 
@@ -112,11 +112,6 @@ def members_of(s: Structure) -> list[Members]:
         if node.source is not None and node.source.mbarrier is not None:
             by_address.setdefault(node.source.mbarrier.address, []).append((node.source, node.index))
     return list(by_address.values())
-
-
-def is_never_valid(members: Members) -> bool:
-    """Whether no operation makes the object valid."""
-    return not any(e.mbarrier and e.mbarrier.kind == "init" for e, _ in members)
 
 
 def allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:

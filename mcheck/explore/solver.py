@@ -69,6 +69,7 @@ class Solver:
         self.failed: dict[str, int] = {}
         self.possible = True
         self.misusable = any(o.misstep or o.remarks for c in choices for o in c.options)
+        self.inevitable = [c.inevitable for c in self.choices]
         self._index()
         self._filter_domains()
         self.possible = self.possible and all(c.options for c in self.choices)
@@ -346,15 +347,12 @@ class Solver:
         return candidates, pending
 
     def _misused_twice(self, candidate: Candidate) -> bool:
-        """Only the first misuse is of interest: after it nothing is known that could justify another."""
-        return (
-            sum(
-                1
-                for c, taken in zip(self.choices, candidate, strict=True)
-                if taken >= 0 and not c.never_valid and c.options[taken].misstep is not None
-            )
-            > 1
-        )
+        """Only the first misuse is of interest: after it nothing is known that could justify another.
+
+        What cannot go well is a misuse whatever else is misused.
+        """
+        chosen = zip(self.choices, candidate, self.inevitable, strict=True)
+        return sum(t >= 0 and not always and c.options[t].misstep is not None for c, t, always in chosen) > 1
 
     def misstep(self, candidate: Candidate) -> bool:
         """Whether something is misused in this execution."""

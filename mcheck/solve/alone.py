@@ -44,6 +44,11 @@ class Alone:
 
         return true
 
+    def inevitable(self) -> bool:
+        """Whether every option is undefined."""
+        missteps = [x for _, _, x in self.encoding.missteps()]
+        return bool(missteps) and self.solve(-self.clauses.any_of(missteps, Side.EXACT)) is None
+
     def guilty(self) -> set[Uid]:
         """The events that some option blames for a misuse."""
         open_: dict[Uid, list[int]] = {}

@@ -62,11 +62,9 @@ class OpenChoice(Choice):
     encode: Callable[[Clauses], Encoding] = field(kw_only=True)
 
 
-def open_choice(
-    kind: str, encode: Callable[[Clauses], Encoding], *, rank: int, never_valid: bool = False
-) -> OpenChoice:
+def open_choice(kind: str, encode: Callable[[Clauses], Encoding], *, rank: int) -> OpenChoice:
     """A choice that ``encode`` describes."""
-    return OpenChoice(kind, [Option()], rank=rank, never_valid=never_valid, encode=encode)
+    return OpenChoice(kind, [Option()], rank=rank, encode=encode)
 
 
 class Prepared(Solver):

@@ -20,9 +20,10 @@ from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS
 from mcheck.graph.terms import Term
 from mcheck.limit import Limit, TimeOut
 from mcheck.program.condition import Condition
+from mcheck.solve.alone import Alone
 from mcheck.solve.clauses import FALSE, TRUE, Side
 from mcheck.solve.guarded import Guarded, Singles
-from mcheck.solve.opened import Mishap, Prepared
+from mcheck.solve.opened import Mishap, OpenChoice, Prepared
 from mcheck.solve.relations import Relations
 from mcheck.solve.values import ConditionLiterals, Values
 from mcheck.solve.witness import Witness, recheck
@@ -117,18 +118,19 @@ class Question:
     def _misuse(self) -> None:
         """Only the first misuse is of interest: after it nothing is known that could justify another.
 
-        Where an object is never valid, every operation on it is a misuse, whatever else is misused.
+        What cannot go well is a misuse whatever else is misused.
         """
-        self.misused: list[int] = []
-        once: list[int] = []
-        for k, choice in enumerate(self.prepared.choices):
-            missteps = [x for _, _, x in self._missteps(k)]
-            if missteps:
-                self.misused.append(self.clauses.any_of(missteps, Side.EXACT))
-                if not choice.never_valid:
-                    once.append(self.misused[-1])
+        found = {k: [x for _, _, x in self._missteps(k)] for k in range(len(self.prepared.choices))}
+        some = {k: self.clauses.any_of(missteps, Side.EXACT) for k, missteps in found.items() if missteps}
+        self.misused = list(some.values())
+        once = [x for k, x in some.items() if not self._inevitable(k)] if len(some) > 1 else []
         for x, y in combinations(once, 2):
             self.clauses.add(-x, -y)
+
+    def _inevitable(self, k: int) -> bool:
+        """Whether every option of a choice is undefined."""
+        choice = self.prepared.choices[k]
+        return Alone(choice).inevitable() if isinstance(choice, OpenChoice) else choice.inevitable
 
     def _missteps(self, k: int) -> list[Mishap]:
         """What misuse a choice may describe."""

@@ -28,7 +28,6 @@ def phase_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
             "phase",
             lambda clauses, members=members: Phases(clauses, s, members, stuck),  # type: ignore[misc]
             rank=1,
-            never_valid=phases.is_never_valid(members),
         )
         for members in phases.members_of(s)
     ]

@@ -160,9 +160,9 @@ def width(b: Body) -> None:
         b.say(f"ld{qualifier}.global.u64 %rd{b.registers}, [w + {offset}];")
         b.registers += 1
     else:
-        b.say(f"ld{qualifier}.global.u{bits} {'%rs' if bits < 32 else 'r'}{b.registers}, [w + {offset}];")
         if bits == 32:
             b.results.append(f"r{b.registers}")
+        b.say(f"ld{qualifier}.global.u{bits} {'%rs' if bits < 32 else 'r'}{b.registers}, [w + {offset}];")
         b.registers += 1
 
 

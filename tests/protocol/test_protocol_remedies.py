@@ -23,6 +23,8 @@ REMEDY = re.compile(
     r"[Ee]xecute (?P<code>(?:fence|bar\.warp|cp\.async|wgmma)[\w.:]*(?:; [\w.]+)?"
     r"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<where>after|before) line (?P<line>\d+)"
 )
+WITHOUT = frozenset((Path(__file__).parent / "without_remedy.txt").read_text(encoding="utf-8").split())
+"""Sketches whose findings name no instruction to insert: a count, a parity, a place is wrong."""
 UNMENDED = {
     "A06-no-barrier-before-the-store.litmus": "the barrier's place is the author's choice",
     "H02-two-buffers-for-three-uses.litmus": "a third buffer is wanted",
@@ -59,8 +61,9 @@ def test_the_remedy_mends_the_sketch(name: str) -> None:
         if better is None:
             break
         text, tried = better, tried + 1
+    assert bool(tried) is (name not in WITHOUT)
     if not tried:
-        pytest.skip("the finding names no instruction to insert")
+        return
     if name in UNMENDED:
         assert left, UNMENDED[name]
     else:
