@@ -1,4 +1,4 @@
-"""One file: load it, ask an engine or two, hold the answer against what the file expects."""
+"""One file: load it, ask an engine or several, hold the answer against what the file expects."""
 
 from __future__ import annotations
 
@@ -180,21 +180,27 @@ def _exhaustive(program: Program, model: Model, settings: Settings, engine: str,
 
 
 def _both(program: Program, model: Model, settings: Settings, options: Options) -> Verdict:
-    """Two engines; differing answers are an error of ours: one finds a kind (for review or worse) that the other lacks.
+    """All engines; differing answers are an error of ours: one finds a kind (for review or worse) that another lacks.
 
-    Both look at everything, where one alone stops a while after the first error. Only one of them may have an answer.
+    Each looks at everything, where the protocol engine alone stops a while after the first error. Where only one has an
+    answer in full, that is said.
     """
-    one = _protocol(program, model, settings, options, thorough=True)
-    two = _exhaustive(program, model, settings, "explicit", settings.timeout)
-    if one.reason is not None or two.reason is not None:
-        given, other = (two, one) if one.reason is not None and two.verdict != "unknown" else (one, two)
-        note = f"only the {given.engine} engine answers this in full: {other.reason}"
-        return replace(given, assumptions=(*given.assumptions, note))
-    kinds = [{f.kind for f in v.findings if f.severity in COUNTED} for v in (one, two)]
-    if kinds[0] != kinds[1]:
-        names = [", ".join(sorted(k)) or "nothing" for k in kinds]
-        raise InternalError(f"{DISAGREE}: protocol finds {names[0]}, explicit finds {names[1]}")
-    return replace(one, engine="protocol+explicit")
+    given = [_protocol(program, model, settings, options, thorough=True)]
+    given += [_exhaustive(program, model, settings, engine, settings.timeout) for engine in ("explicit", "z3")]
+    full = [v for v in given if v.reason is None]
+    if len(full) < 2:
+        best = next(iter(full), None) or next((v for v in given if v.verdict != "unknown"), given[0])
+        others = "; ".join(f"{v.engine}: {v.reason}" for v in given if v is not best)
+        note = f"only the {best.engine} engine answers this in full ({others})"
+        return replace(best, assumptions=(*best.assumptions, note))
+    first, *rest = full
+    for other in rest:
+        ours, theirs = ({f.kind for f in v.findings if f.severity in COUNTED} for v in (first, other))
+        if ours != theirs:
+            names = [", ".join(sorted(kinds)) or "nothing" for kinds in (ours, theirs)]
+            raise InternalError(f"{DISAGREE}: {first.engine} finds {names[0]}, {other.engine} finds {names[1]}")
+    *names, last = (v.engine for v in full)
+    return replace(first, engine=f"{', '.join(names)} and {last}")
 
 
 # --- failures -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from mcheck.commands import options
 if TYPE_CHECKING:
     from mcheck.check.case import Checked
 
-ENGINES = ("auto", "explicit", "protocol", "both")
+ENGINES = ("auto", "explicit", "z3", "protocol", "both")
 
 
 def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -39,7 +39,8 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="protocol: schedules with clocks, for sketches; explicit: every execution graph; both: they must agree.",
+    help="protocol: schedules with clocks, for sketches; explicit: every execution graph; z3: the same by solving; "
+    "both: all that cover the test must agree.",
 )
 @options.profile
 @options.format_("text", "json", "sarif", "github", "junit")

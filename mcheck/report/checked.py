@@ -81,7 +81,8 @@ def describe(
         yield (f"  and {len(shown) - most} more (-v shows all)",)
     if details and result.verdict != "error":
         runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
-        yield (f"  {runs} by the {result.engine} engine, taking for granted:",)
+        engines = "engines" if " and " in result.engine else "engine"
+        yield (f"  {runs} by the {result.engine} {engines}, taking for granted:",)
         for assumption in result.assumptions:
             yield (f"    - {assumption}",)
 

@@ -170,8 +170,13 @@ def test_bad_input(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_engines_agree(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text, status in ((CLEAN, 0), (RACE, 1)):
         file.write_text(text)
-        assert run(capsys, "--engine", "both", str(file))[0] == status
-        assert run(capsys, "--engine", "explicit", str(file))[0] == status
+        for engine in ("both", "explicit", "z3", "protocol"):
+            assert run(capsys, "--engine", engine, str(file))[0] == status
+
+
+def test_both_says_which_engines_it_asked(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CLEAN)
+    assert "by the protocol, explicit and z3 engines" in run(capsys, "--engine", "both", "-v", str(file))[1]
 
 
 def test_many_files_on_two_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
