@@ -114,7 +114,14 @@ def random_programs(seed: int, first: int, count: int) -> Iterator[tuple[str, st
 
 
 def run(texts: Iterator[tuple[str, str]], tally: Tally, save: Path | None, until: float | None) -> None:
-    """Compares the engines on all texts, or on as many as the time allows."""
+    """Compares the engines on all texts, or on what the time allows; Ctrl-C ends it with what has been compared."""
+    try:
+        _run(texts, tally, save, until)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+
+
+def _run(texts: Iterator[tuple[str, str]], tally: Tally, save: Path | None, until: float | None) -> None:
     for name, text in texts:
         if until is not None and time.monotonic() > until:
             return
