@@ -7,6 +7,7 @@ itself make a new prefix. A well-formed pipeline needs one execution.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -268,8 +269,8 @@ def check(
     """
     search = Search(program, model, profile, unroll, limit, thorough)
     reason = search.explore(timeout)
-    if search.setup is not None and search.bounded is None and not search.wrong:
-        more = beyond(program, search.setup.needed, search.setup.partition)
+    if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
+        more = beyond(program, search.setup.needed, search.setup.partition) or _lost_updates(search)
         search.bounded = f"interleavings: {more}" if more is not None else None
     found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
     reason = reason or search.unsure
@@ -290,6 +291,17 @@ def check(
         reason=reason,
         assumptions=_assumptions(program),
     )
+
+
+def _lost_updates(search: Search) -> str | None:
+    """Atomics that race are not atomic to each other (8.10.3): what one of them loses, no interleaving shows."""
+    races = [f for f in search.findings.values() if f.kind == "race"]
+    if any(ATOMIC.search(a.instruction) for f in races for a in f.accesses):
+        return "atomics that race may lose updates"
+    return None
+
+
+ATOMIC = re.compile(r"\b(atom|red)\.")
 
 
 def _count(number: int, what: str) -> str:
