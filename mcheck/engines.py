@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mcheck.errors import InternalError
 from mcheck.explore.final import terms_of
 from mcheck.explore.result import Answer, State
+from mcheck.program.ops import Alu, Fence, Load, Store
 from mcheck.solve.size import choose
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def answer(
         return _with_protocol(given, ask("protocol"), prop) if prop == "spec" and _has_states(program) else given
     if engine != "auto" or prop != "spec":
         return ask(engine if engine != "auto" else choose(program, verdict_only=False))
-    small = sum(len(t.code) for t in program.threads) <= LITMUS_SIZE
+    small = sum(len(t.code) for t in program.threads) <= LITMUS_SIZE or _is_classic(program)
     lister = choose(program, verdict_only=verdict_only)
     short = FIRST if timeout is None else min(FIRST, timeout / 3)
     answers: list[tuple[str, Answer]] = []
@@ -94,6 +95,13 @@ def settles(given: Answer, program: Program, *, verdict_only: bool) -> bool:
     if given.verdict == "unknown":
         return False
     return given.complete or given.undefined or verdict_only or not _has_states(program)
+
+
+def _is_classic(program: Program) -> bool:
+    """Whether threads in warps of their own load, store and fence, and nothing else: a test for the listing engines."""
+    warps = {(t.place.cta.number, t.place.warp) for t in program.threads}
+    plain = all(isinstance(op, Load | Store | Fence | Alu) for t in program.threads for op in t.code)
+    return plain and len(warps) == len(program.threads)
 
 
 def _has_states(program: Program) -> bool:
