@@ -21,18 +21,15 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
-from benchmarks.agreement import random_programs, tests
-from mcheck.cat import load_model
-from mcheck.cat.ast import Model
+from benchmarks.agreement import DEFAULT_MODEL, model_of, random_programs, tests
 from mcheck.check.agree import Said, said
 from mcheck.findings import catalogue
 from mcheck.syntax import load, parse
 
 ENGINES = ("protocol", "explicit", "z3")
-DEFAULT_MODEL = "ptx-9.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +56,6 @@ class Row:
     def codes(self) -> dict[str, frozenset[str]]:
         """The codes of findings, by engine; that a scope is too narrow is a cause of RACE001."""
         return {name: s.causes for name, s in self.answers.items()}
-
-
-@cache
-def model_of(name: str) -> Model:
-    """The model of this name, read once."""
-    return load_model(name)
 
 
 def look(named: tuple[str, str], engines: tuple[str, ...], limit: float) -> Row:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mcheck.errors import InternalError
 from mcheck.explore.final import terms_of
 from mcheck.explore.result import Answer, State
+from mcheck.limit import NO_TIME, timed_out
 from mcheck.program.ops import Alu, Fence, Load, Store
 from mcheck.solve.size import choose
 
@@ -72,7 +73,7 @@ def answer(
     # A short attempt each, then whoever has not finished has what is left of the time.
     for name in (lister, "protocol", "protocol", lister) if small else ("protocol", lister, "protocol", lister):
         again = [a for n, a in answers if n == name]
-        if again and not (again[-1].reason or "").startswith("no answer within"):
+        if again and not timed_out(again[-1].reason):
             continue
         given = ask(name, None if again else short)
         if settles(given, program, verdict_only=verdict_only):
@@ -81,9 +82,9 @@ def answer(
     known = [a for _, a in answers if a.verdict != "unknown"]
     if known:
         return known[-1]
-    reasons = dict.fromkeys(a.reason for _, a in answers if a.reason and not a.reason.startswith("no answer within"))
+    reasons = dict.fromkeys(a.reason for _, a in answers if a.reason and not timed_out(a.reason))
     best = max((a for _, a in answers), key=lambda a: (len(a.findings), len(a.outcomes)))
-    return replace(best, reason="; ".join(reasons) or f"no answer within {timeout:g} s")
+    return replace(best, reason="; ".join(reasons) or f"{NO_TIME} {timeout:g} s")
 
 
 FIRST = 4.0
@@ -99,7 +100,7 @@ def settles(given: Answer, program: Program, *, verdict_only: bool) -> bool:
 
 def _is_classic(program: Program) -> bool:
     """Whether threads in warps of their own load, store and fence, and nothing else: a test for the listing engines."""
-    warps = {(t.place.cta.number, t.place.warp) for t in program.threads}
+    warps = {t.place.own_warp for t in program.threads}
     plain = all(isinstance(op, Load | Store | Fence | Alu) for t in program.threads for op in t.code)
     return plain and len(warps) == len(program.threads)
 
@@ -126,9 +127,7 @@ def by_protocol(
     from mcheck.protocol.engine import check
 
     if prop != "liveness" and _has_states(program):
-        return states.answer(
-            program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses
-        )  # fmt: skip
+        return states.answer(program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses)
     given = check(program, model, unroll=unroll, timeout=timeout, profile=profile)
     if prop == "liveness":
         stuck = any(f.kind == "deadlock" for f in given.findings)

@@ -12,6 +12,14 @@ class TimeOut(Exception):
     """The time given is over."""
 
 
+NO_TIME = "no answer within"
+
+
+def timed_out(reason: str | None) -> bool:
+    """Whether this is why there is no answer: the time was over."""
+    return reason is not None and reason.startswith(NO_TIME)
+
+
 class Limit:
     """A number of seconds from now on, or no limit."""
 
@@ -34,7 +42,7 @@ class Limit:
         try:
             work()
         except TimeOut:
-            return f"no answer within {self.seconds:g} s"
+            return f"{NO_TIME} {self.seconds:g} s"
         except Unsupported as error:
             return error.message
         except RecursionError:

@@ -20,7 +20,7 @@ class Said:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of the findings."""
-        return frozenset(f.kind for f in self.findings if f.severity in COUNTED)
+        return kinds_of(self.findings)
 
     @property
     def codes(self) -> frozenset[str]:
@@ -34,6 +34,11 @@ class Said:
 
 
 COUNTED = ("error", "review")
+
+
+def kinds_of(findings: tuple[Finding, ...]) -> frozenset[str]:
+    """The kinds of the findings that count in a comparison."""
+    return frozenset(f.kind for f in findings if f.severity in COUNTED)
 
 
 def said(

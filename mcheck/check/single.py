@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from mcheck.cat.ast import Model
-from mcheck.check.agree import COUNTED
+from mcheck.check.agree import kinds_of
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.suppress import apply
 from mcheck.errors import InputError, InternalError, McheckError, Unsupported
@@ -195,7 +195,7 @@ def _both(program: Program, model: Model, settings: Settings, options: Options) 
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
     for other in rest:
-        ours, theirs = ({f.kind for f in v.findings if f.severity in COUNTED} for v in (first, other))
+        ours, theirs = (kinds_of(v.findings) for v in (first, other))
         if ours != theirs:
             names = [", ".join(sorted(kinds)) or "nothing" for kinds in (ours, theirs)]
             raise InternalError(f"{DISAGREE}: {first.engine} finds {names[0]}, {other.engine} finds {names[1]}")

@@ -224,7 +224,7 @@ def parted(s: Structure) -> tuple[Node, Node] | None:
         step = node.source.barrier if node.source is not None else None
         if node.has("BARRIVE") and step is not None and step.key[0] == "bar" and step.aligned:
             place = s.program.threads[node.thread].place
-            warps.setdefault((place.cta.number, place.warp), {}).setdefault(node.thread, []).append(node)
+            warps.setdefault(place.own_warp, {}).setdefault(node.thread, []).append(node)
     for lanes in warps.values():
         for k in range(max(map(len, lanes.values()))):
             here = [nodes[k] for nodes in lanes.values() if k < len(nodes)]
@@ -269,7 +269,7 @@ def _units(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
-        warps.setdefault((place.cta.number, place.warp), []).append(thread)
+        warps.setdefault(place.own_warp, []).append(thread)
     units: list[list[Arrival]] = []
     for threads in warps.values():
         unit: list[Arrival] = []

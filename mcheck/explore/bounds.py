@@ -58,13 +58,21 @@ def bound(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambd
         if i.op == "base":
             given = bases(i.name)
             low[k], high[k] = given if any(given[1]) else (zero, zero)
-        elif i.op != "rec":
+        else:
             second = (low[i.b], high[i.b]) if i.b >= 0 else (zero, zero)
             first = (low[i.a], high[i.a]) if i.a >= 0 else (zero, zero)
             low[k], high[k] = _apply(i.op, first, second, zero)
 
+    found = Bounds(low, high)
+    walk(tape, found, node, zero)
+    return found
+
+
+def walk(tape: Tape, bounds: Bounds, node: Callable[[int], None], zero: Rows) -> None:
+    """Has ``node`` bound every node of the tape in turn, those of a recursion until nothing is added to them."""
+    low, high = bounds.low, bounds.high
     at = 0
-    while at < size:
+    while at < len(tape.code):
         if tape.code[at].op != "rec":
             node(at)
             at += 1
@@ -76,10 +84,10 @@ def bound(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambd
             low[v] = high[v] = zero
         while True:
             for k in range(start, end):
-                node(k)
+                if tape.code[k].op != "rec":
+                    node(k)
             if all(low[v] == low[body] and high[v] == high[body] for v, body in bindings):
                 break
             for v, body in bindings:
                 low[v], high[v] = _apply("or", (low[v], high[v]), (low[body], high[body]), zero)
         at = end
-    return Bounds(low, high)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mcheck.errors import Unsupported
-from mcheck.explore import emit_async, emit_mbarrier
+from mcheck.explore import emit_async, emit_barrier, emit_mbarrier
 from mcheck.explore.emit import Emitter
 from mcheck.explore.liveness_of_registers import live_at, loop_heads
 from mcheck.explore.semantics import Semantics
@@ -25,7 +25,7 @@ from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.program.ops import Barrier, Branch, BulkCopy, ClusterBarrier, Exit, Label, Op, TensorCopy, WarpSync
 from mcheck.program.program import Program, Thread
 
-HANDLERS = (emit_async, emit_mbarrier)
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 200_000

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from mcheck.errors import Unsupported
-from mcheck.explore.choices import Choice, Option
+from mcheck.explore.choices import Choice
 from mcheck.explore.solver import Solver
 from mcheck.graph.event import Event, Path
 from mcheck.graph.structure import Structure
@@ -28,12 +28,6 @@ Seen = set[object]
 
 AT_THE_END = frozenset({"UB216"})
 """Misuse that shows only when all threads have ended or wait for ever."""
-
-
-def before_the_end(option: Option) -> tuple[tuple[str, str, Uid], ...]:
-    """The misuse of an option that shows before all threads have ended."""
-    misuse = option.misstep
-    return () if misuse is None or misuse[0] in AT_THE_END else (misuse,)
 
 
 def cut_short(path: Path, uid: Uid) -> Path:

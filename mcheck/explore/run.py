@@ -175,7 +175,7 @@ class Run:
         every = self.paths()
         complete = [[p for p in paths if p.end == "end"] for paths in every]
         self.early = self.findings_wanted or any(p.end not in ("end", "stuck") for paths in every for p in paths)
-        warps = {(t.place.cta.number, t.place.warp) for t in self.program.threads}
+        warps = {t.place.own_warp for t in self.program.threads}
         self.early = self.early or len(warps) < len(self.program.threads)
         if self.kept is not None:
             self.kept.combinations = lambda: (found for c in product(*complete) for found in self.structures(c))
@@ -500,7 +500,7 @@ def _may_be_undefined(program: Program) -> bool:
     race with an asynchronous operation, or mix sizes.
     """
     code = {id(op): op for t in program.threads for op in t.code}.values()
-    inner = [op.inner if isinstance(op, ops.Await) else op for op in code]
+    inner = [ops.performed(op) for op in code]
     sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
     return len(sizes) > 1 or any(isinstance(op, UNDEFINABLE) for op in inner)
 

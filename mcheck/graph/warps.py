@@ -15,8 +15,7 @@ Warp = tuple[int, int]
 
 def warp_of(s: Structure, thread: int) -> Warp:
     """The CTA and the warp of a thread."""
-    place = s.program.threads[thread].place
-    return place.cta.number, place.warp
+    return s.program.threads[thread].place.own_warp
 
 
 def completions(s: Structure) -> Iterator[tuple[Uid, Uid]]:

@@ -93,6 +93,11 @@ class Await(Op):
 # --- generic (and texture, surface, constant) memory operations -----------------------------------
 
 
+def performed(op: Op) -> Op:
+    """What is executed: the instruction of an ``await``, else the operation itself."""
+    return op.inner if isinstance(op, Await) else op
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Op):
     """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""

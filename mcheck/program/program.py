@@ -20,6 +20,11 @@ class Place:
     warp: int
     lane: int
 
+    @property
+    def own_warp(self) -> tuple[int, int]:
+        """The numbers of the CTA and of the warp, which name the warp in the program."""
+        return self.cta.number, self.warp
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:

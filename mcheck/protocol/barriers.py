@@ -72,7 +72,7 @@ def _meet(
             m.reverse(other, agent.index, time, agent.single)
         m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
     meeting.here[agent.index] = done
-    meeting.warps.setdefault((place.cta.number, place.warp), set()).add(agent.index)
+    meeting.warps.setdefault(place.own_warp, set()).add(agent.index)
     if isinstance(op, ops.Barrier) and op.src is not None:
         values = [m.term(agent, lane, op.src) for lane in range(len(agent.lanes))]
         meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in values]
@@ -87,7 +87,7 @@ def _meet(
 def _parts_ways(m: Machine, agent: Agent, op: Op) -> bool:
     """Whether lanes of the warp execute another aligned barrier where this agent executes this one."""
     place = m.program.threads[agent.threads[0]].place
-    done = m.aligned.setdefault((place.cta.number, place.warp), [])
+    done = m.aligned.setdefault(place.own_warp, [])
     statement = (op.span.line, op.span.column) if op.span is not None else (0, 0)
     agent.aligned += 1
     if agent.aligned > len(done):

@@ -127,7 +127,7 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
 
 def _wanted(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
     """The parity that is waited for, and the phase that the waiter means: the one after the last that it saw."""
-    inner = op.inner if isinstance(op, ops.Await) else op
+    inner = ops.performed(op)
     if not isinstance(inner, ops.MbarrierWait) or inner.parity is None:
         return None, None
     parity = m.uniform(agent, inner.parity)

@@ -7,7 +7,6 @@ itself make a new prefix. A well-formed pipeline needs one execution.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.limit import Limit
+from mcheck.program import ops
 from mcheck.program.program import Program
 from mcheck.protocol import accesses, barriers, control, fences, mbarriers, symmetry, words
 from mcheck.protocol.agents import Partition, Split, partition
@@ -89,6 +89,10 @@ class Search:
         return any(
             f.severity == "error" and (self.watched is None or f.kind != "deadlock") for f in self.findings.values()
         )
+
+    def found(self) -> tuple[Finding, ...]:
+        """The findings, errors first."""
+        return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
 
     def deadline(self) -> None:
         """Raises ``TimeOut`` once the time is over."""
@@ -272,7 +276,7 @@ def check(
     if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
         more = beyond(program, search.setup.needed, search.setup.partition) or _lost_updates(search)
         search.bounded = f"interleavings: {more}" if more is not None else None
-    found = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
+    found = search.found()
     reason = reason or search.unsure
     if search.wrong:
         verdict = "finding"
@@ -295,13 +299,9 @@ def check(
 
 def _lost_updates(search: Search) -> str | None:
     """Atomics that race are not atomic to each other (8.10.3): what one of them loses, no interleaving shows."""
-    races = [f for f in search.findings.values() if f.kind == "race"]
-    if any(ATOMIC.search(a.instruction) for f in races for a in f.accesses):
-        return "atomics that race may lose updates"
-    return None
-
-
-ATOMIC = re.compile(r"\b(atom|red)\.")
+    raced = {a.span for f in search.findings.values() if f.kind == "race" for a in f.accesses}
+    atomics = {op.span for t in search.program.threads for op in t.code if isinstance(ops.performed(op), ops.Atomic)}
+    return "atomics that race may lose updates" if raced & atomics - {None} else None
 
 
 def _count(number: int, what: str) -> str:

@@ -83,7 +83,7 @@ def shares_words(program: Program) -> bool:
 
 
 def _strong(op: Op) -> bool:
-    op = op.inner if isinstance(op, ops.Await) else op
+    op = ops.performed(op)
     return isinstance(op, ops.Atomic) or (isinstance(op, ops.Load | ops.Store) and op.sem != "weak")
 
 
@@ -115,7 +115,7 @@ class _Facts:
 
     def _changes(self, op: Op) -> Iterable[tuple[Node, bool]]:
         """The nodes that an operation changes, and whether by a release."""
-        op = op.inner if isinstance(op, ops.Await) else op
+        op = ops.performed(op)
         released = getattr(op, "sem", "") in ("release", "acq_rel") and self._wide(getattr(op, "scope", None))
         if not isinstance(op, ops.Load | ops.MbarrierWait):
             signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
@@ -130,7 +130,7 @@ class _Facts:
         """The steps of a thread, in the order of its code."""
         fenced = _behind(thread, self.rank)
         for k, whole in enumerate(thread.code):
-            op = whole.inner if isinstance(whole, ops.Await) else whole
+            op = ops.performed(whole)
             name = " ".join(whole.text.split())
             for node in map(self._merged, _nodes(op)):
                 tight: bool | None = None
@@ -162,7 +162,7 @@ SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
 
 def _nodes(op: Op) -> list[Node]:
     """The shared words and mbarriers that an operation names."""
-    op = op.inner if isinstance(op, ops.Await) else op
+    op = ops.performed(op)
     if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
         count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
         return [_node("word", op.address, k * type_size(op.type)) for k in range(count)]
@@ -227,7 +227,7 @@ MEETING = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
 
 
 def _only_reads(op: Op) -> bool:
-    return isinstance(op.inner if isinstance(op, ops.Await) else op, ops.Load | ops.MbarrierWait)
+    return isinstance(ops.performed(op), ops.Load | ops.MbarrierWait)
 
 
 def _backwards(thread: Thread) -> list[tuple[int, int]]:

@@ -246,8 +246,7 @@ class Machine:
 
     def warp_of(self, agent: Agent) -> tuple[int, int]:
         """The CTA and the warp of an agent."""
-        place = self.program.threads[agent.threads[0]].place
-        return place.cta.number, place.warp
+        return self.program.threads[agent.threads[0]].place.own_warp
 
     # --- running --------------------------------------------------------------------------------------------
 

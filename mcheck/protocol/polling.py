@@ -189,7 +189,7 @@ def only_saves_a_wait(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
 
 
 def _same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
-    inner = other.inner if isinstance(other, ops.Await) else other
+    inner = ops.performed(other)
     return (
         isinstance(other, ops.Await)
         and isinstance(inner, ops.MbarrierWait)

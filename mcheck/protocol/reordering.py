@@ -84,14 +84,10 @@ def _word(address: Expr) -> int:
     return address.value if isinstance(address, Const) else ANY
 
 
-def _inner(op: Op) -> Op:
-    return op.inner if isinstance(op, ops.Await) else op
-
-
 def _looks(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
     """The word whose value decides something at ``pc``, and whether it is waited for; ``None`` if there is none."""
     op = thread.code[pc]
-    inner = _inner(op)
+    inner = ops.performed(op)
     waits = isinstance(op, ops.Await)
     if isinstance(inner, ops.Load) and (inner.sem != "weak" or waits):
         spun = waits or spun_value(thread.code, thread.labels, pc) is not None
@@ -117,7 +113,7 @@ def _looked_at(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
 
 def _writes(op: Op) -> int | None:
     """The word that an operation writes for others to see; a copy writes the mbarrier that it signals."""
-    op = _inner(op)
+    op = ops.performed(op)
     if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
         return _word(op.address)
     if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx):
@@ -175,7 +171,7 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
 
     for pc in _order(thread):
         op = thread.code[pc]
-        inner = _inner(op)
+        inner = ops.performed(op)
         defined, used = effects(op)
         entries = [_after(e, op, defined, used) for e in open_.values()]
         word = _writes(op)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.explore import emit_async, emit_mbarrier
+from mcheck.explore import emit_async, emit_barrier, emit_mbarrier
 from mcheck.explore.liveness_of_registers import loop_heads
 from mcheck.explore.semantics import Semantics
 from mcheck.explore.semantics import of as semantics_of
@@ -21,7 +21,7 @@ from mcheck.protocol.history import Lanes
 from mcheck.protocol.needed import Watched, needed
 from mcheck.protocol.polling import spins
 
-HANDLERS = (emit_async, emit_mbarrier)
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
 """Imported for the operations that they register."""
 
 Footprint = tuple[Event, int, int, Lanes]
@@ -121,7 +121,7 @@ def prepare(
     mates: dict[tuple[int, int], list[int]] = {}
     for k, group in enumerate(partition):
         place = program.threads[group[0]].place
-        mates.setdefault((place.cta.number, place.warp), []).append(k)
+        mates.setdefault(place.own_warp, []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
     setup.warps = [by_agent[k] for k in range(len(partition))]
     setup.sequential = sequential.decides(program) if known is None else known.sequential
@@ -159,7 +159,7 @@ def _check(program: Program, model: Model) -> None:
             if id(op) in seen:
                 continue
             seen.add(id(op))
-            inner = op.inner if isinstance(op, ops.Await) else op
+            inner = ops.performed(op)
             if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
                 isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
             ):

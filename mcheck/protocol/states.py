@@ -99,11 +99,9 @@ def answer(
     be told. Never raises for a time-out or an unmodelled construct.
     """
     states = States(program, terms_of(program.condition), witnesses)
-    search = Search(
-        program, model, profile, unroll, MAX_EXECUTIONS, watched=watched(program), watch=states.see
-    )  # fmt: skip
+    search = Search(program, model, profile, unroll, MAX_EXECUTIONS, watched=watched(program), watch=states.see)
     reason = search.explore(timeout)
-    findings = tuple(sorted(search.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
+    findings = search.found()
     undefined = any(voids(f) for f in findings)
     reason = reason or search.unsure or _incomplete(search, states, findings)
     verdict, why = _verdict(program, states, undefined=undefined, reason=reason)

@@ -353,7 +353,7 @@ class Machine:
 
     def _why(self, runner: Runner) -> str:
         op = self._standing_at(runner)
-        inner = op.inner if isinstance(op, ops.Await) else op
+        inner = ops.performed(op)
         if not isinstance(inner, ops.MbarrierWait):
             return ""
         address = self.value(runner, inner.address)

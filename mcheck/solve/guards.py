@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mcheck.explore import bits
 from mcheck.explore.bits import Rows
-from mcheck.explore.bounds import Bases, Bounds
+from mcheck.explore.bounds import Bases, Bounds, walk
 from mcheck.explore.tape import Instr, Tape
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
@@ -108,36 +108,18 @@ class Guards:
 
     def bound(self, tape: Tape, bases: Bases) -> Bounds:
         """The bounds of all nodes, about executions that have both events of a pair."""
-        size, n = len(tape.code), self.n
-        low: list[Rows] = [[]] * size
-        high: list[Rows] = [[]] * size
+        size, zero = len(tape.code), bits.empty(self.n)
+        low: list[Rows] = [zero] * size
+        high: list[Rows] = [zero] * size
 
-        def step(at: int) -> None:
-            i = tape.code[at]
+        def node(k: int) -> None:
+            i = tape.code[k]
             if i.op == "base":
-                low[at], high[at] = bases(i.name)
+                low[k], high[k] = bases(i.name)
             else:
-                low[at], high[at] = self._low(i, low, high), self._high(i, low, high)
-            low[at], high[at] = bits.meet(low[at], self.together), bits.meet(high[at], self.together)
+                low[k], high[k] = self._low(i, low, high), self._high(i, low, high)
+            low[k], high[k] = bits.meet(low[k], self.together), bits.meet(high[k], self.together)
 
-        at = 0
-        while at < size:
-            if tape.code[at].op != "rec":
-                step(at)
-                at += 1
-                continue
-            group = tape.groups[tape.group_of[at]]
-            start, end, _ = group[-1]
-            variables = [(v, body) for v, body, kind in group if kind == 0]
-            for v, _ in variables:
-                low[v], high[v] = bits.empty(n), bits.empty(n)
-            while True:
-                for k in range(start, end):
-                    if tape.code[k].op != "rec":
-                        step(k)
-                if all(low[v] == low[body] and high[v] == high[body] for v, body in variables):
-                    break
-                for v, body in variables:
-                    low[v], high[v] = bits.union(low[v], low[body]), bits.union(high[v], high[body])
-            at = end
-        return Bounds(low, high)
+        found = Bounds(low, high)
+        walk(tape, found, node, zero)
+        return found

@@ -20,7 +20,7 @@ def together(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
     lanes: dict[tuple[int, int, Span], list[int]] = {}
     for thread in threads:
         for span in {op.span for op in _copies(thread.code) if op.span is not None}:
-            lanes.setdefault((thread.place.cta.number, thread.place.warp, span), []).append(thread.place.lane)
+            lanes.setdefault((*thread.place.own_warp, span), []).append(thread.place.lane)
     if not any(len(found) > 1 for found in lanes.values()):
         return threads
     return tuple(_met(thread, lanes) for thread in threads)
@@ -36,7 +36,7 @@ def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Threa
     moved: list[int] = []
     for op in thread.code:
         moved.append(len(code))
-        here = lanes.get((thread.place.cta.number, thread.place.warp, op.span), []) if _copies([op]) and op.span else []
+        here = lanes.get((*thread.place.own_warp, op.span), []) if _copies([op]) and op.span else []
         if len(here) < 2:
             code.append(op)
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 SCOPES = ("cta", "gpu", "gpu", "sys")
@@ -209,3 +210,15 @@ def _typed(draw: st.DrawFn, registers: list[str], number: int, *, mixed: bool) -
             operands = f"{draw(st.integers(0, 1))}, {value}" if op == "cas.b32" else value
             return f"atom.{sem}.{scope}.global.{op} r{number}, {place}, {operands};", 2
     return f"fence.{draw(st.sampled_from(('sc', 'acq_rel', 'acquire', 'release')))}.{scope};", 0
+
+
+def tried(examples: int) -> settings:
+    """So many programs: always the same ones where they are few, as in the tests."""
+    return settings(
+        deadline=None,
+        max_examples=examples,
+        database=None,
+        derandomize=examples < 100,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )

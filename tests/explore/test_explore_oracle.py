@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.control import note
 
@@ -73,14 +73,7 @@ def trial(kind: str, model: str, examples: int) -> tuple[Callable[[], None], lis
     checked = MODELS.get(model) or load_model(model)
     count = [0, 0]
 
-    @settings(
-        deadline=None,
-        max_examples=examples,
-        database=None,
-        derandomize=examples < 100,
-        print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @programs.tried(examples)
     @given(strategy)
     def run(text: str) -> None:
         count[0] += 1

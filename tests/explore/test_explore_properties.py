@@ -13,7 +13,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 from mcheck import syntax
@@ -21,7 +21,7 @@ from mcheck.cat import load_model
 from mcheck.explore.engine import answer
 from mcheck.explore.result import Answer
 from mcheck.testing.programs import programs
-from tests.explore.programs import tables
+from tests.explore.programs import tables, tried
 
 MODELS = {name: load_model(name) for name in ("ptx-6.0", "ptx-7.5", "ptx-9.0", "ptx-9.3")}
 WIDER = {"cta": "gpu", "gpu": "sys", "cluster": "gpu"}
@@ -196,14 +196,7 @@ ASYNCHRONOUS: tuple[Property, ...] = (roles_in_any_order, an_idle_thread_changes
 
 
 def trial(strategy: st.SearchStrategy[str], law: Property, model: str, examples: int) -> Callable[[], None]:
-    @settings(
-        deadline=None,
-        max_examples=examples,
-        database=None,
-        derandomize=examples < 100,
-        print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @tried(examples)
     @given(strategy, st.randoms(use_true_random=False))
     def run(text: str, random: Random) -> None:
         law(text, model, random)

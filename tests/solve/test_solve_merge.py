@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.width import branches
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer as explicit
 from mcheck.explore.result import Answer
@@ -64,21 +65,6 @@ def test_paths_with_other_barriers_are_asked_by_themselves() -> None:
     assert [len(g.alternatives) for g in groups(first)] == [1, 1]
 
 
-def branchy(threads: int, ifs: int) -> str:
-    """Threads that store to a word wherever they have read a number from another."""
-    lines = ["PTX branchy", "{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }"]
-    for t in range(threads):
-        lines.append(f"P{t}@cta {t} {{")
-        for k in range(ifs):
-            a, b = "xyz"[(t + k) % 3], "xyz"[(t + k + 1) % 3]
-            lines.append(f"  ld.relaxed.gpu.global.u32 r{k}, [{a}];")
-            lines.append(f"  if (r{k} == {k}) {{ st.relaxed.gpu.global.u32 [{b}], {t + 1}; }}")
-        lines.append("}")
-    parts = [f"P{t}:r{ifs - 1} == {(t + 2) % threads + 1}" for t in range(threads)]
-    condition = " /\\ ".join(parts)
-    return "\n".join([*lines, f"exists ({condition})"])
-
-
 def test_many_branches_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """4 threads with 5 branches each have a million combinations of paths."""
     asked: list[object] = []
@@ -89,7 +75,7 @@ def test_many_branches_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None
         return original(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine, "Question", counting)
-    program = parse(branchy(4, 5), "branchy.litmus")
+    program = parse(branches(5, threads=4), "branches.litmus")
     found = solved(program, load_model("ptx-9.0"), verdict_only=True, timeout=60)
     assert found.verdict == "fail"
     assert len(asked) == 1
@@ -98,7 +84,7 @@ def test_many_branches_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(("threads", "ifs"), [(2, 3), (3, 2), (2, 4)])
 def test_branches_as_the_exhaustive_engine_has_them(threads: int, ifs: int) -> None:
     """All states of programs with branches."""
-    program = parse(branchy(threads, ifs), "branchy.litmus")
+    program = parse(branches(ifs, threads), "branches.litmus")
     model = load_model("ptx-9.0")
     assert told(solved(program, model)) == told(explicit(program, model))
 
