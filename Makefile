@@ -10,7 +10,7 @@ ARGS ?=
 
 # litmus/kernels is left to `make kernels`: its sketches are too wide for the engines that enumerate whole executions.
 SUITES = litmus/atomics litmus/barriers litmus/bulk litmus/classic litmus/coherence litmus/cp-async litmus/fences \
-	litmus/liveness litmus/mbarrier litmus/proxies litmus/reduce litmus/scopes litmus/tensor litmus/undefined
+	litmus/liveness litmus/mbarrier litmus/proxies litmus/reduce litmus/scopes litmus/tensor litmus/undefined litmus/warps
 
 help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
@@ -19,7 +19,7 @@ help:
 	@echo "make check  formatting, lint and types"
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
 	@echo "make docs   the documentation with the pages of all suites, in site/"
-	@echo "make agreement  two engines on 20,000 random programs, and bugs planted in a model (ARGS='--count 500')"
+	@echo "make agreement  the engines on 20,000 random programs, and bugs planted in a model (ARGS='--programs 500')"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "litmus" / "kernels"
 TARGET = 30.0
 DEFAULT_MODEL = "ptx-9.0"
-ENGINES = {"protocol": "mcheck.protocol.engine", "explicit": "mcheck.explore.engine", "z3": "mcheck.solve.engine"}
+ENGINES = {"protocol": "mcheck.kernel.engine", "explicit": "mcheck.explore.engine", "z3": "mcheck.solve.engine"}
 HEAD = f"{'id':<4} {'file':<62} {'expected':<10} {'got':<24} {'lines':<5} {'executions':>10} {'seconds':>8}"
 
 

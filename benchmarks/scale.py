@@ -27,7 +27,7 @@ from time import process_time
 
 from benchmarks import promela
 from mcheck.cat import load_model
-from mcheck.protocol.engine import check
+from mcheck.kernel.engine import check
 from mcheck.syntax import parse
 
 EXPONENT = 1.15

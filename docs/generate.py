@@ -41,6 +41,8 @@ def findings() -> str:
             "",
             f"**What mends it:** {_plain(' '.join(entry.remedy.split()))}",
             "",
+            f"**Afterwards** {entry.afterwards}.",
+            "",
             "With this finding:",
             "",
             "```ptx",

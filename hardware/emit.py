@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.program.layout import shared_size
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
-from mcheck.simulate.execute import size_of
 
 POLLS = 60_000
 VERSION = "8.6"
@@ -71,7 +71,7 @@ def module(program: Program) -> Module:
     width = 32 * (1 + max(t.place.warp for t in program.threads))
     names = tuple(tuple(t.types) for t in program.threads)
     frame = Module("", ctas, width, max(shared, 16), max(ends, default=0) + 256, program.clustered, names)
-    parts = [_Printer(thread, frame).code() for thread in program.threads]
+    parts = [Printer(thread, frame).code() for thread in program.threads]
     return Module(_text(program, frame, parts), *(getattr(frame, n) for n in Module.__slots__ if n != "text"))
 
 
@@ -87,7 +87,7 @@ def _text(program: Program, frame: Module, parts: list[list[str]]) -> str:
     declared = []
     for thread in program.threads:
         for name, kind in thread.types.items():
-            bits = "pred" if kind == "pred" else f"b{max(8 * size_of(kind), 16)}"
+            bits = "pred" if kind == "pred" else f"b{max(8 * type_size(kind), 16)}"
             declared.append(f".reg .{bits} %t{thread.index}_{name};")
     first = {t.place.cta.number: t for t in reversed(program.threads)}
     dumpers = sorted(number * frame.threads_per_cta + 32 * t.place.warp + t.place.lane for number, t in first.items())
@@ -136,7 +136,7 @@ def _dump(frame: Module, dumpers: list[int]) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Printer:
+class Printer:
     """Prints the code of one thread."""
 
     thread: Thread
@@ -158,7 +158,7 @@ class _Printer:
         for name, kind in self.thread.types.items():
             if kind != "pred":
                 zero = "0"
-                self.lines.append(f"mov.b{max(8 * size_of(kind), 16)} %t{index}_{name}, {zero};")
+                self.lines.append(f"mov.b{max(8 * type_size(kind), 16)} %t{index}_{name}, {zero};")
             else:
                 self.lines.append(f"setp.ne.u32 %t{index}_{name}, 0, 0;")
         for at, op in enumerate(self.thread.code):
@@ -175,7 +175,7 @@ class _Printer:
             if kind == "pred":
                 self.lines += [f"selp.u32 %word, 1, 0, {reg};", f"st.global.u32 {where}, %word;"]
             else:
-                self.lines.append(f"st.global.b{max(8 * size_of(kind), 16)} {where}, {reg};")
+                self.lines.append(f"st.global.b{max(8 * type_size(kind), 16)} {where}, {reg};")
         self.lines.append("bra END;")
         return self.lines
 

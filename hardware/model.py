@@ -11,6 +11,7 @@ from mcheck.errors import McheckError
 from mcheck.executor.behaviour import SM_90
 from mcheck.program.program import Program
 from mcheck.simulate.machine import Machine, machine
+from mcheck.simulate.schedule import run
 
 
 def program_of(case: Case) -> Program:
@@ -47,7 +48,7 @@ def answer(case: Case) -> dict[str, Any]:
     """
     m = prepared(case)
     try:
-        m.run()
+        run(m)
     except McheckError as error:
         return {"status": "unsupported", "message": error.message}
     status = "ok"

@@ -1,33 +1,48 @@
 """The command line: thin. Commands live in ``mcheck.commands``, one file each, and are imported when they are called.
 
-Exit status: 0 as expected, 1 a mismatch, 2 usage, parse or model error, 3 some answer is unknown (2 beats 1 beats 3),
-70 an error of mcheck's own.
+Exit status: 0 as expected, 1 a mismatch, 2 usage, parse or model error or one of the system (a full disk), 3 some
+answer is unknown (2 beats 1 beats 3), 70 an error of mcheck's own, 130 interrupted, 141 the reader of the output left.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
-from mcheck import __version__
-from mcheck.errors import InternalError, McheckError
+from mcheck import __version__, streams
+from mcheck.errors import InputError, InternalError, McheckError
 
+USAGE = 2
 INTERNAL = 70
 INTERRUPTED = 130
+UNREAD = 141
+"""The reader of standard output has gone: as if by SIGPIPE, and no answer about the tests."""
 
-COMMANDS = ("run", "check", "outcomes", "exec", "doc", "compare", "models", "explain")
+COMMANDS = ("run", "check", "outcomes", "exec", "doc", "compare", "generate", "models", "explain")
 
-EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error; 3 nothing wrong was
-found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error of mcheck's own.
-2 beats 1 beats 3."""
+EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error, or the system refuses
+something; 3 nothing wrong was found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error
+of mcheck's own. 2 beats 1 beats 3."""
+
+
+class _Unread(Exception):
+    """The reader of standard output has gone (head, less); click takes it for a failure."""
 
 
 class _Commands(click.Group):
     """Finds its commands by name in ``mcheck.commands``."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            status: object = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise _Unread from None
+        return status
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click gives it
         return list(COMMANDS)
@@ -50,12 +65,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; the exit status. Whatever goes wrong ends in a message, never in a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    streams.prepare()
     try:
         status = cli.main(arguments, prog_name="mcheck", standalone_mode=False)
-        sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
         error.show()
@@ -63,20 +75,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (head, less). Nothing is left to say, not even at the interpreter's own exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
+    except _Unread:
+        streams.give_up_output()
+        return UNREAD
     except Exception as error:  # noqa: BLE001 - the last line of defence
-        return _explain_failure(error)
+        with suppress(OSError):  # standard error may be the one that is full
+            return _explain_failure(error)
+        return USAGE
 
 
 def _explain_failure(error: Exception) -> int:
     from mcheck.report.problems import show
 
+    if isinstance(error, OSError):
+        message = streams.trouble(error)
+        streams.give_up_output()
+        show(InputError(message))
+        return USAGE
+    if isinstance(error, MemoryError):
+        show(InputError("out of memory"))
+        return USAGE
     if isinstance(error, McheckError) and not isinstance(error, InternalError):
         show(error)
-        return 2
+        return USAGE
     from mcheck.run.single import internal, traceback_of
 
     show(internal(error), debug=traceback_of(error))

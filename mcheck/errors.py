@@ -1,4 +1,4 @@
-"""The three ways to fail, and the place in a text that they point at.
+"""The ways to fail, and the place in a text that they point at.
 
 ``InputError`` is the user's fault, ``Unsupported`` is a construct that the project does not model,
 ``InternalError`` is ours. Rendering (line, caret, hint) lives in ``mcheck.report.errors``.
@@ -47,6 +47,10 @@ class InputError(McheckError):
 
 class Unsupported(McheckError):
     """A legal construct that is not modelled here; the answer is ``unknown``, exit status 3."""
+
+
+class Exceeded(Unsupported):
+    """A limit of time or memory that was asked for has been reached; likewise."""
 
 
 class InternalError(McheckError):

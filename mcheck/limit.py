@@ -15,6 +15,11 @@ class TimeOut(Exception):
 NO_TIME = "no answer within"
 
 
+def no_time(seconds: float | None) -> str:
+    """Why there is no answer when the time is over."""
+    return f"{NO_TIME} {seconds:g} s"
+
+
 def timed_out(reason: str | None) -> bool:
     """Whether this is why there is no answer: the time was over."""
     return reason is not None and reason.startswith(NO_TIME)
@@ -42,7 +47,7 @@ class Limit:
         try:
             work()
         except TimeOut:
-            return f"{NO_TIME} {self.seconds:g} s"
+            return no_time(self.seconds)
         except Unsupported as error:
             return error.message
         except RecursionError:

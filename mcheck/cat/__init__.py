@@ -1,5 +1,5 @@
 """The cat language: parser, checked syntax tree, evaluators."""
 
-from mcheck.cat.library import load_model, model_names, models_directory, parse_model
+from mcheck.cat.library import full_text, load_model, model_names, models_directory, parse_model
 
-__all__ = ["load_model", "model_names", "models_directory", "parse_model"]
+__all__ = ["full_text", "load_model", "model_names", "models_directory", "parse_model"]

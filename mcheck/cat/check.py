@@ -59,6 +59,13 @@ REL: Final = Kind.REL
 LIMIT: Final = 20_000
 """The most operators that one definition may have once its calls are inlined."""
 
+MODEL_LIMIT: Final = 50_000
+"""The most statements, files and operators that a model may have once includes are spliced and calls inlined."""
+CHARACTERS: Final = 1000
+"""So many characters of an included file count for one of them."""
+CLOSURE: Final = 25
+"""For how many of them a function or a procedure counts, which keeps the names of its surroundings."""
+
 _KIND_CODES: Final = frozenset({"CAT021", "CAT022", "CAT023"})
 
 
@@ -78,6 +85,7 @@ class Checker:
         self.library: set[int] = set()  # uids of definitions that are left out where nothing uses them
         self.uid = 0
         self.budget = LIMIT
+        self.room = MODEL_LIMIT
         self.inlined = False
 
     # --- statements ------------------------------------------------------------------------------
@@ -90,6 +98,8 @@ class Checker:
         for statement in file.statements:
             if isinstance(statement, IncludeStatement):
                 inner, link = self.include(statement, file.source, chain)
+                weight = 1 + len(inner.source.text) // CHARACTERS
+                self.grow(file.source, statement.start, statement.end, weight)
                 self.file(inner, (*chain, link))
             else:
                 self.statement(statement, file.source)
@@ -107,6 +117,12 @@ class Checker:
             options=tuple(self.options.items()),
             doc=file.doc,
         )
+
+    def grow(self, source: Source, start: int, end: int, count: int = 1) -> None:
+        """One more piece of the model, which stands there; includes and calls can double it again and again."""
+        self.room -= count
+        if self.room < 0:
+            raise error("CAT044", source.span(start, end), limit=MODEL_LIMIT)
 
     def statement(self, statement: RawStatement, source: Source) -> None:
         self.budget = LIMIT
@@ -127,6 +143,8 @@ class Checker:
         bindings = statement.bindings
         _no_duplicates([binding.name for binding in bindings], source)
         for binding in bindings:
+            weight = 1 if binding.params is None else CLOSURE
+            self.grow(source, binding.name.start, binding.name.end, weight)
             if binding.params is not None:
                 _no_duplicates(list(binding.params), source)
         if statement.recursive:
@@ -190,6 +208,7 @@ class Checker:
         return [param.kind or REL for param in params]
 
     def test(self, statement: TestStatement, source: Source) -> None:
+        self.grow(source, statement.start, statement.end)
         body = self.whole(statement.body, source)
         body = _of_kind(body, body.kind)
         if statement.test != "empty" and body.kind is not REL:
@@ -217,12 +236,14 @@ class Checker:
 
     def procedure(self, statement: ProcedureStatement, source: Source) -> None:
         _no_duplicates(list(statement.params), source)
+        self.grow(source, statement.name.start, statement.name.end, CLOSURE)
         params = tuple(param.text for param in statement.params)
         procedure = Procedure(statement.name.text, params, statement.body, source, dict(self.scope))
         self.scope[statement.name.text] = procedure
 
     def call(self, statement: CallStatement, source: Source) -> None:
         name = statement.name
+        self.grow(source, name.start, name.end)
         procedure = lookup(name, self.scope, source)
         if not isinstance(procedure, Procedure):
             span = source.span(name.start, name.end)
@@ -314,6 +335,7 @@ class Checker:
                 raise error("CAT026", source.span(raw.start, raw.end), what=raw.text)
             assert not isinstance(entry, Param)
             return entry
+        self.grow(source, raw.start, raw.end)
         self.budget -= 1
         if self.budget < 0:
             raise error("CAT030", source.span(raw.start, raw.end), limit=LIMIT)

@@ -11,14 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from mcheck.cat.ast import Model
-from mcheck.cat.check import Checker
+from mcheck.cat.check import Checker, Include
 from mcheck.cat.messages import error, suggest
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import File, IncludeStatement
 from mcheck.errors import Span
+from mcheck.files import MEBIBYTE, text
 
 _HERE = Path(__file__).resolve().parent
+MODEL_BYTES = MEBIBYTE
 
 
 @lru_cache(maxsize=1)
@@ -64,12 +66,28 @@ def parse_model(text: str, path: str) -> Model:
         file = parse(source)
         if not file.statements:
             raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
-        checker = Checker(_include)
+        checker = Checker(_Includes())
         checker.file(_standard_library(), library=True)
         checker.file(file, (os.path.realpath(path),))
         return checker.model(file, file.name or Path(path).stem)
     except RecursionError:
         raise error("CAT015", source.span(0, 1)) from None
+
+
+def full_text(name_or_path: str) -> str:
+    """The text of a model with that of its includes in their places: a file that needs no other."""
+    path = load_model(name_or_path).path
+    return _spliced(parse(Source(path, _read(path))), (os.path.realpath(path),), _Includes())
+
+
+def _spliced(file: File, chain: tuple[str, ...], include: Include) -> str:
+    text = file.source.text
+    for statement in reversed(file.statements):
+        if isinstance(statement, IncludeStatement):
+            inner, link = include(statement, file.source, chain)
+            part = _spliced(inner, (*chain, link), include)[inner.title_end :].strip()
+            text = f"{text[: statement.keyword]}{part}{text[statement.end :]}"
+    return text
 
 
 @lru_cache(maxsize=1)
@@ -78,17 +96,25 @@ def _standard_library() -> File:
     return parse(Source(str(path), path.read_text(encoding="utf-8")))
 
 
-def _include(statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
-    """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
-    span = source.span(statement.start, statement.end)
-    for folder in (Path(source.path).parent, models_directory(), _HERE):
-        path = folder / statement.file
-        if _is_file(path):
-            real = os.path.realpath(path)
-            if real in chain:
-                raise error("CAT041", span, what=statement.file)
-            return parse(Source(str(path), _read(str(path), span))), real
-    raise error("CAT040", span, what=statement.file)
+class _Includes:
+    """The files that one model includes, each read once however often it is included."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, File] = {}
+
+    def __call__(self, statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
+        """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
+        span = source.span(statement.start, statement.end)
+        for folder in (Path(source.path).parent, models_directory(), _HERE):
+            path = folder / statement.file
+            if _is_file(path):
+                real = os.path.realpath(path)
+                if real in chain:
+                    raise error("CAT041", span, what=statement.file)
+                if str(path) not in self._files:
+                    self._files[str(path)] = parse(Source(str(path), _read(str(path), span)))
+                return self._files[str(path)], real
+        raise error("CAT040", span, what=statement.file)
 
 
 def _is_file(path: Path) -> bool:
@@ -100,7 +126,7 @@ def _is_file(path: Path) -> bool:
 
 def _read(path: str, span: Span | None = None) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return text(path, MODEL_BYTES)
     except (OSError, ValueError) as problem:
         raise error("CAT004", span, what=path, why=_reason(problem)) from None
 
@@ -108,4 +134,5 @@ def _read(path: str, span: Span | None = None) -> str:
 def _reason(problem: OSError | ValueError) -> str:
     if isinstance(problem, UnicodeDecodeError):
         return "it is not UTF-8 text"
-    return ((problem.strerror if isinstance(problem, OSError) else None) or str(problem)).lower()
+    reason = (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+    return reason[:1].lower() + reason[1:]

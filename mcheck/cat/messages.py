@@ -38,6 +38,7 @@ MESSAGES: Final[dict[str, str]] = {
     "CAT028": "{what} stands twice in one definition",
     "CAT029": "a function cannot be recursive: {what}",
     "CAT030": "the inlined definition grows beyond {limit} operators",
+    "CAT044": "the model grows beyond {limit} statements and operators, with all that it includes and calls",
     # files
     "CAT040": "cannot find the included file {what}",
     "CAT041": "the file {what} includes itself",

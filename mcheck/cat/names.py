@@ -1,7 +1,8 @@
 """The base sets and relations that an event structure supplies, and the options of a model.
 
-A cat file may use these names and those of ``stdlib.cat``; any other name is an error. To add one: a row here, its
-computation in ``mcheck.graph``, a test. Sections are those of the PTX ISA unless said otherwise.
+A cat file may use these names and those of ``stdlib.cat``; any other name is an error. To add one: a row here, or a tag
+in ``mcheck.graph.tags``, its computation in ``mcheck.graph``, a test. Sections are those of the PTX ISA unless said
+otherwise.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mcheck.cat.ast import Kind
+from mcheck.graph.tags import UNNAMED, Tag
 
 
 class BaseName(NamedTuple):
@@ -21,74 +23,14 @@ class BaseName(NamedTuple):
 
 
 _SETS: Final = (
-    # event kinds
     ("_", "every event", "cat"),
-    ("M", "memory operations: reads and writes", "8.4"),
-    ("R", "read operations", "8.4"),
-    ("W", "writes, the initial ones included", "8.4"),
     ("IW", "initial writes: one per location, in no thread", "8.2.6"),
-    ("F", "fences and barriers: events without a memory effect of their own that order others", "8.4"),
-    ("B", "execution barriers: bar, barrier, barrier.cluster, bar.warp.sync", "8.9.4"),
-    ("RMW", "reads and writes of atomics", "8.4"),
-    ("ATOM", "reads and writes of atom, whose read may be part of an acquire pattern", "8.8"),
-    ("RED", "reads and writes of red, whose read is never part of an acquire pattern", "8.8"),
-    # strength
-    ("WEAK", "weak memory operations", "8.4"),
-    (
-        "STRONG",
-        "strong operations: all accesses but weak ones, and memory fences",
-        "8.4",
-    ),
-    ("RLX", "relaxed memory operations", "8.4"),
-    ("ACQ", "acquire operations and acquire fences", "8.8"),
-    ("REL", "release operations and release fences", "8.8"),
-    ("ACQ_REL", "fence.acq_rel", "8.8"),
-    ("SC", "fence.sc", "8.9.3"),
-    # scopes
+    ("STRONG", "strong operations: all accesses but weak ones, and memory fences", "8.4"),
     ("CTA", "operations of scope .cta", "8.5"),
     ("CLUSTER", "operations of scope .cluster", "8.5"),
     ("GPU", "operations of scope .gpu", "8.5"),
     ("SYS", "operations of scope .sys", "8.5"),
-    # proxies
-    ("GEN", "accesses through the generic proxy, and its proxy fence", "8.6"),
-    ("SUR", "accesses through the surface proxy, and its proxy fence", "8.6"),
-    ("TEX", "accesses through the texture proxy, and its proxy fence", "8.6"),
-    ("CON", "accesses through the constant proxy, and its proxy fence", "8.6"),
-    ("ALIAS", "fence.proxy.alias", "8.6"),
-    ("ASYNC", "accesses through the async proxy, and fence.proxy.async", "8.6"),
-    ("TMAP", "accesses through the tensormap proxy, and fence.proxy.tensormap", "8.6"),
-    ("PROXYFENCE", "proxy fences", "8.6"),
-    # state spaces
-    ("GLOBAL", "accesses to global memory", "5.1"),
-    ("SHARED", "accesses to shared memory", "5.1"),
-    # asynchronous operations and mbarriers
-    ("ISSUE", "the issue of an asynchronous operation, which stands in program order", "8.9.1.1"),
-    ("COMPLETE", "complete-tx and arrive-on operations of asynchronous operations", "9.7.13.15"),
-    ("MBAR", "operations on mbarrier objects", "9.7.13.15"),
-    ("INIT", "mbarrier.init", "9.7.13.15"),
-    ("ARRIVE", "arrive operations on an mbarrier", "9.7.13.15"),
-    ("EXPECT", "expect-tx operations on an mbarrier", "9.7.13.15"),
-    ("WAIT", "test_wait and try_wait on an mbarrier", "9.7.13.15"),
-    ("INVAL", "mbarrier.inval", "9.7.13.15"),
-    ("SIGNAL", "mbarrier.complete_tx as an instruction", "9.7.13.15"),
-    ("INCREMENT", "the count that cp.async.mbarrier.arrive adds at once", "9.7.13.15"),
-    ("ASYNCSIGNAL", "the completion signal of an asynchronous operation on an mbarrier", "8.9.1.1"),
-    ("GROUPWAIT", "cp.async.wait_group, cp.async.wait_all, cp.async.bulk.wait_group, wgmma.wait_group", "9.7.9.25.3.3"),
-    ("CPASYNC", "memory operations of cp.async", "9.7.9.25.3.1"),
-    ("ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"),
-    ("WGMMA", "reads of wgmma.mma_async", "8.9.1.1"),
-    ("WGFENCE", "wgmma.fence", "8.9.1.1"),
-    # barriers and special fences
-    ("BARRIVE", "arrivals at an execution barrier", "8.9.4"),
-    ("BWAIT", "resumptions from an execution barrier", "8.9.4"),
-    ("START", "the beginning of a thread, in programs with clusters", "9.7.13.3"),
-    ("EXIT", "the end of a thread, in programs with clusters", "9.7.13.3"),
-    ("CLUSTERBAR", "barrier.cluster", "9.7.13.3"),
-    ("MBARRIER_INIT_FENCE", "fence.mbarrier_init.release.cluster", "9.7.13.4"),
-    ("RESTRICTED", "fences with .sync_restrict", "9.7.13.4"),
-    ("BOTH", "proxy fences that order in both directions", "9.7.13.4"),
-    ("PRELEASE", "the release half of a one-way proxy fence", "9.7.13.4"),
-    ("PACQUIRE", "the acquire half of a one-way proxy fence", "9.7.13.4"),
+    *((tag.value, tag.doc, tag.section) for tag in Tag if tag not in UNNAMED),
 )
 
 _RELATIONS: Final = (
@@ -116,6 +58,11 @@ _RELATIONS: Final = (
         "barrier",
         "arrival at bar, barrier.cluster or bar.warp.sync to the departures that waited for it",
         "8.9.4",
+    ),
+    (
+        "meet",
+        "arrival where threads wait for each other without ordering memory, as at elect.sync, to the departures",
+        "9.7.13.14, 9.7.15.7.2",
     ),
     ("exited", "the exit of a thread to the departures from a barrier that no longer waits for it", "9.7.13.1"),
     ("rounds", "arrivals at a barrier with a count to those of later rounds", "9.7.13.1"),

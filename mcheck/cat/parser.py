@@ -124,6 +124,7 @@ class _Parser:
 
     def file(self) -> File:
         name = self.title()
+        title_end = self.tokens.ends[self.at - 1] if self.at else 0
         statements = self.statements(END)
         options: dict[str, str] = {}
         for key, value, span in self.tokens.options:
@@ -133,7 +134,7 @@ class _Parser:
                 allowed = ", ".join(sorted(OPTIONS[key]))
                 raise error("CAT007", span, what=key, value=value, hint=f"it is one of {allowed}")
             options[key] = value
-        return File(self.source, name, statements, tuple(options.items()), self.tokens.doc)
+        return File(self.source, name, title_end, statements, tuple(options.items()), self.tokens.doc)
 
     def title(self) -> str | None:
         """``NAME NAME``, ``NAME STRING``, ``NAME`` or ``STRING``: the last of them names the model."""
@@ -180,7 +181,8 @@ class _Parser:
         if kind == "include":
             self.at += 1
             index = self.take(STRING, "the file's name in quotes")
-            return IncludeStatement(self.texts[index], self.tokens.starts[index], self.tokens.ends[index])
+            keyword, start, end = self.tokens.starts[index - 1], self.tokens.starts[index], self.tokens.ends[index]
+            return IncludeStatement(self.texts[index], keyword, start, end)
         if kind == "procedure":
             return self.procedure()
         if kind == "call":

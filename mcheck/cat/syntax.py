@@ -106,6 +106,7 @@ class ShowStatement:
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class IncludeStatement:
     file: str
+    keyword: int
     start: int
     end: int
 
@@ -131,10 +132,11 @@ Statement = LetStatement | TestStatement | ShowStatement | IncludeStatement | Pr
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class File:
-    """``name`` is ``None`` where the first line gives none."""
+    """``name`` is ``None`` where the first line gives none; the title that gives it ends at ``title_end``."""
 
     source: Source
     name: str | None
+    title_end: int
     statements: tuple[Statement, ...]
     options: tuple[tuple[str, str], ...]
     doc: str

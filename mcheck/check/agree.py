@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
+from mcheck.policy.agree import COUNTED, kinds_of
+from mcheck.policy.engines import ask_engine
+from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
 
 
@@ -33,30 +36,13 @@ class Said:
         return frozenset("RACE001" if code == "RACE010" else code for code in self.codes)
 
 
-COUNTED = ("error", "review")
-
-
-def kinds_of(findings: tuple[Finding, ...]) -> frozenset[str]:
-    """The kinds of the findings that count in a comparison."""
-    return frozenset(f.kind for f in findings if f.severity in COUNTED)
-
-
 def said(
     engine: str, program: Program, model: Model, *, profile: str = "ptx", unroll: int = 2, timeout: float | None = None
 ) -> Said:
-    """The findings of the engine of this name."""
-    if engine == "protocol":
-        from mcheck.protocol.engine import check
-
-        given = check(program, model, profile=profile, unroll=unroll, timeout=timeout, thorough=True)
-        silent = given.reason is not None
-        return Said(complete=not silent, reason=_brief(given.reason), findings=given.findings)
-    if engine == "z3":
-        from mcheck.solve.engine import answer
-    else:
-        from mcheck.explore.engine import answer
-    told = answer(program, model, profile=profile, unroll=unroll, timeout=timeout, findings=True)
-    return Said(complete=told.complete, reason=_brief(told.reason), findings=told.findings)
+    """The findings of the engine of this name, which looks at everything."""
+    question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, thorough=True)
+    given = ask_engine(engine, program, model, question, timeout)
+    return Said(complete=given.covered, reason=_brief(given.reason), findings=given.findings)
 
 
 def _brief(reason: str | None) -> str:

@@ -36,6 +36,7 @@ class Checked:
     assumptions: tuple[str, ...] = ()
     executions: int = 0
     engine: str = "protocol"
+    chosen: str = ""
     seconds: float = 0.0
     reason: str | None = None
     warnings: tuple[tuple[str, Span | None], ...] = ()

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.single import lost, task
 from mcheck.run.case import DEFAULT_MODEL, Case
-from mcheck.run.pool import Task, default_jobs, run_cases
+from mcheck.run.pool import default_jobs, run_cases
 from mcheck.run.single import model_of
 
 
 def check_files(cases: Sequence[Case], settings: Settings, options: Options, jobs: int | None) -> Iterator[Checked]:
     """The answers about ``cases``, in their order, as they come. An unreadable model raises before any file is read."""
     _preload(settings)
-    work = cast(Task, task(options))
-    for case, result in zip(cases, run_cases(cases, settings, jobs or default_jobs(), work), strict=True):
-        answer = cast(object, result)
-        yield answer if isinstance(answer, Checked) else lost(case.path, result.reason, result.seconds)
+    return run_cases(cases, settings, jobs or default_jobs(), task(options), lost)
 
 
 def _preload(settings: Settings) -> None:
     """Imports what every file needs and reads the model, so that forked workers have them already."""
-    import mcheck.protocol.engine
     import mcheck.syntax  # noqa: F401 - imported for the workers
+    from mcheck.policy.engines import preload
 
+    preload("protocol")
     model_of(settings.model or DEFAULT_MODEL)

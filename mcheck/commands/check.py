@@ -58,7 +58,9 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     help="Files checked at the same time (default: one per core).",
 )
 @options.timeout
+@options.memory
 @options.unroll
+@options.assume
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
@@ -74,7 +76,9 @@ def command(
     limit: int | None,
     jobs: int | None,
     timeout: float | None,
+    memory: int | None,
     unroll: int,
+    assume: tuple[str, ...],
     color: str,
     verbose: bool,
     quiet: bool,
@@ -97,13 +101,17 @@ def command(
 
     started = perf_counter()
     cases = collect(paths)
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
     results: list[Checked] = []
     with output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
-        text = TextReport(printer, details=details, quiet=quiet) if form == "text" else None
+        text = (
+            TextReport(printer, details=details, quiet=quiet, alone=stream is not sys.stdout)
+            if form == "text"
+            else None
+        )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
             for result in check_files(cases, settings, chosen, jobs):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
 )
 @options.timeout
+@options.memory
 @options.unroll
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show an execution for every state that one model alone allows.")
@@ -37,6 +38,7 @@ def command(
     target: str | None,
     jobs: int | None,
     timeout: float | None,
+    memory: int | None,
     unroll: int,
     color: str,
     verbose: bool,
@@ -59,7 +61,7 @@ def command(
     from mcheck.run.pool import default_jobs
 
     cases = collect(paths)
-    settings = Settings(profile=profile, unroll=unroll, timeout=timeout)
+    settings = Settings(profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     with Bar(len(cases), None, enabled=sys.stderr.isatty()) as bar:
 
         def each(c: Comparison) -> None:

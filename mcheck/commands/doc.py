@@ -23,7 +23,9 @@ from mcheck.commands import options
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, metavar="SECONDS",
     help="Per test and model; what takes longer is unknown.",
 )  # fmt: skip
+@options.memory
 @options.unroll
+@options.assume
 @options.color
 def command(
     paths: tuple[str, ...],
@@ -34,7 +36,9 @@ def command(
     profile: str,
     jobs: int | None,
     timeout: float,
+    memory: int | None,
     unroll: int,
+    assume: tuple[str, ...],
     color: str,
 ) -> int:
     """Write a page for every test under PATH: program, question, verdict under each model, all outcomes, findings.
@@ -72,7 +76,9 @@ def command(
                 folder=folder,
                 form=form,
                 title=title,
-                settings=Settings(model=model, profile=profile, unroll=unroll, timeout=timeout),
+                settings=Settings(
+                    model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume
+                ),
                 jobs=jobs or default_jobs(),
                 each=each,
             )

@@ -23,6 +23,8 @@ from mcheck.commands import options
 @options.profile
 @options.format_("text", "json")
 @options.target
+@options.timeout
+@options.memory
 @options.color
 def command(
     path: str,
@@ -34,6 +36,8 @@ def command(
     profile: str,
     form: str,
     target: str | None,
+    timeout: float | None,
+    memory: int | None,
     color: str,
 ) -> int:
     """Run one fair execution of the program PATH with real data.
@@ -43,40 +47,39 @@ def command(
     at all executions.
     """
     from mcheck.errors import Unsupported
-    from mcheck.executor.behaviour import behaviour as behaviour_of
+    from mcheck.report import execution as report
     from mcheck.report.lines import Printer
-    from mcheck.report.output import output, wants_color
+    from mcheck.report.output import output, refuse_unwritable, replace_file, wants_color
     from mcheck.report.problems import show, show_warning
-    from mcheck.run.single import load
-    from mcheck.simulate import files, result
-    from mcheck.simulate.machine import machine
+    from mcheck.run.apart import apart
+    from mcheck.run.case import Settings
+    from mcheck.run.execute import Wanted, execute
+    from mcheck.simulate import files
 
-    program = load(path)
-    for message, span in program.warnings:
-        show_warning(message, span, color=color)
-    m = machine(program, seed=seed, profile=profile, how=behaviour_of(behaviour))
-    for text in loads:
-        files.load(program, m.memory, *files.pair(text, "--load"))
-    wanted = [files.pair(text, "--dump") for text in dumps]
-    for name, file in wanted:
-        files.instances(program, name)
-        files.check_writable(file)
-    before = result.snapshot(m)
+    wanted = Wanted(
+        loads=tuple(files.pair(text, "--load") for text in loads),
+        dumps=tuple(files.pair(text, "--dump") for text in dumps),
+        seed=seed,
+        profile=profile,
+        behaviour=behaviour,
+    )
+    for _, file in wanted.dumps:
+        refuse_unwritable(file)
+    settings = Settings(timeout=timeout, memory=memory)
     try:
-        m.run()
+        done = apart(path, settings, lambda: execute(path, wanted, timeout))
     except Unsupported as error:
         show(error, color=color)
         return 3
-    execution = result.collect(m, before, seed)
-    for name, file in wanted:
-        files.dump(program, execution, name, file)
-    from mcheck.report import execution as report
-
+    for message, span in done.warnings:
+        show_warning(message, span, color=color)
+    for file, data in done.dumps:
+        replace_file(file, data)
     with output(target) as stream:
         if form == "json":
-            stream.write(report.document(execution))
+            stream.write(report.document(done.execution))
         else:
             printer = Printer(stream, color=wants_color(color, stream))
-            for line in report.lines(execution, everything=everything, width=printer.width):
+            for line in report.lines(done.execution, everything=everything, width=printer.width):
                 printer.line(*line)
-    return int(any(f.severity == "error" for f in execution.findings))
+    return int(any(f.severity == "error" for f in done.execution.findings))

@@ -57,6 +57,7 @@ def _entry(entry: Entry, printer: Printer) -> None:
     for heading, body in (
         ("", entry.explanation),
         ("what mends it", entry.remedy),
+        ("afterwards", f"{entry.afterwards}."),
         ("with this finding", entry.bad),
         ("without it", entry.good),
     ):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from mcheck.run.case import Settings
 
 
 def write_graph(
@@ -14,16 +21,19 @@ def write_graph(
     model: str | None,
     profile: str,
     timeout: float | None,
+    memory: int | None,
     unroll: int,
+    assume: tuple[str, ...] = (),
 ) -> int:
     """Writes the picture of outcome ``number``, or of the forbidden state of that number; the exit status."""
-    from mcheck.errors import InputError
-    from mcheck.explore.exploration import explore
+    from mcheck.errors import InputError, Unsupported
     from mcheck.report.output import output
-    from mcheck.report.picture.formats import SUFFIXES, picture
-    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.report.picture.formats import SUFFIXES
+    from mcheck.report.problems import show
+    from mcheck.run.apart import apart
+    from mcheck.run.case import Settings
     from mcheck.run.collect import collect
-    from mcheck.run.single import load, model_of
+    from mcheck.run.single import preload
 
     if number is None:
         raise click.UsageError("--forbidden goes with --graph N")
@@ -32,28 +42,55 @@ def write_graph(
     cases = collect([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
-    program = load(cases[0].path)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    preload(settings)
+    try:
+        drawn = apart(path, settings, lambda: _draw(cases[0].path, target, number, forbidden, settings))
+    except Unsupported as error:
+        show(error)
+        return 3
+    if drawn.text is None:
+        if drawn.reason:
+            click.echo(f"not all states are known: {drawn.reason}", err=True)
+            return 3
+        kind = "forbidden state" if forbidden else "outcome"
+        if not drawn.count:
+            raise InputError(f"{path} has no {kind}")
+        raise InputError(f"{path} has no {kind} {number}", expected=f"1 to {drawn.count}")
+    with output(target) as stream:
+        stream.write(drawn.text)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A picture, or how many there would be, and why there may be more, if there may."""
+
+    text: str | None
+    count: int
+    reason: str | None
+
+
+def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
+    from mcheck.policy.question import Question
+    from mcheck.policy.show import executions as explore
+    from mcheck.report.picture.formats import picture
+    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.run.single import left, load, model_of
+
+    started = perf_counter()
+    program = load(path, settings.assume)
     explored = explore(
         program,
-        model_of(model or program.model or DEFAULT_MODEL),
-        profile=profile,
-        unroll=unroll,
-        timeout=timeout,
+        model_of(settings.model or program.model or DEFAULT_MODEL),
+        Question(profile=settings.profile, unroll=settings.unroll, timeout=left(settings.timeout, started)),
         forbidden=number if forbidden else 0,
         drawn=0 if forbidden else number,
     )
     if forbidden:
         executions = [f.execution for f in explored.forbidden if f.execution is not None]
-        kind = "forbidden state"
     else:
         executions = list(explored.allowed.values())
-        kind = "outcome"
-    if len(executions) < number:
-        if explored.answer.reason and not explored.answer.complete:
-            click.echo(f"not all states are known: {explored.answer.reason}", err=True)
-            return 3
-        count = f"{len(executions)} {kind}{'' if len(executions) == 1 else 's'}"
-        raise InputError(f"{path} has no {kind} {number}", expected=f"1 to {len(executions)}" if executions else count)
-    with output(target) as stream:
-        stream.write(picture(executions[number - 1], target))
-    return 0
+    if len(executions) >= number:
+        return _Drawn(picture(executions[number - 1], target), len(executions), None)
+    return _Drawn(None, len(executions), None if explored.answer.complete else explored.answer.reason)

@@ -13,7 +13,7 @@ from mcheck.commands import options
 @click.argument("name", required=False)
 @options.color
 def command(name: str | None, color: str) -> int:
-    """List the memory models that come with mcheck; with NAME, print its text: a starting point for one's own.
+    """List the memory models that come with mcheck; with NAME, print its whole text: a starting point for one's own.
 
     \b
     mcheck models
@@ -28,9 +28,9 @@ def command(name: str | None, color: str) -> int:
     from mcheck.run.collect import read_text
 
     if name is not None:
-        from mcheck.cat import load_model
+        from mcheck.cat import full_text
 
-        click.echo(read_text(load_model(name).path), nl=False)
+        click.echo(full_text(name), nl=False)
         return 0
     names = model_names()
     width = max(map(len, names), default=0)

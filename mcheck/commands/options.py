@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import isfinite
 from typing import Any
@@ -9,7 +10,24 @@ from typing import Any
 import click
 
 ENGINES = ("auto", "explicit", "z3", "protocol", "both")
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LEAST_MEMORY = 128 << 20
+"""An interpreter with the engines and their libraries takes some 70 MiB."""
+MOST_MEMORY = 1 << 62
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes with a unit: 600M, 1.5G, 2GiB; never so little that nothing could run."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([KMGT])(?:i?B)?", value, re.ASCII | re.IGNORECASE)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a size such as 600M or 2G", ctx, param)
+    count = int(float(found[1]) * UNITS[found[2].upper()])
+    if count < LEAST_MEMORY:
+        raise click.BadParameter(f"{value} is too little: at least {LEAST_MEMORY >> 20}M", ctx, param)
+    return min(count, MOST_MEMORY)
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -63,6 +81,12 @@ timeout = click.option(
     metavar="SECONDS",
     help="Per test; one that takes longer is unknown.",
 )
+memory = click.option(
+    "--memory",
+    callback=_bytes,
+    metavar="SIZE",
+    help="Per test, such as 600M or 2G; one that takes more is unknown.",
+)
 unroll = click.option(
     "--unroll",
     type=click.IntRange(min=0),
@@ -70,6 +94,12 @@ unroll = click.option(
     show_default=True,
     metavar="N",
     help="How often a loop with an effect is unrolled.",
+)
+assume = click.option(
+    "--assume",
+    multiple=True,
+    type=click.Choice(("converged",)),
+    help="Take for granted what no text promises. converged: lanes of a warp at one statement go on together.",
 )
 color = click.option(
     "--color",

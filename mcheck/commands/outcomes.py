@@ -24,7 +24,9 @@ from mcheck.commands import options
     "--forbidden", is_flag=True, help="With --graph: N counts the states that no execution reaches, and why is marked."
 )
 @options.timeout
+@options.memory
 @options.unroll
+@options.assume
 @options.color
 def command(
     path: str,
@@ -36,7 +38,9 @@ def command(
     graph: int | None,
     forbidden: bool,
     timeout: float | None,
+    memory: int | None,
     unroll: int,
+    assume: tuple[str, ...],
     color: str,
 ) -> int:
     """Print every allowed final state of the test PATH with an execution that ends in it.
@@ -52,7 +56,16 @@ def command(
         from mcheck.commands.graph import write_graph
 
         return write_graph(
-            path, target, graph, forbidden=forbidden, model=model, profile=profile, timeout=timeout, unroll=unroll
+            path,
+            target,
+            graph,
+            forbidden=forbidden,
+            model=model,
+            profile=profile,
+            timeout=timeout,
+            memory=memory,
+            unroll=unroll,
+            assume=assume,
         )
     from mcheck.errors import InputError
     from mcheck.report.lines import Printer
@@ -61,20 +74,33 @@ def command(
     from mcheck.run.case import Case, Settings
     from mcheck.run.collect import collect
     from mcheck.run.pool import run_cases
-    from mcheck.run.single import preload
+    from mcheck.run.single import lost, preload, run_case
 
     cases = collect([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
-    settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
+    settings = Settings(
+        model=model,
+        engine=engine,
+        profile=profile,
+        unroll=unroll,
+        timeout=timeout,
+        memory=memory,
+        assume=assume,
+        witnesses=True,
+    )
     preload(settings)
-    result = next(iter(run_cases([Case(cases[0].path)], settings, jobs=1)))
+    result = next(iter(run_cases([Case(cases[0].path)], settings, 1, run_case, lost)))
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:
         show(result.problem, color=color, debug=result.debug)
     if result.verdict == "error":
         return 70 if result.crashed else 2
+    if not result.was_read and form == "text":
+        if result.problem is None:
+            click.echo(f"unknown: {result.reason}", err=True)
+        return 3
     with output(target) as stream:
         if form == "json":
             from mcheck.report.json_ import outcomes_document
@@ -86,5 +112,6 @@ def command(
             write(result, Printer(stream, color=wants_color(color, stream)))
     if result.complete:
         return 0
-    click.echo(f"not all states are known: {result.reason or 'the exploration stopped early'}", err=True)
+    if result.problem is None:
+        click.echo(f"not all states are known: {result.reason or 'the exploration stopped early'}", err=True)
     return 3

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
 )
 @options.timeout
+@options.memory
 @options.unroll
+@options.assume
 @click.option("-W", "--warnings-as-errors", is_flag=True, help="A warning makes a test an error.")
 @options.color
 @click.option(
@@ -56,7 +58,9 @@ def command(
     verdict_only: bool,
     jobs: int | None,
     timeout: float | None,
+    memory: int | None,
     unroll: int,
+    assume: tuple[str, ...],
     warnings_as_errors: bool,
     color: str,
     verbose: bool,
@@ -91,7 +95,9 @@ def command(
         verdict_only=verdict_only,
         unroll=unroll,
         timeout=timeout,
+        memory=memory,
         warnings_as_errors=warnings_as_errors,
+        assume=assume,
     )
     with output(target) as stream:
         from mcheck.report.lines import Printer
@@ -126,7 +132,9 @@ def _report(
     text: TextReport | None = None
     if form == "text":
         details = verbose or (len(cases) == 1 and not quiet)
-        text = TextReport(printer, details=details, quiet=quiet, states=None if verbose else 40)
+        text = TextReport(
+            printer, details=details, quiet=quiet, states=None if verbose else 40, alone=stream is not sys.stdout
+        )
     results: list[Result] = []
     visible = stream.isatty() and text is not None
     with Bar(len(cases), printer if visible else None, enabled=sys.stderr.isatty()) as bar:

@@ -126,31 +126,12 @@ def over_delivered(state: State) -> bool:
 def wait_parity(state: State, parity: int) -> bool:
     """``test_wait.parity``/``try_wait.parity`` (9.7.13.15.16): is the phase of that parity complete?
 
-    Parity 1 on a fresh object is true at once: it names the phase before phase 0. The answer is about the current or
-    the immediately preceding phase; ``awaited_phase`` tells which, ``check_awaited`` whether the thread meant it.
+    Parity 1 on a fresh object is true at once: it names the phase before phase 0. A parity names the current or the
+    immediately preceding phase, whichever phase the thread may have had in mind (open question Q16).
     """
     if parity not in (0, 1):
         raise Misuse("UB109", f"phase parity {parity} is neither 0 nor 1", _WAIT)
     return parity != state.phase & 1
-
-
-def awaited_phase(state: State, parity: int) -> int:
-    """The phase that a wait on ``parity`` asks about: the current one, or the one before it (-1 on a fresh object)."""
-    return state.phase - 1 if wait_parity(state, parity) else state.phase
-
-
-def next_phase(last: int, parity: int) -> int:
-    """The first phase after ``last`` that has ``parity``: what a thread means that knows phase ``last`` to be complete.
-
-    A thread that knows nothing yet has ``last`` -2, so that parity 1 means phase -1 and parity 0 phase 0.
-    """
-    return last + 1 if (last + 1) & 1 == parity else last + 2
-
-
-def check_awaited(state: State, phase: int) -> None:
-    """A wait may only be for the current phase or the one before it (9.7.13.15.16); parity repeats every two phases."""
-    if phase not in (state.phase, state.phase - 1):
-        raise Misuse("UB209", f"wait for phase {phase} of an mbarrier that is in phase {state.phase}", _WAIT)
 
 
 # --- state operands -----------------------------------------------------------------------------------

@@ -140,6 +140,16 @@ class Memory:
         block, _ = self.locate(address)
         return None if block.known is None else np.frombuffer(block.known, np.uint8)
 
+    def marks(self, address: int) -> Bytes:
+        """``known_view`` of an object some of whose bytes are about to become unknown."""
+        import numpy as np
+
+        block, offset = self.locate(address)
+        if block.known is None:
+            block.settle(offset, 0, b"")
+        assert block.known is not None
+        return np.frombuffer(block.known, np.uint8)
+
     def load_object(self, instance: Instance, data: bytes) -> None:
         """Replaces the contents of an object from its start on; raises ``ValueError`` if ``data`` is longer."""
         if len(data) > instance.object.size:

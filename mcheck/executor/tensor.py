@@ -89,6 +89,30 @@ def box_bytes(spec: TensorMapSpec, mode: str, info: Sequence[int] = ()) -> int:
     return rows * tensor_map.inner_bytes(spec)
 
 
+def image_bytes(spec: TensorMapSpec, mode: str, shared: int, info: Sequence[int] = ()) -> int:
+    """From the shared address to the end of the image of a box, the gaps between rows included."""
+    inner = tensor_map.inner_bytes(spec)
+    last = (box_bytes(spec, mode, info) // inner - 1) * tensor_map.row_pitch(spec)
+    return max(piece.offset + piece.length for piece in _swizzled(spec, shared, last, None, inner))
+
+
+def extent(spec: TensorMapSpec) -> tuple[int, int]:
+    """The lowest address of a tensor, and the bytes from there to its last element."""
+    rows = sum((n - 1) * t for n, t in zip(spec.global_dim[1:], spec.global_stride, strict=False))
+    return spec.global_address, rows + spec.global_dim[0] * tensor_map.step_bytes(spec)
+
+
+def inside(
+    spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int] = ()
+) -> Iterator[tuple[int, int]]:
+    """(address, length) of what each row of a box has inside the tensor."""
+    inner = tensor_map.inner_bytes(spec)
+    for row in _rows(spec, mode, coords, info):
+        for _, address, length in _clipped(spec, row, inner):
+            if address is not None:
+                yield address, length
+
+
 def pixel_count(spec: TensorMapSpec, mode: str) -> int:
     """The pixels of an im2col copy without its halo; im2col::w::128 has 128 whatever the map says (5.5.5.1)."""
     return 128 if mode == "im2col::w::128" else spec.pixels_per_column or 0

@@ -12,23 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mcheck.executor import arrays, tensor, tensor_map
 from mcheck.executor.behaviour import DOCUMENTED, Behaviour
 from mcheck.executor.memory import Memory
 from mcheck.executor.misuse import Misuse
+from mcheck.executor.reductions import element_size
+from mcheck.executor.units import Units, elementwise, put, take, whole
 from mcheck.program.memory import TensorMapSpec
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Bytes = NDArray[np.uint8]
     Integers = NDArray[np.int64]
 
 _PERIOD = 1024
 """The longest swizzle pattern repeats after so many bytes of shared memory."""
+_ADDRESSES = 1 << 63
+"""No object lies at this address or above it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,7 @@ def plan(
 
     four = mode in tensor.FOUR_ROWS
     tensor.check(spec, kind, 2 if four else len(coords), mode, shared, coords, info, reduce)
+    _check_addresses(spec, mode, coords, info)
     rows = _rows(spec, mode, coords, info)
     unit = _unit(spec)
     columns, offsets = _image(spec, len(rows), shared % _PERIOD)
@@ -76,6 +80,16 @@ def plan(
     counts = np.where(outer[:, None], inside[None, :], 0).reshape(-1)
     base = shared - shared % _PERIOD
     return Plan(spec, unit, offsets + base, address, counts, bool(outer.all() and (inside == unit).all()))
+
+
+def _check_addresses(spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int]) -> None:
+    """No byte inside the tensor lies beyond the addresses of a machine, where an array of addresses would wrap."""
+    start, length = tensor.extent(spec)
+    if start + length <= _ADDRESSES:
+        return
+    for address, size in tensor.inside(spec, mode, coords, info):
+        if address + size > _ADDRESSES:
+            raise Misuse("UB103", f"the address {address:#x} is in no object", tensor.SECTION)
 
 
 def _unit(spec: TensorMapSpec) -> int:
@@ -132,48 +146,66 @@ def _grid(spec: TensorMapSpec) -> Integers:
 # --- moving the bytes ---------------------------------------------------------------------------------
 
 
-def gather(memory: Memory, what: Plan) -> Bytes:
-    """The units of a load as they go to shared memory, shape (units, bytes): converted, with the fill outside."""
+def gather(memory: Memory, what: Plan) -> Units:
+    """The units of a load as they go to shared memory: converted, with the fill outside."""
     import numpy as np
 
     fill = tensor_map.fill_pattern(what.spec)
     if what.whole:
-        image = _take(memory, what.address, what.unit)
-        return arrays.converted(what.spec.elemtype, image)
+        return _converted(what, take(memory, what.address, what.unit))
     pattern = np.frombuffer(fill * (what.unit // len(fill)), np.uint8)
     used = what.inside > 0
     if not used.any():
-        return np.tile(pattern, (len(used), 1))
-    last = int(what.address[used].max())
-    block, offset = memory.locate(last)
-    if offset + what.unit > len(block.data):
-        # The tensor ends within its last unit, and so does the object.
-        units = np.zeros((len(used), what.unit), np.uint8)
-        for k in np.flatnonzero(used).tolist():
-            count = int(what.inside[k])
-            units[k, :count] = np.frombuffer(memory.read(int(what.address[k]), count)[0], np.uint8)
-    else:
-        units = _take(memory, np.where(used, what.address, last), what.unit)
-    units = arrays.converted(what.spec.elemtype, units)
-    _whole(units)[~used] = _whole(pattern.reshape(1, -1))[0]
+        return Units(np.tile(pattern, (len(used), 1)))
+    units = _converted(what, _inside(memory, what, used))
+    whole(units.data)[~used] = whole(pattern.reshape(1, -1))[0]
+    outside = np.arange(what.unit) >= what.inside[:, None]
     partial = np.flatnonzero(used & (what.inside < what.unit))
     if len(partial):
-        within = np.arange(what.unit) < what.inside[partial, None]
-        units[partial] = np.where(within, units[partial], pattern)
+        units.data[partial] = np.where(outside[partial], pattern, units.data[partial])
+    if units.known is not None:
+        units.known[outside] = 1
     return units
 
 
-def deposit(memory: Memory, what: Plan, image: Bytes, shift: int = 0) -> None:
+def _inside(memory: Memory, what: Plan, used: NDArray[np.bool_]) -> Units:
+    """The units that are ``used``, as they lie in the tensor; the others have any contents."""
+    import numpy as np
+
+    last = int(what.address[used].max())
+    block, offset = memory.locate(last)
+    if offset + what.unit <= len(block.data):
+        return take(memory, np.where(used, what.address, last), what.unit)
+    # The tensor ends within its last unit, and so does the object.
+    units = Units(np.zeros((len(used), what.unit), np.uint8), np.ones((len(used), what.unit), np.uint8))
+    assert units.known is not None
+    for k in np.flatnonzero(used).tolist():
+        count = int(what.inside[k])
+        data, known = memory.read(int(what.address[k]), count)
+        units.data[k, :count] = np.frombuffer(data, np.uint8)
+        if known is not None:
+            units.known[k, :count] = np.frombuffer(known, np.uint8)
+    return Units(units.data) if units.known.all() else units
+
+
+def _converted(what: Plan, units: Units) -> Units:
+    """What a load makes of the units; an element that is computed from an unknown byte is unknown as a whole."""
+    elemtype = what.spec.elemtype
+    known = elementwise(tensor_map.element_size(elemtype), units.known) if elemtype.startswith("tf32") else units.known
+    return Units(arrays.converted(elemtype, units.data), known)
+
+
+def deposit(memory: Memory, what: Plan, image: Units, shift: int = 0) -> None:
     """Writes the units of a load into shared memory, ``shift`` bytes further on (that of another CTA's window)."""
-    _put(memory, what.shared + shift, image)
+    put(memory, what.shared + shift, image)
 
 
-def image_of(memory: Memory, what: Plan) -> Bytes:
+def image_of(memory: Memory, what: Plan) -> Units:
     """The units of a store, from shared memory; those outside the tensor are read like the others."""
-    return _take(memory, what.shared, what.unit)
+    return take(memory, what.shared, what.unit)
 
 
-def scatter(memory: Memory, what: Plan, image: Bytes, reduce: str | None = None, how: Behaviour = DOCUMENTED) -> None:
+def scatter(memory: Memory, what: Plan, image: Units, reduce: str | None = None, how: Behaviour = DOCUMENTED) -> None:
     """Writes the units of a store into the tensor, or reduces into it; what lies outside is skipped (5.5.3.3)."""
     import numpy as np
 
@@ -183,21 +215,27 @@ def scatter(memory: Memory, what: Plan, image: Bytes, reduce: str | None = None,
         what = padded(what)
     full = np.ones(len(what.inside), bool) if what.whole else what.inside == what.unit
     kind = tensor_map.reduction_type(what.spec.elemtype, reduce)
+
+    def reduced(old: Units, new: Units) -> Units:
+        assert reduce is not None
+        known = elementwise(element_size(kind), old.known, new.known)
+        return Units(arrays.reduced(reduce, kind, old.data, new.data, flush=flush), known)
+
     if reduce is None:
-        _put(memory, what.address[full], image[full])
+        put(memory, what.address[full], image[full])
     else:
         # Rows may be named twice (scatter4): each addition has to see the one before.
         places, values = what.address[full], image[full]
         for part in _distinct(places):
-            old = _take(memory, places[part], what.unit)
-            _put(memory, places[part], arrays.reduced(reduce, kind, old, values[part], flush=flush))
+            put(memory, places[part], reduced(take(memory, places[part], what.unit), values[part]))
     for k in np.flatnonzero((what.inside > 0) & ~full):
         count, address = int(what.inside[k]), int(what.address[k])
         piece = image[k, :count]
         if reduce is not None:
-            data, _ = memory.read(address, count)
-            piece = arrays.reduced(reduce, kind, np.frombuffer(data, np.uint8), piece, flush=flush)
-        memory.write(address, piece.tobytes())
+            data, known = memory.read(address, count)
+            old = Units(np.frombuffer(data, np.uint8), None if known is None else np.frombuffer(known, np.uint8))
+            piece = reduced(old, piece)
+        memory.write(address, piece.data.tobytes(), None if piece.known is None else piece.known.tobytes())
 
 
 def padded(what: Plan) -> Plan:
@@ -233,69 +271,6 @@ def _distinct(places: Integers) -> list[Integers]:
         return [np.arange(len(places))]
     rest = np.setdiff1d(np.arange(len(places)), first)
     return [first, *(rest[part] for part in _distinct(places[rest]))]
-
-
-def _take(memory: Memory, addresses: Integers, unit: int) -> Bytes:
-    """The units at ``addresses``, shape (units, bytes)."""
-    import numpy as np
-
-    if len(addresses) == 0:
-        return np.empty((0, unit), np.uint8)
-    low, high = int(addresses.min()), int(addresses.max())
-    view, offset = memory.view(low)
-    if offset + high - low + unit > len(view):
-        return _take_apart(memory, addresses, unit)
-    base = low - offset
-    phase = offset % unit
-    table = view[phase : phase + (len(view) - phase) // unit * unit].reshape(-1, unit)
-    taken: Bytes = table.take((addresses - (base + phase)) // unit, axis=0)
-    return taken
-
-
-def _put(memory: Memory, addresses: Integers, units: Bytes) -> None:
-    import numpy as np
-
-    if len(addresses) == 0:
-        return
-    unit = units.shape[1]
-    low, high = int(addresses.min()), int(addresses.max())
-    view, offset = memory.view(low)
-    if offset + high - low + unit > len(view):
-        for address, data in zip(addresses.tolist(), units, strict=True):
-            memory.write(address, data.tobytes())
-        return
-    base = low - offset
-    phase = offset % unit
-    table = view[phase : phase + (len(view) - phase) // unit * unit].reshape(-1, unit)
-    places = (addresses - (base + phase)) // unit
-    _whole(table)[places] = _whole(np.ascontiguousarray(units))
-    known = memory.known_view(low)
-    if known is not None:
-        _whole(known[phase : phase + table.size].reshape(-1, unit))[places] = _whole(np.ones((1, unit), np.uint8))[0]
-
-
-def _whole(units: Bytes) -> NDArray[Any]:
-    """The same units, each as one number: NumPy moves these much faster than rows of bytes."""
-    import numpy as np
-
-    return units.view(np.complex128 if units.shape[1] == 16 else np.uint64).reshape(-1)
-
-
-def _take_apart(memory: Memory, addresses: Integers, unit: int) -> Bytes:
-    import numpy as np
-
-    pieces = [memory.read(address, unit)[0] for address in addresses.tolist()]
-    return np.frombuffer(b"".join(pieces), np.uint8).reshape(-1, unit)
-
-
-def unknown_bytes(memory: Memory, addresses: Integers, unit: int) -> bool:
-    """Is any byte of these units unknown?"""
-    if len(addresses) == 0:
-        return False
-    known = memory.known_view(int(addresses.min()))
-    if known is None:
-        return False
-    return any(0 in (memory.read(address, unit)[1] or b"\1") for address in addresses.tolist())
 
 
 def load(

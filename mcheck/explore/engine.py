@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
-from mcheck.explore.kept import Kept
-from mcheck.explore.result import Answer
-from mcheck.explore.run import Run
-from mcheck.explore.tapes import tape_of
-from mcheck.explore.verdict import conclude
-from mcheck.limit import Limit, TimeOut
+from mcheck.explore.enumeration import Enumeration
+from mcheck.limit import Limit
 from mcheck.program.program import Program
+from mcheck.questions.kept import Kept
+from mcheck.questions.verdict import conclude
 
 
 def answer(
@@ -35,11 +34,8 @@ def answer(
     """
     limit = Limit(timeout)
     wanted = bool(program.expectation.kinds) if findings is None else findings
-    run = Run(program, model, prop, verdict_only, unroll, limit, profile, wanted, kept=kept)
+    run = Enumeration(program, model, prop, verdict_only, unroll, limit, profile, wanted, kept=kept)
     reason = limit.attempt(run.explore)
     if kept is not None:
-        kept.outcomes.update((state, (found.solver, found.candidate)) for state, found in run.outcomes.items())
+        kept.outcomes.update((state, (found.prepared, found.candidate)) for state, found in run.outcomes.items())
     return conclude(run, reason, witnesses=witnesses)
-
-
-__all__ = ["TimeOut", "answer", "tape_of"]

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
-from mcheck.explore.chains import Step
-from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
-from mcheck.explore.result import State
-from mcheck.explore.solver import Solver
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.chains import Step
+from mcheck.answers.result import State
+from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
+from mcheck.candidates.prepared import Prepared
 from mcheck.explore.trial import Settled
 from mcheck.graph.event import Event
-from mcheck.graph.execution import Band, Box, Column, Edge, Execution
+from mcheck.graph.execution import Band, Box, Column, Edge, Execution, label_of
 from mcheck.graph.structure import INIT, Node, Structure
+from mcheck.graph.tags import Tag, proxy_of
 from mcheck.graph.terms import Uid, Unknown
 from mcheck.program.ops import Op
 
 MAX_LINES = 4
-PROXIES = {"ASYNC": "async", "TMAP": "tensormap", "TEX": "texture", "SUR": "surface", "CON": "constant"}
 Pair = tuple[int, int]
 
 
@@ -35,7 +35,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Drawing:
-    solver: Solver
+    prepared: Prepared
     candidate: Candidate
     settled: Settled
     valuation: Valuation
@@ -46,11 +46,11 @@ class _Drawing:
 
     @property
     def s(self) -> Structure:
-        return self.solver.s
+        return self.prepared.s
 
 
 def execution_of(
-    solver: Solver,
+    prepared: Prepared,
     candidate: Candidate,
     *,
     model: str,
@@ -66,8 +66,8 @@ def execution_of(
     ``marked`` are nodes to point out, the two accesses of a race, with a ``note`` in their boxes; ``stops`` are the
     operations at which threads end, each with what is said of it.
     """
-    d = _Drawing(solver, candidate, settled, solver.valuation(candidate))
-    for choice, taken in zip(solver.choices, candidate, strict=True):
+    d = _Drawing(prepared, candidate, settled, prepared.valuation(candidate))
+    for choice, taken in zip(prepared.choices, candidate, strict=True):
         if taken >= 0:
             d.phases.update(choice.options[taken].phases)
     violation = settled.violation if explain else None
@@ -113,12 +113,12 @@ def _key(s: Structure, node: Node) -> tuple[object, ...] | None:
     event = node.source
     if event is None:
         return ("init", node.address)
-    if "EXIT" in event.tags or "START" in event.tags:
+    if Tag.EXIT in event.tags or Tag.START in event.tags:
         return None
     if event.order is not None:
         return (node.thread, "at", event.instruction)
-    kind = "signal" if "ASYNCSIGNAL" in event.tags else "update" if event.rmw or _updates(s, event) else ""
-    return (node.thread, "of", event.issue, event.instruction, kind or ("write" if "W" in event.tags else "read"))
+    kind = "signal" if Tag.ASYNCSIGNAL in event.tags else "update" if event.rmw or _updates(s, event) else ""
+    return (node.thread, "of", event.issue, event.instruction, kind or ("write" if Tag.W in event.tags else "read"))
 
 
 def _updates(s: Structure, event: Event) -> bool:
@@ -197,9 +197,9 @@ def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
         lines = [*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more"]
     if note:
         lines.append(note)
-        lines += _pending(d, nodes[-1]) if "BLOCKED" not in tags else []
+        lines += _pending(d, nodes[-1]) if Tag.BLOCKED not in tags else []
     text = " ".join(first.op.text.split()) or type(first.op).__name__
-    proxy = next((v for k, v in PROXIES.items() if k in tags and "M" in tags), "generic")
+    proxy = proxy_of(tags) if Tag.M in tags else "generic"
     span = first.op.span
     return Box(
         name=name, kind=_kind(tags), column=g.column, lines=tuple(lines), text=text, proxy=proxy,
@@ -213,26 +213,31 @@ def _ends(nodes: list[Node]) -> list[Node]:
     return [n for n in nodes if n.source is None or n.source.uid not in halves]
 
 
-def _kind(tags: frozenset[str]) -> str:
-    if "ASYNCSIGNAL" in tags:
+def _kind(tags: frozenset[Tag]) -> str:
+    if Tag.ASYNCSIGNAL in tags:
         return "signal"
-    if {"R", "W"} <= tags:
+    if {Tag.R, Tag.W} <= tags:
         return "update"
     order = (
-        ("R", "read"), ("W", "write"), ("ISSUE", "issue"), ("WAIT", "wait"), ("GROUPWAIT", "wait"),
-        ("MBAR", "mbarrier"), ("B", "barrier"), ("PROXYFENCE", "proxy-fence"), ("F", "fence"),
+        (Tag.R, "read"), (Tag.W, "write"), (Tag.ISSUE, "issue"), (Tag.WAIT, "wait"), (Tag.GROUPWAIT, "wait"),
+        (Tag.MBAR, "mbarrier"), (Tag.B, "barrier"), (Tag.MEET, "barrier"), (Tag.MET, "barrier"),
+        (Tag.PROXYFENCE, "proxy-fence"), (Tag.F, "fence"),
     )  # fmt: skip
     return next((kind for tag, kind in order if tag in tags), "fence")
 
 
-def _plain(tags: frozenset[str]) -> str:
+COMES, LEAVES = frozenset({Tag.BARRIVE, Tag.MEET}), frozenset({Tag.BWAIT, Tag.MET})
+"""Arrivals at a barrier or a meeting of lanes, and departures from it."""
+
+
+def _plain(tags: frozenset[Tag]) -> str:
     kind = _kind(tags)
     names = {"proxy-fence": "proxy fence", "issue": "issue", "wait": "wait for groups", "barrier": "barrier"}
-    if kind == "barrier" and "BWAIT" not in tags and "BARRIVE" in tags:
+    if kind == "barrier" and not tags & LEAVES and tags & COMES:
         return "barrier: arrive"
-    if kind == "barrier" and "BARRIVE" not in tags and "BWAIT" in tags:
+    if kind == "barrier" and not tags & COMES and tags & LEAVES:
         return "barrier: wait"
-    if kind == "issue" and "CPASYNC" not in tags:
+    if kind == "issue" and Tag.CPASYNC not in tags:
         return "issue"
     return names.get(kind, kind)
 
@@ -246,11 +251,11 @@ def _line(d: _Drawing, node: Node) -> str:
     if not node.size:
         return ""
     where = _object(d.s, node)
-    if "W" in event.tags and event.rmw is not None:
+    if Tag.W in event.tags and event.rmw is not None:
         old = next((r for r in d.s.nodes_of[event.rmw] if d.s.nodes[r].address == node.address), None)
         before = "?" if old is None else _value(lambda: d.valuation.write(d.valuation.source(old)))
         return f"U {where}: {before} \N{RIGHTWARDS ARROW} {_value(lambda: d.valuation.write(node.index))}"
-    if "R" in event.tags:
+    if Tag.R in event.tags:
         return f"R {where} = {_value(lambda: d.valuation.write(d.valuation.source(node.index)))}"
     return f"W {_effect(d, node)}"
 
@@ -377,7 +382,7 @@ def _edges(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
         a, b, kind = step.source, step.target, step.kind
         if kind.endswith("^-1"):
             a, b, kind = b, a, kind.removesuffix("^-1")
-        kind = {"syncbar": "barrier"}.get(kind, kind)
+        kind = {"syncbar": "barrier", "meet": "barrier"}.get(kind, kind)
         x, y = d.box_of.get(a), d.box_of.get(b)
         if x is not None and y is not None and x != y:
             wrong[x, y, kind] = None
@@ -425,7 +430,7 @@ def _pairs(d: _Drawing) -> Iterable[tuple[int, int, str]]:
         if event is not None and event.issue is not None and event.order is None:
             here = s.nodes_of.get(event.issue)
             fed = any(s.events[e].issue == event.issue for e in event.data)
-            if here and not fed and ("ASYNCSIGNAL" not in event.tags or not _tracked(d, event.uid)):
+            if here and not fed and (Tag.ASYNCSIGNAL not in event.tags or not _tracked(d, event.uid)):
                 yield here[0], node.index, "issue"
             for uid in sorted(event.data):
                 if s.events[uid].issue == event.issue:
@@ -433,7 +438,7 @@ def _pairs(d: _Drawing) -> Iterable[tuple[int, int, str]]:
                         yield r, node.index, "data"
     yield from _completions(d)
     yield from _waits(d, chosen)
-    for name in ("barrier", "syncbar"):
+    for name in ("barrier", "meet", "syncbar"):
         for i, j in _of(chosen.get(name, none)):
             yield i, j, "barrier"
     for i, j in _of(_reduced(chosen.get("sync_fence", none))):
@@ -519,4 +524,4 @@ def _told(d: _Drawing, boxes: tuple[Box, ...], step: Step) -> str:
         k = d.box_of.get(n)
         return boxes[k].name if k is not None else "the initial value"
 
-    return f"{name(step.source)} \N{RIGHTWARDS ARROW} {name(step.target)} by {step.kind}"
+    return f"{name(step.source)} \N{RIGHTWARDS ARROW} {name(step.target)} by {label_of(step.kind)}"

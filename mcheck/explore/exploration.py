@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from mcheck.algebra.tape import Tape
+from mcheck.algebra.tapes import tape_of
+from mcheck.answers.exploration import Exploration, Forbidden
+from mcheck.answers.final import States, clauses, truth_of
+from mcheck.answers.result import State, Value
+from mcheck.candidates.choices import Candidate, Choice
+from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.explore.choices import Candidate, Choice
-from mcheck.explore.engine import TimeOut, answer, tape_of
+from mcheck.explore.engine import answer
 from mcheck.explore.execution import execution_of
-from mcheck.explore.final import States, clauses, truth_of
-from mcheck.explore.kept import Kept
-from mcheck.explore.result import Answer, State, Value
+from mcheck.explore.network import network
 from mcheck.explore.solver import Solver
-from mcheck.explore.tape import Tape
 from mcheck.explore.trial import Evaluator, Settled, Trial
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
 from mcheck.graph.structure import Structure
+from mcheck.limit import TimeOut
 from mcheck.program.condition import Not
 from mcheck.program.program import Program
+from mcheck.questions.kept import Kept
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 TRIED = 4
 """Explanations of one forbidden state of which the shortest is taken."""
@@ -40,50 +50,12 @@ MAX_CANDIDATES = 20_000
 """Executions without axioms that are looked at for states that no consistent execution has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forbidden:
-    """A state that only executions against the model have; ``wanted``: the condition's formula holds in it."""
-
-    state: State
-    axiom: str
-    cycle: tuple[str, ...]
-    execution: Execution | None
-    wanted: bool
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """The cycle with what its boxes do, for where there is no picture."""
-        if self.execution is None:
-            return self.cycle
-        boxes = {b.name: f"{self.execution.columns[b.column].title} {b.lines[0]}" for b in self.execution.boxes}
-        out = []
-        for step in self.cycle:
-            ends, _, kind = step.partition(" by ")
-            a, _, b = ends.partition(" \N{RIGHTWARDS ARROW} ")
-            out.append(f"{kind} from ({boxes.get(a, a)}) to ({boxes.get(b, b)})")
-        return tuple(out)
-
-
-@dataclass(slots=True)
-class Exploration:
-    """An answer with its executions.
-
-    ``allowed`` gives an execution of each state (where drawing was asked for), ``findings`` one of each flagged race.
-    ``all_forbidden``: no other combination of final values could be thought of; otherwise the list is a part.
-    """
-
-    answer: Answer
-    allowed: dict[State, Execution]
-    forbidden: tuple[Forbidden, ...] = ()
-    all_forbidden: bool = True
-    findings: dict[Finding, Execution] | None = None
-
-
 class _Explorer:
-    def __init__(self, program: Program, model: Model, kept: Kept, budget: float) -> None:
+    def __init__(self, program: Program, model: Model, kept: Kept, budget: float, *, networks: bool = False) -> None:
         self.program = program
         self.model = model
         self.kept = kept
+        self.networks = networks
         self.tape = tape_of(model)
         self.until = time.monotonic() + budget
         self._structures: list[tuple[Structure, list[Choice]]] | None = None
@@ -93,7 +65,7 @@ class _Explorer:
         if time.monotonic() > self.until:
             raise TimeOut
 
-    def evaluator(self, solver: Solver) -> Evaluator:
+    def evaluator(self, solver: Prepared) -> Evaluator:
         found = self._evaluators.get(id(solver.s))
         if found is None:
             found = self._evaluators[id(solver.s)] = (solver.s, Evaluator(self.tape, solver))
@@ -105,11 +77,11 @@ class _Explorer:
             self._structures = list(self.kept.combinations())
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
-    def settle(self, solver: Solver, candidate: Candidate, *, explain: bool = False) -> Settled:
+    def settle(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
         return Trial(self.evaluator(solver), solver, candidate).settle(explain=explain)
 
     def draw(
-        self, solver: Solver, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
+        self, solver: Prepared, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
     ) -> Execution:
         return execution_of(
             solver,
@@ -121,9 +93,12 @@ class _Explorer:
             **more,  # type: ignore[arg-type]
         )
 
-    def told(self, tried: list[tuple[Solver, Candidate]], state: State) -> Execution | None:
+    def network(self, solver: Prepared, candidate: Candidate, state: State, settled: Settled) -> nx.MultiDiGraph:
+        return network(solver, candidate, settled, model=self.model.name, state=state)
+
+    def told(self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool) -> Forbidden | None:
         """Of some executions of a forbidden state the one with the shortest explanation."""
-        best: tuple[tuple[int, str], Solver, Candidate, Settled] | None = None
+        best: tuple[tuple[int, str], Prepared, Candidate, Settled] | None = None
         explained = 0
         for solver, candidate in tried:
             try:
@@ -139,9 +114,14 @@ class _Explorer:
                 best = (len(failed.steps), failed.axiom), solver, candidate, settled
             if explained == TRIED or len(failed.steps) == SHORTEST:
                 break
-        return None if best is None else self.draw(best[1], best[2], state, best[3])
+        if best is None:
+            return None
+        _, solver, candidate, settled = best
+        drawn = self.draw(solver, candidate, state, settled)
+        graph = self.network(solver, candidate, state, settled) if self.networks else None
+        return Forbidden(state, drawn.axiom or "", drawn.cycle, drawn, wanted, graph)
 
-    def candidates(self, *, wanted: bool) -> Iterator[tuple[Solver, States, Candidate]]:
+    def candidates(self, *, wanted: bool) -> Iterator[tuple[Prepared, States, Candidate]]:
         """Executions that need not satisfy any axiom: all of them, or those in which the condition's formula holds."""
         condition = self.program.condition
         formula = Not(condition.formula) if condition.kind == "forall" else condition.formula
@@ -160,7 +140,7 @@ class _Explorer:
                             yield solver, states, c
 
     def collect(
-        self, known: set[State], into: dict[State, list[tuple[Solver, Candidate]]], *, wanted: bool, most: int
+        self, known: set[State], into: dict[State, list[tuple[Prepared, Candidate]]], *, wanted: bool, most: int
     ) -> bool:
         """Adds states that are not ``known``, with some executions of each; whether it saw them all."""
         condition = self.program.condition
@@ -177,7 +157,7 @@ class _Explorer:
                 else:
                     if wanted and truth_of(condition, state) != {condition.kind != "forall"}:
                         continue
-                if state in known:
+                if state in known or _may_be(state, known):
                     continue
                 if state not in into and len(into) >= most:
                     return False
@@ -189,7 +169,17 @@ class _Explorer:
         return True
 
 
-def _misused(solver: Solver, candidate: Candidate) -> bool:
+def _may_be(state: State, known: set[State]) -> bool:
+    """Whether unknown contents of the state may be what makes it one that is allowed: then nothing forbids it."""
+    if not any(value == "unknown" for _, value in state):
+        return False
+    return any(
+        all(mine in (other, "unknown") for (_, mine), (_, other) in zip(state, allowed, strict=True))
+        for allowed in known
+    )
+
+
+def _misused(solver: Prepared, candidate: Candidate) -> bool:
     return any(c.options[t].misstep is not None for c, t in zip(solver.choices, candidate, strict=True) if t >= 0)
 
 
@@ -203,26 +193,30 @@ def explore(
     forbidden: int = 0,
     drawn: int = 0,
     budget: float = 5.0,
+    networks: bool = False,
 ) -> Exploration:
     """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` states that are not.
 
-    ``budget`` bounds the seconds spent on what is not allowed, beyond the ``timeout`` of the answer itself.
+    ``networks``: as graphs of networkx too. ``budget`` bounds the seconds spent on what is not allowed, beyond the
+    ``timeout`` of the answer itself.
     """
     kept = Kept()
     given = answer(
         program, model, unroll=unroll, timeout=timeout, profile=profile, findings=True, witnesses=True, kept=kept
     )
-    explorer = _Explorer(program, model, kept, budget)
-    allowed = {
-        o.state: explorer.draw(*kept.outcomes[o.state], o.state)
-        for o in islice(given.outcomes, drawn)
-        if o.state in kept.outcomes
-    }
-    pictures = {
-        finding: explorer.draw(x.solver, x.candidate, (), marked=x.marked, note=x.note, stops=x.stops)
-        for finding, x in islice(kept.findings.items(), drawn)
-    }
+    explorer = _Explorer(program, model, kept, budget, networks=networks)
+    allowed: dict[State, Execution] = {}
+    pictures: dict[Finding, Execution] = {}
+    with suppress(TimeOut):  # what is drawn by then is shown
+        for o in islice(given.outcomes, drawn):
+            if o.state in kept.outcomes:
+                allowed[o.state] = explorer.draw(*kept.outcomes[o.state], o.state)
+        for finding, x in islice(kept.findings.items(), drawn):
+            pictures[finding] = explorer.draw(x.prepared, x.candidate, (), marked=x.marked, note=x.note, stops=x.stops)
     out = Exploration(given, allowed, findings=pictures)
+    for state in allowed if networks else ():
+        solver, candidate = kept.outcomes[state]
+        out.networks[state] = explorer.network(solver, candidate, state, explorer.settle(solver, candidate))
     if forbidden and given.complete:
         _forbidden(explorer, out, set(kept.outcomes), forbidden)
     return out
@@ -230,16 +224,16 @@ def explore(
 
 def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: int) -> None:
     condition = explorer.program.condition
-    found: dict[State, list[tuple[Solver, Candidate]]] = {}
+    found: dict[State, list[tuple[Prepared, Candidate]]] = {}
     if condition.kind != "none":
         explorer.collect(known, found, wanted=True, most=most)
     wanted = set(found)
     out.all_forbidden = explorer.collect(known, found, wanted=False, most=most)
     entries = []
     for state, tried in found.items():
-        best = explorer.told(tried, state)
-        if best is not None:
-            entries.append(Forbidden(state, best.axiom or "", best.cycle, best, state in wanted))
+        told = explorer.told(tried, state, wanted=state in wanted)
+        if told is not None:
+            entries.append(told)
     out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, [(str(type(v)), v) for _, v in f.state])))
 
 
@@ -250,12 +244,11 @@ def forbidden_state(
     kept = Kept()
     given = answer(program, model, unroll=unroll, timeout=budget, profile=profile, kept=kept)
     explorer = _Explorer(program, model, kept, budget)
-    found: dict[State, list[tuple[Solver, Candidate]]] = {}
+    found: dict[State, list[tuple[Prepared, Candidate]]] = {}
     known = {o.state for o in given.outcomes}
     if state in known:
         return None
     explorer.collect(known, found, wanted=False, most=1000)
     if state not in found:
         return None
-    best = explorer.told(found[state], state)
-    return None if best is None else Forbidden(state, best.axiom or "", best.cycle, best, False)
+    return explorer.told(found[state], state, wanted=False)

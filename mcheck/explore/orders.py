@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from mcheck.explore import bits
-from mcheck.explore.batch import Evaluation, Masks, Plan, add
-from mcheck.explore.bits import Rows
-from mcheck.explore.choices import Candidate
-from mcheck.explore.tape import BOUND, TOTAL, Axiom
+from mcheck.algebra import bits
+from mcheck.algebra.batch import Evaluation, Masks, Plan, add
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.tape import BOUND, TOTAL, Axiom
+from mcheck.candidates.choices import Candidate
 from mcheck.graph.structure import Structure
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.explore.choices import Choice, constant_values, single_event
-from mcheck.explore.final import COMPARE
+from mcheck.answers.final import COMPARE
+from mcheck.candidates.choices import Choice, constant_values, single_event
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Term, Unknown, evaluate, typed
 from mcheck.program.condition import Compare, ConstTerm, MemTerm, RegTerm

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
-from mcheck.explore.chains import Explainer, Step, joined
-from mcheck.explore.choices import Candidate
-from mcheck.explore.solver import Solver
-from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.chains import Explainer, Step, joined
+from mcheck.algebra.shortest import cheapest
+from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
+from mcheck.candidates.choices import Candidate
+from mcheck.candidates.prepared import Prepared
+from mcheck.graph.tags import Tag
 
 MAX_LEAVES = 48
 """Orders of writes and fences that are tried for one candidate before the first failure has to do as explanation."""
@@ -50,10 +51,10 @@ class Settled:
 class Evaluator:
     """The value of every node of a tape on executions of one structure; what none of them chooses is computed once."""
 
-    def __init__(self, tape: Tape, solver: Solver) -> None:
+    def __init__(self, tape: Tape, prepared: Prepared) -> None:
         self.tape = tape
-        self.solver = solver
-        self.n = solver.s.size
+        self.prepared = prepared
+        self.n = prepared.s.size
         self._zero = bits.empty(self.n)
         self._static = self._constant()
         self._cache: list[Rows | None] = [None] * len(tape.code)
@@ -92,7 +93,7 @@ class Evaluator:
         return bits.operate(i.op, values[i.a] if i.a >= 0 else self._zero, second, self._zero)
 
     def _base(self, name: str, chosen: dict[str, Rows]) -> Rows:
-        rows = chosen.get(name) if name in UNKNOWNS else self.solver.base(name)[0]
+        rows = chosen.get(name) if name in UNKNOWNS else self.prepared.base(name)[0]
         return rows if rows is not None and any(rows) else self._zero
 
     def _fixpoint(self, values: list[Rows], at: int, chosen: dict[str, Rows]) -> int:
@@ -114,20 +115,20 @@ class Evaluator:
 
 
 class Trial:
-    """One candidate of a solver under the axioms of a tape (which need not be those that the solver ran with)."""
+    """One candidate of a prepared under the axioms of a tape (which need not be those that the prepared ran with)."""
 
-    def __init__(self, evaluator: Evaluator, solver: Solver, candidate: Candidate) -> None:
+    def __init__(self, evaluator: Evaluator, prepared: Prepared, candidate: Candidate) -> None:
         self.tape = evaluator.tape
         self.evaluator = evaluator
-        self.s = solver.s
-        self.n = solver.s.size
+        self.s = prepared.s
+        self.n = prepared.s.size
         self.chosen: dict[str, Rows] = {}
         self.not_co: set[tuple[int, int]] = set()
         self.leaves = 0
         self.explain = True
-        for relation, i, j in solver.extra_edges:
+        for relation, i, j in prepared.extra_edges:
             self._add(relation, i, j)
-        for choice, taken in zip(solver.choices, candidate, strict=True):
+        for choice, taken in zip(prepared.choices, candidate, strict=True):
             if taken >= 0:
                 for relation, pairs in choice.options[taken].edges:
                     for i, j in pairs:
@@ -142,8 +143,8 @@ class Trial:
         """The pairs of fence.sc that must be ordered (PTX ISA 8.9.3)."""
         if "sync_fence" not in self.tape.bases:
             return []
-        nodes = [x.index for x in self.s.nodes if x.has("SC") and x.has("F")]
-        sr = self.evaluator.solver.base("sr")[0] if len(nodes) > 1 else []
+        nodes = [x.index for x in self.s.nodes if x.has(Tag.SC) and x.has(Tag.F)]
+        sr = self.evaluator.prepared.base("sr")[0] if len(nodes) > 1 else []
         return [(i, j) for i in nodes for j in nodes if i < j and sr[i] >> j & 1]
 
     def settle(self, *, explain: bool = True) -> Settled:
@@ -275,32 +276,34 @@ class Trial:
         self, explainer: Explainer, values: list[Rows], tried: Tried, start: int, end: int
     ) -> tuple[int, str, tuple[Step, ...]]:
         """The cheapest chain of demanded and tried pairs of co between two writes, and an axiom that demands one."""
-        direct: dict[int, list[tuple[int, int, str, tuple[Step, ...]]]] = {}
+        import networkx as nx
+
+        graph = nx.DiGraph()
+
+        def add(i: int, j: int, cost: int, axiom: str, steps: tuple[Step, ...]) -> None:
+            if not graph.has_edge(i, j) or graph.edges[i, j]["cost"] > cost:
+                graph.add_edge(i, j, cost=cost, axiom=axiom, steps=steps)
+
         for name, i, j in tried:
             if name == "co":
                 asks = [a.name for a in self.tape.axioms if a.role == TOTAL and values[a.node][i] >> j & 1]
-                direct.setdefault(i, []).append((j, 2, asks[0] if asks else "", (Step(i, j, "co"),)))
+                add(i, j, 2, asks[0] if asks else "", (Step(i, j, "co"),))
         for first, *others in self.s.writes.values():
-            direct.setdefault(first, []).extend((j, 2, "", (Step(first, j, "co"),)) for j in others)
+            for j in others:
+                add(first, j, 2, "", (Step(first, j, "co"),))
         for a in self.tape.axioms:
             if a.role == BOUND:
                 for i, row in enumerate(values[a.node]):
                     for j in bits.bits(row):
                         cost, steps = explainer.path(a.node, i, j) or (2, (Step(i, j, "co"),))
-                        direct.setdefault(i, []).append((j, cost, a.name, steps))
-        queue: list[tuple[int, int, str, tuple[Step, ...]]] = [(0, start, "", ())]
-        done: set[int] = set()
-        while queue:
-            cost, at, axiom, steps = heappop(queue)
-            if at == end and steps:
-                return cost, axiom, steps
-            if at in done:
-                continue
-            if steps or start != end:
-                done.add(at)
-            for j, more, name, told in direct.get(at, ()):
-                heappush(queue, (cost + more, j, axiom or name, (*steps, *told)))
-        return 60, "", (Step(start, end, "co"),)
+                        add(i, j, cost, a.name, steps)
+        found = cheapest(graph, start, end, lambda u, v: graph.edges[u, v]["cost"])
+        if found is None:
+            return 60, "", (Step(start, end, "co"),)
+        cost, edges = found
+        taken = [graph.edges[edge] for edge in edges]
+        axiom = next((edge["axiom"] for edge in taken if edge["axiom"]), "")
+        return cost, axiom, tuple(step for edge in taken for step in edge["steps"])
 
 
 def _with(rows: Rows, i: int, j: int) -> Rows:

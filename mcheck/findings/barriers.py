@@ -63,35 +63,6 @@ expect clean
 """,
     ),
     Entry(
-        code="UB303",
-        name="too-many-arrivals-at-a-barrier",
-        kind="undefined",
-        message="{instruction} arrives at barrier {number} again before it is complete, or beyond its count",
-        explanation="""\
-In each round of a barrier a warp arrives once, and the arrivals add up to the count. A warp that arrives twice
-before the barrier resets, or more arrivals than the count holds, are a programming error.""",
-        section="PTX ISA 9.0 section 9.7.13.1",
-        remedy="Wait for the round to complete before the warp arrives again, or use another barrier.",
-        bad="""\
-PTX arrive-twice
-{ }
-P@cta 0, warp 0, lane 0 {
-  barrier.arrive 1, 96;
-  barrier.arrive 1, 96;
-}
-Q@cta 0, warp 1, lane 0 { barrier.sync 1, 96; }
-expect undefined
-""",
-        good="""\
-PTX arrive-once-each
-{ }
-P@cta 0, warp 0, lane 0 { barrier.arrive 1, 96; }
-R@cta 0, warp 2, lane 0 { barrier.arrive 1, 96; }
-Q@cta 0, warp 1, lane 0 { barrier.sync 1, 96; }
-expect clean
-""",
-    ),
-    Entry(
         code="UB304",
         name="barrier-uses-differ",
         kind="undefined",

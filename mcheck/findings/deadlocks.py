@@ -171,4 +171,49 @@ Q@cluster 0, cta 1 {
 expect clean
 """,
     ),
+    Entry(
+        code="DEAD006",
+        name="lanes-never-meet",
+        kind="deadlock",
+        message="{instruction} waits for ever: {missing} never comes to it",
+        explanation="""\
+bar.warp.sync waits for every lane of its mask that has not exited, and an operation of a warpgroup for its four
+warps. Lanes are scheduled independently: here one of them waits for something else first, and that does not
+come."""
+        + _FAIR,
+        section="PTX ISA 9.0 section 9.7.13.2",
+        remedy="Name in the mask the lanes that come here, and let each arrive before it waits for what follows.",
+        bad="""\
+PTX lane-waits-for-its-waiter
+{ .shared .u32 flag; }
+P@cta 0, warp 0, lane 0 {
+  st.relaxed.cta.shared.u32 [flag], 0;
+  bar.warp.sync 3;
+  bar.warp.sync 3;
+  st.relaxed.cta.shared.u32 [flag], 1;
+}
+Q@cta 0, warp 0, lane 1 {
+  bar.warp.sync 3;
+  await ld.relaxed.cta.shared.u32 r0, [flag] == 1;
+  bar.warp.sync 3;
+}
+expect deadlock
+""",
+        good="""\
+PTX lane-meets-before-it-waits
+{ .shared .u32 flag; }
+P@cta 0, warp 0, lane 0 {
+  st.relaxed.cta.shared.u32 [flag], 0;
+  bar.warp.sync 3;
+  bar.warp.sync 3;
+  st.relaxed.cta.shared.u32 [flag], 1;
+}
+Q@cta 0, warp 0, lane 1 {
+  bar.warp.sync 3;
+  bar.warp.sync 3;
+  await ld.relaxed.cta.shared.u32 r0, [flag] == 1;
+}
+expect clean
+""",
+    ),
 )

@@ -25,7 +25,8 @@ class Entry:
     ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
     the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it. ``bad``
     and ``good`` are programs in block form: the first has this finding, the second has no error. ``level`` is the
-    severity under the profile ``ptx``; ``permissive`` replaces the usual severity under that profile.
+    severity under the profile ``ptx``; ``permissive`` replaces the usual severity under that profile. ``goes_on``: the
+    thread goes on after it, because what happens is known; after other undefined behaviour it stops.
     """
 
     code: str
@@ -39,11 +40,19 @@ class Entry:
     good: str
     level: str = "error"
     permissive: str | None = None
+    goes_on: bool = False
 
     def severity(self, profile: str) -> str:
         """``error``, ``review`` or ``advice`` under ``profile``; raises ``KeyError`` for an unknown profile."""
         strict, ptx, permissive = _DEFAULTS[self.level]
         return {"strict": strict, "ptx": ptx, "permissive": self.permissive or permissive}[profile]
+
+    @property
+    def afterwards(self) -> str:
+        """What the thread does then, in words."""
+        if self.kind == "deadlock":
+            return "the thread waits for ever"
+        return "the thread goes on" if self.goes_on else "the thread stops, and what would follow is not looked at"
 
     def message_for(self, **fields: object) -> str:
         """The sentence with its fields; one that is not given reads as its name does."""

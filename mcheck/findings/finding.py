@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.errors import Span
+from mcheck.findings.trace import Trace
 
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")
@@ -12,7 +13,9 @@ SEVERITIES = ("error", "review", "advice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """One of the accesses of a finding; ``bytes`` is the half-open range inside ``object``."""
+    """One of the accesses of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: of an
+    operation that stands outside program order.
+    """
 
     thread: str
     instruction: str
@@ -21,6 +24,17 @@ class Access:
     bytes: tuple[int, int] = (0, 0)
     proxy: str = "generic"
     access: str = "read"
+    asynchronous: bool = False
+
+    @property
+    def place(self) -> str:
+        """The bytes that are accessed; empty where the instruction itself is meant and none of its accesses."""
+        return bytes_of(self.object, *self.bytes) if self.object else ""
+
+
+def bytes_of(label: str, start: int, end: int) -> str:
+    """``buf@0[bytes 0..16]``, the end excluded as in every range of the input."""
+    return f"{label}[bytes {start}..{end}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,4 +48,4 @@ class Finding:
     accesses: tuple[Access, ...] = ()
     missing: str = ""
     section: str = ""
-    trace: tuple[str, ...] = ()
+    trace: Trace = ()

@@ -296,7 +296,7 @@ expect clean
         message="{instruction} has an operand without meaning: {detail}",
         explanation="""\
 Some values make an instruction meaningless when it is executed: a division by zero, a phase parity that is
-neither 0 nor 1, a wait for a negative number of groups.""",
+neither 0 nor 1, a member mask that leaves out the executing lane.""",
         section="the section of the instruction",
         remedy="Keep the operand in the range that the section of the instruction gives.",
         bad="""\
@@ -316,6 +316,35 @@ P@cta 0 {
   mbarrier.init.shared::cta.b64 [bar], 1;
   mbarrier.arrive.shared::cta.b64 _, [bar];
   await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}
+expect clean
+""",
+    ),
+    Entry(
+        code="UB110",
+        name="fill-size-not-a-multiple-of-8",
+        kind="undefined",
+        message="{instruction} has size {size}, which is not a multiple of 8",
+        explanation="""\
+st.bulk fills shared memory with zeros in units of 8 bytes. For any other size the ISA leaves the behaviour
+undefined, whether the size is a constant or comes from a register.""",
+        section="PTX ISA 9.0 section 9.7.9.13",
+        remedy="Round the size up to a multiple of 8 (and pad the object), or store the rest with ordinary accesses.",
+        bad="""\
+PTX fill-12
+target sm_100a
+{ .shared .align 8 .b8 buf[16]; }
+P@cta 0 {
+  st.bulk.weak.shared::cta [buf], 12, 0;
+}
+expect undefined
+""",
+        good="""\
+PTX fill-16
+target sm_100a
+{ .shared .align 8 .b8 buf[16]; }
+P@cta 0 {
+  st.bulk.weak.shared::cta [buf], 16, 0;
 }
 expect clean
 """,

@@ -6,56 +6,6 @@ from mcheck.findings.entry import Entry
 
 ENTRIES = (
     Entry(
-        code="UB209",
-        name="wait-for-a-phase-long-gone",
-        kind="undefined",
-        message="{instruction} waits for phase {phase} of {object}, which is in phase {current}",
-        explanation="""\
-A wait may be for the current phase or for the one just completed. Parity cannot tell phases apart that are two
-steps from each other, so a waiter that falls two phases behind gets the answer of another phase: it blocks
-although its phase is over, or passes although it is not.""",
-        section="PTX ISA 9.0 section 9.7.13.15.16",
-        remedy="Let the phase depend on the waiter: it arrives on the barrier too, or hands back an empty-barrier.",
-        bad="""\
-PTX waiter-two-phases-behind
-{ .shared .align 8 .b64 bar; }
-producer@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 1;
-  bar.sync 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
-}
-consumer@cta 0 {
-  bar.sync 0;
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
-}
-expect undefined
-""",
-        good="""\
-PTX waiter-takes-part
-{ .shared .align 8 .b64 bar; }
-producer@cta 0 {
-  mbarrier.init.shared::cta.b64 [bar], 2;
-  bar.sync 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
-}
-consumer@cta 0 {
-  bar.sync 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
-  mbarrier.arrive.shared::cta.b64 _, [bar];
-  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
-}
-expect clean
-""",
-    ),
-    Entry(
         code="UB210",
         name="stale-state-operand",
         kind="undefined",
@@ -128,6 +78,7 @@ expect clean
         code="UB212",
         name="phase-that-nobody-waited-for",
         kind="undefined",
+        goes_on=True,
         level="review",
         message="{instruction} arrives in phase {phase} of {object}, but no wait saw the phase before it complete",
         explanation="""\
@@ -252,6 +203,7 @@ expect clean
         code="UB216",
         name="completion-in-an-unexpecting-phase",
         kind="undefined",
+        goes_on=True,
         message="{instruction} delivers {bytes} bytes in phase {phase} of {object}, which does not expect them",
         explanation="""\
 The bytes of a completion have to be announced by an expect-tx of the same phase. If they are not, or if fewer

@@ -9,6 +9,7 @@ ENTRIES = (
         code="RACE001",
         name="unordered-generic-accesses",
         kind="race",
+        goes_on=True,
         message="{first} and {second} touch the same bytes and nothing orders them",
         explanation="""\
 Two accesses conflict if they overlap and one of them writes. Conflicting accesses must be ordered by causality,
@@ -49,6 +50,7 @@ expect clean
         code="RACE002",
         name="mixed-size-race",
         kind="race",
+        goes_on=True,
         message="{first} and {second} overlap in part only and nothing orders them",
         explanation="""\
 Strong accesses of two threads are morally strong only if they overlap completely. If they overlap in part and
@@ -75,6 +77,7 @@ expect clean
         code="RACE003",
         name="access-during-asynchronous-operation",
         kind="race",
+        goes_on=True,
         message="{first} conflicts with {second}, which may still be in flight",
         explanation="""\
 The memory accesses of an asynchronous operation are not in program order. They come after the instructions that
@@ -123,6 +126,7 @@ expect clean
         code="RACE004",
         name="generic-write-invisible-to-async-proxy",
         kind="race",
+        goes_on=True,
         message="{first} comes before {second} in time, but no proxy fence makes it visible to the async proxy",
         explanation="""\
 Bulk copies, tensor copies and wgmma access memory through the async proxy, ordinary loads and stores through
@@ -161,6 +165,7 @@ expect clean
         code="RACE005",
         name="proxy-fence-on-one-side-of-a-cluster",
         kind="race",
+        goes_on=True,
         level="review",
         message="only one side of the hand-over from {first} to {second} in another CTA has a proxy fence",
         explanation="""\
@@ -176,11 +181,15 @@ PTX remote-write-one-fence
 issuer@cluster 0, cta 0 {
   barrier.cluster.arrive.release;
   barrier.cluster.wait.acquire;
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
   cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;
   cp.async.bulk.commit_group;
   cp.async.bulk.wait_group 0;
 }
 writer@cluster 0, cta 1 {
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
   st.shared::cluster.u32 [buf@0], 7;
   fence.proxy.async;
   barrier.cluster.arrive.release;
@@ -194,12 +203,16 @@ PTX remote-write-two-fences
 issuer@cluster 0, cta 0 {
   barrier.cluster.arrive.release;
   barrier.cluster.wait.acquire;
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
   fence.proxy.async;
   cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;
   cp.async.bulk.commit_group;
   cp.async.bulk.wait_group 0;
 }
 writer@cluster 0, cta 1 {
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
   st.shared::cluster.u32 [buf@0], 7;
   fence.proxy.async;
   barrier.cluster.arrive.release;
@@ -212,6 +225,7 @@ expect clean
         code="RACE006",
         name="generic-read-overtaken-by-async-write",
         kind="race",
+        goes_on=True,
         permissive="review",
         message="{second} may overwrite the bytes before {first} has read them: no proxy fence separates the two",
         explanation="""\
@@ -261,6 +275,7 @@ expect clean
         code="RACE007",
         name="cp-async-data-through-async-proxy",
         kind="race",
+        goes_on=True,
         level="review",
         message="{first} writes through the generic proxy; no proxy fence makes it visible to {second}",
         explanation="""\
@@ -309,6 +324,7 @@ expect clean
         code="RACE008",
         name="async-to-async-across-ctas",
         kind="race",
+        goes_on=True,
         level="review",
         message="{first} and {second} are asynchronous operations of different CTAs with no proxy fence between them",
         explanation="""\
@@ -371,6 +387,7 @@ expect clean
         code="RACE009",
         name="tensor-map-written-without-tensormap-fences",
         kind="race",
+        goes_on=True,
         message=(
             "{first} writes the tensor map that {second} reads, without a tensormap release and acquire between them"
         ),
@@ -431,6 +448,7 @@ expect clean
         code="RACE010",
         name="scope-too-narrow",
         kind="race",
+        goes_on=True,
         message="the release and the acquire between {first} and {second} have scopes that do not include each other",
         explanation="""\
 A release synchronizes with an acquire only if the two are morally strong, and for that each scope must include

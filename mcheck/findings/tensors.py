@@ -226,12 +226,15 @@ expect clean
         code="UB501",
         name="exit-before-the-source-is-read",
         kind="undefined",
+        goes_on=True,
         message="{thread} may end its CTA before {instruction} has read {object}",
         explanation="""\
 The shared memory of a CTA goes to another one when the CTA has ended. A bulk or tensor store that has not read
-its source by then may store somebody else's bytes. The texts are silent here; the programming guide waits, and
-so should a kernel. For the stores themselves the end of the kernel is enough.""",
+its source by then may store somebody else's bytes. The texts are silent here; the programming guide waits. An H200
+keeps the memory of a CTA until its copies are done, and kernels in use leave the last wait out, so this is for review.
+For the stores themselves the end of the kernel is enough.""",
         section="PTX ISA 9.0 section 9.7.9.25.1; the end of a CTA is our reading",
+        level="review",
         remedy="Commit the group and execute cp.async.bulk.wait_group.read 0 in the issuing thread before it ends.",
         bad="""\
 PTX store-and-leave
@@ -257,13 +260,13 @@ expect clean
         code="UB502",
         name="remote-access-after-exit",
         kind="undefined",
+        goes_on=True,
         message="{thread} may use {object} after its CTA has ended",
         explanation="""\
-Shared memory and the mbarrier objects in it live as long as their CTA. An access from another CTA of the cluster must
-be over before the last thread of the owner exits, or it meets memory that belongs to somebody else. Nothing but
-synchronisation with a thread of the owner, most simply a last barrier.cluster, makes sure of that.""",
+Shared memory and the mbarrier objects in it live as long as their CTA. An access, a copy or an arrival from another CTA
+of the cluster must be over before the last thread of the owner exits, or it meets memory that belongs to somebody else.
+Nothing but synchronisation with a thread of the owner, most simply a last barrier.cluster, makes sure of that.""",
         section="PTX ISA 9.0 section 9.7.13.3; the end of a CTA is our reading",
-        level="review",
         remedy="End the owner with barrier.cluster.arrive and barrier.cluster.wait, after its peers' accesses.",
         bad="""\
 PTX read-from-the-departed
@@ -304,15 +307,13 @@ expect clean
         code="UB503",
         name="remote-access-before-start",
         kind="undefined",
+        goes_on=True,
         message="{instruction} uses {object}, whose CTA may not have started",
         explanation="""\
 The CTAs of a cluster are scheduled together but need not begin at the same time. Until one of its threads is known to
-run,
-the shared memory of another CTA may not be there yet. The first use of a peer's memory comes after a barrier.cluster,
-or
-after any other synchronisation with a thread of that CTA.""",
+run, the shared memory of another CTA may not be there yet. The first use of a peer's memory comes after a
+barrier.cluster, or after any other synchronisation with a thread of that CTA.""",
         section="PTX ISA 9.0 section 9.7.13.3; the beginning of a CTA is our reading",
-        level="review",
         remedy="Begin with barrier.cluster.arrive and barrier.cluster.wait in every CTA of the cluster.",
         bad="""\
 PTX store-before-the-peer-starts
@@ -353,6 +354,7 @@ expect clean
         code="UB504",
         name="exit-before-the-copy-is-complete",
         kind="undefined",
+        goes_on=True,
         message="{thread} copies to {object}, whose CTA may end before the copy is complete",
         explanation="""\
 The shared memory of a CTA goes to another one when the CTA has ended. A bulk or tensor copy that has not written its

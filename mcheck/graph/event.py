@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid
 from mcheck.program.ops import Op
 
@@ -64,7 +65,7 @@ class Event:
 
     uid: Uid
     op: Op
-    tags: frozenset[str]
+    tags: frozenset[Tag]
     order: int | None
     instruction: int
     block: int

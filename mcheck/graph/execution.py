@@ -34,6 +34,13 @@ DRAWN = {
 }
 """The edges that are drawn by default, with what they mean; others appear only where an axiom fails by them."""
 
+LABELS = {"sync_fence": "sc", "phase-order": "phase order", "phase-fr": "phase fr", "same-access": "same access"}
+
+
+def label_of(kind: str) -> str:
+    """What an edge is called wherever people read it, in pictures and in words."""
+    return LABELS.get(kind, kind)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
@@ -119,7 +126,6 @@ class Execution:
             if edge.kind != "po" or edge.violated:
                 arrow = "and" if edge.both else "to"
                 mark = " (violates the axiom)" if edge.violated else ""
-                lines.append(
-                    f"{edge.kind}: {self.boxes[edge.source].name} {arrow} {self.boxes[edge.target].name}{mark}"
-                )
+                source, target = self.boxes[edge.source].name, self.boxes[edge.target].name
+                lines.append(f"{label_of(edge.kind)}: {source} {arrow} {target}{mark}")
         return tuple(lines)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
-from mcheck.graph.warps import warp_of
+from mcheck.graph.tags import Tag
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
 Predicate = Callable[[Structure, Node, Node], bool]
@@ -32,6 +32,9 @@ class Relation:
     first: Side = _any
     second: Side = _any
 
+
+MBARRIER_BYTES = 8
+"""The size of an mbarrier object (PTX ISA 9.7.13.15.1)."""
 
 RELATIONS: dict[str, Relation] = {}
 SHARED: dict[str, Key] = {}
@@ -70,6 +73,10 @@ def _ordered(e: Event, _: Node) -> bool:
 
 def _touches(_: Event, x: Node) -> bool:
     return x.size > 0
+
+
+def _on_object(e: Event, x: Node) -> bool:
+    return x.size > 0 or e.mbarrier is not None
 
 
 @shared("id")
@@ -189,45 +196,49 @@ def issued(s: Structure, a: Node, b: Node) -> bool:
     """
     first, second = event_of(a), event_of(b)
     assert second.issue is not None
-    if "WGFENCE" in first.tags:
-        together = "WGMMA" in second.tags and warp_of(s, a.thread) == warp_of(s, b.thread)
+    if Tag.WGFENCE in first.tags:
+        together = Tag.WGMMA in second.tags and s.thread(a).place.own_warp == s.thread(b).place.own_warp
         return together and s.turns[first.uid] <= s.turns[second.uid]
-    return second.issue == first.uid and "WGMMA" not in second.tags
+    return second.issue == first.uid and Tag.WGMMA not in second.tags
 
 
-@relation("covers", first=lambda e, _: "F" in e.tags, second=_touches)
+@relation("covers", first=lambda e, _: Tag.F in e.tags, second=_on_object)
 def covered(s: Structure, a: Node, b: Node) -> bool:
-    """A proxy fence, or a fence restricted to a space, and an access to an object that it covers (open-questions
-    Q14).
+    """A proxy fence, or a fence restricted to a space, and an operation on an object that it covers (open-questions
+    Q14); fence.mbarrier_init covers the mbarrier.init of its thread.
     """
-    fence, access = event_of(a), event_of(b)
+    fence, operation = event_of(a), event_of(b)
+    step = operation.mbarrier
+    if Tag.MBARRIER_INIT_FENCE in fence.tags:
+        return step is not None and step.kind == "init" and a.thread == b.thread
+    address, size = (b.address, b.size) if step is None else (step.address, MBARRIER_BYTES)
     if fence.covered is not None:
-        start, size = fence.covered
-        return start < b.address + b.size and b.address < start + size
+        start, length = fence.covered
+        return start < address + size and address < start + length
     if not fence.spaces:
         return True
-    if "GLOBAL" in access.tags:
+    if Tag.GLOBAL in operation.tags:
         return "global" in fence.spaces
-    if "SHARED" not in access.tags:
+    if Tag.SHARED not in operation.tags and step is None:
         return False
     if "shared::cluster" in fence.spaces or "shared::cluster::read" in fence.spaces:
         return True
-    return "shared::cta" in fence.spaces and _owner(s, b) == s.thread(a).place.cta.number
+    return "shared::cta" in fence.spaces and _owner(address) == s.thread(a).place.cta.number
 
 
-def _owner(s: Structure, b: Node) -> int:
-    """The CTA whose shared memory holds the bytes of b."""
-    return (b.address - SHARED_BASE) // SHARED_WINDOW
+def _owner(address: int) -> int:
+    """The CTA whose shared memory has the address."""
+    return (address - SHARED_BASE) // SHARED_WINDOW
 
 
 @relation("object-access", first=lambda e, _: e.mbarrier is not None and e.mbarrier.kind == "init", second=_touches)
 def accesses_object(s: Structure, a: Node, b: Node) -> bool:
     """mbarrier.init of an object and an ordinary access to its eight bytes."""
     step = event_of(a).mbarrier
-    return step is not None and step.address < b.address + b.size and b.address < step.address + 8
+    return step is not None and step.address < b.address + b.size and b.address < step.address + MBARRIER_BYTES
 
 
-@relation("outlived", second=lambda e, _: "EXIT" in e.tags)
+@relation("outlived", second=lambda e, _: Tag.EXIT in e.tags)
 def outlived(s: Structure, a: Node, b: Node) -> bool:
     """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
     threads, if all of them exit.
@@ -238,16 +249,18 @@ def outlived(s: Structure, a: Node, b: Node) -> bool:
     return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
 
 
-@relation("own-outlived", first=lambda e, _: e.tags >= {"W", "ASYNC", "SHARED"}, second=lambda e, _: "EXIT" in e.tags)
+@relation(
+    "own-outlived", first=lambda e, _: e.tags >= {Tag.W, Tag.ASYNC, Tag.SHARED}, second=lambda e, _: Tag.EXIT in e.tags
+)
 def own_outlived(s: Structure, a: Node, b: Node) -> bool:
     """A write of a bulk copy to the shared memory of the issuing CTA, and the exits of its threads, if all exit."""
     owner = s.thread(b).place.cta.number
-    if not owner == s.thread(a).place.cta.number == (a.address - SHARED_BASE) // SHARED_WINDOW:
+    if not owner == s.thread(a).place.cta.number == _owner(a.address):
         return False
     return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
 
 
-@relation("unborn", first=lambda e, _: "START" in e.tags)
+@relation("unborn", first=lambda e, _: Tag.START in e.tags)
 def unborn(s: Structure, a: Node, b: Node) -> bool:
     """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""
     return s.thread(a).place.cta.number == _foreign_owner(s, b)
@@ -259,8 +272,8 @@ def _foreign_owner(s: Structure, node: Node) -> int | None:
     if event.mbarrier is not None:
         address = event.mbarrier.address if event.order is not None else 0
     else:
-        address = node.address if "SHARED" in event.tags else 0
-    owner = (address - SHARED_BASE) // SHARED_WINDOW
+        address = node.address if Tag.SHARED in event.tags else 0
+    owner = _owner(address)
     return owner if address and owner != s.thread(node).place.cta.number else None
 
 
@@ -304,12 +317,12 @@ def _in_set(x: Node, name: str) -> bool:
     if name == "_":
         return True
     if name == "STRONG":
-        tags = x.source.tags if x.source is not None else frozenset[str]()
-        return bool(tags & STRONG) and "CLUSTERBAR" not in tags
+        tags = x.source.tags if x.source is not None else frozenset[Tag]()
+        return bool(tags & STRONG) and Tag.CLUSTERBAR not in tags
     if name in WIDTHS:
         return x.source is not None and x.source.scope == WIDTHS[name]
     return x.has(name)
 
 
-STRONG = frozenset({"RLX", "ACQ", "REL", "ACQ_REL", "SC"})
+STRONG = frozenset({Tag.RLX, Tag.ACQ, Tag.REL, Tag.ACQ_REL, Tag.SC})
 WIDTHS = {"CTA": "cta", "CLUSTER": "cluster", "GPU": "gpu", "SYS": "sys"}

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from mcheck.graph.event import Event, Path
 from mcheck.graph.maps import MAP_SIZE, encode
+from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, slice_bytes
 from mcheck.program.program import Program, Thread
 
@@ -47,7 +48,7 @@ class Node:
     def has(self, tag: str) -> bool:
         """Whether the event is in the base set ``tag``."""
         if self.source is None:
-            return tag in ("IW", "W", "M")
+            return tag in ("IW", Tag.W, Tag.M)
         return tag in self.source.tags
 
 
@@ -140,16 +141,16 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
                 node = Node(len(s.nodes), event, path.thread, address, size, address - event.address)
                 s.nodes.append(node)
                 indices.append(node.index)
-                (s.writes if "W" in event.tags else s.reads)[address].append(node.index)
+                (s.writes if Tag.W in event.tags else s.reads)[address].append(node.index)
     return s
 
 
 def _count_wgmma(s: Structure, path: Path) -> None:
     issued: dict[Uid, int] = {}
     for event in path.events:
-        if "WGMMA" in event.tags and event.issue is not None:
+        if Tag.WGMMA in event.tags and event.issue is not None:
             s.turns[event.uid] = issued.setdefault(event.issue, len(issued))
-        elif "WGFENCE" in event.tags:
+        elif Tag.WGFENCE in event.tags:
             s.turns[event.uid] = len(issued)
 
 
@@ -167,7 +168,7 @@ def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[
     shown = {c for a, n in wanted for c in s.chunks(a, n)}
     out = set()
     for chunk, events in touching.items():
-        if chunk not in shown and all("ASYNCREDUCTION" in e.tags and (e.address, e.size) == chunk for _, e in events):
+        if chunk not in shown and all(Tag.ASYNCREDUCTION in e.tags and (e.address, e.size) == chunk for _, e in events):
             gpus = {s.program.threads[t].place.cta.gpu for t, _ in events}
             if len(gpus) == 1 and all(e.scope in ("gpu", "sys") for _, e in events):
                 out.add(chunk)

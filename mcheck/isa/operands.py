@@ -107,6 +107,7 @@ _WORDS = {
     "wait": "a predicate register",
     "predname": "a predicate register",
     "elect": "register|predicate",
+    "result": "a {type} register, or register|predicate",
 }
 
 
@@ -202,10 +203,10 @@ def _scalar_ok(arg: Arg, seen: Shape, q: Qualifiers) -> bool:
         case "range":
             memory = isinstance(seen, tuple) and len(seen) == 3 and seen[0] == "m"
             return memory and seen[1] in _ADDRESS and seen[2] in _CONSTANT
-        case "pair" | "elect":
+        case "pair" | "elect" | "result":
             if isinstance(seen, tuple):
                 return seen[0] == "p" and all(part in _REGISTER or part == "_" for part in seen[1:])
-            return arg.kind == "pair" and (seen in _REGISTER or seen == "_")
+            return arg.kind != "elect" and (seen in _REGISTER or (seen == "_" and (arg.kind == "pair" or arg.sinkable)))
         case "dst" | "wait":
             return seen in _REGISTER or (seen == "_" and (arg.sinkable or arg.kind == "wait"))
         case "reg":

@@ -7,7 +7,6 @@ popc prmt rcp rsqrt sad set shf sin slct sqrt subc szext tanh testp vabsdiff vad
 _MEMORY = """alloca applypriority createpolicy discard getctarank isspacep istypep ldu multimem prefetchu
 stackrestore stacksave suld suq sured sust tex tld4 txq"""
 _MATRIX = "ldmatrix mma movmatrix stmatrix tcgen05 wmma"
-_CONTROL = """activemask brev brkpt brx call clusterlaunchcontrol griddepcontrol match pmevent redux shfl
-vote"""
+_CONTROL = "brev brkpt brx call clusterlaunchcontrol griddepcontrol pmevent"
 
 UNMODELLED = frozenset(f"{_ARITHMETIC} {_MEMORY} {_MATRIX} {_CONTROL}".split())

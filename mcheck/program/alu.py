@@ -4,7 +4,7 @@ Values are Python integers: those of a signed type lie in its signed range, thos
 negative, a predicate is 0 or 1. Sources may be given in any representation; they are first brought into the range of
 their type. Floating-point types count as their bits (``mov`` and ``selp`` move them).
 
-``mapa`` and ``elect`` depend on the place of the thread and are not computed here.
+``mapa`` and ``activemask`` depend on the place of the thread and are not computed here.
 """
 
 from __future__ import annotations

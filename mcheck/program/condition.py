@@ -69,11 +69,23 @@ Formula = Compare | And | Or | Not | Truth
 
 
 @dataclass(frozen=True, slots=True)
+class Notation:
+    """How the question writes a term (``1:r0`` for the one labelled ``P1:r0``), and whether the numbers beside it."""
+
+    name: str
+    hexadecimal: bool = False
+
+    def number(self, value: int) -> str:
+        """A value as the question would write it; one below zero keeps its sign, as it does in comparisons."""
+        return hex(value) if self.hexadecimal and value >= 0 else str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """``kind`` is ``exists``, ``~exists``, ``forall`` or ``none``; ``text`` as written; ``filter`` restricts the
     executions.
 
-    ``locations`` are further terms to show in the states.
+    ``locations`` are further terms to show in the states, ``notation`` by label how terms are written.
     """
 
     kind: str
@@ -81,3 +93,4 @@ class Condition:
     text: str = ""
     filter: Formula = Truth()
     locations: tuple[Term, ...] = ()
+    notation: tuple[tuple[str, Notation], ...] = ()

@@ -14,6 +14,7 @@ Sizes are bytes. ``None`` means that the operand was not given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr, Reg
@@ -30,6 +31,9 @@ class Guard:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
     """Common to all operations: where it stands, how it is written, under which predicate it runs."""
+
+    decisive: ClassVar[tuple[str, ...]] = ()
+    """The fields whose values have to be known before the operation can be executed; others are only handed on."""
 
     span: Span | None = field(default=None, compare=False)
     text: str = field(default="", compare=False)
@@ -48,7 +52,7 @@ class Alu(Op):
     ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``,
     ``neg``,
     ``shl``, ``shr``, ``setp.eq`` …, ``selp``, ``cvt`` (``src_type`` holds the source's type), ``cvta``, ``mapa``,
-    ``elect`` (dsts are the leader's lane and the predicate; src is the member mask), ``nop``.
+    ``activemask``, ``nop``.
     """
 
     op: str
@@ -102,6 +106,8 @@ def performed(op: Op) -> Op:
 class Load(Op):
     """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
     dsts: tuple[Reg | None, ...]
     address: Expr
     type: str
@@ -116,6 +122,8 @@ class Load(Op):
 class Store(Op):
     """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
     address: Expr
     srcs: tuple[Expr, ...]
     type: str
@@ -127,12 +135,24 @@ class Store(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(Op):
+    """``st.bulk``: ``size`` bytes of shared memory become zero, by a weak write."""
+
+    decisive: ClassVar[tuple[str, ...]] = ("address", "size")
+
+    address: Expr
+    size: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Atomic(Op):
     """``atom`` and ``red``: one read-modify-write. ``srcs`` is (operand,) or, for ``cas``, (expected, new).
 
     ``op`` is ``add sub mul div and or xor min max inc dec exch cas`` (sub, mul, div: the table dialect only).
     ``red`` has ``is_red`` set: its read supplies no acquire pattern.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     dst: Reg | None
     op: str
@@ -169,6 +189,8 @@ class ProxyFence(Op):
     the tensormap acquire has ``address`` and ``size``.
     """
 
+    decisive: ClassVar[tuple[str, ...]] = ("address", "size")
+
     kind: str
     spaces: frozenset[str] = frozenset()
     half: str | None = None
@@ -186,6 +208,8 @@ class Barrier(Op):
     ``barrier`` is the logical id or ``None``, ``count`` the quorum or ``None``.
     For ``red``: ``red_op`` is ``popc``, ``and`` or ``or``, ``dst`` the result, ``src`` the predicate.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("barrier", "count")
 
     kind: str
     barrier: Expr | None
@@ -210,6 +234,27 @@ class ClusterBarrier(Op):
 class WarpSync(Op):
     """``bar.warp.sync mask``."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("mask",)
+
+    mask: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(Op):
+    """``elect.sync``, ``shfl.sync``, ``vote.sync``, ``match.sync``, ``redux.sync``: the lanes of ``mask`` wait for each
+    other, and each gets a value that is made of what all of them bring.
+
+    ``op`` is the name with its mode: ``elect``, ``shfl.idx``, ``vote.ballot``, ``match.any``, ``redux.add`` … ``srcs``
+    are what the lane brings (``elect``: nothing) and, of ``shfl``, the operands b and c. ``dsts`` are the value and the
+    predicate.
+    """
+
+    decisive: ClassVar[tuple[str, ...]] = ("mask",)
+
+    op: str
+    type: str
+    dsts: tuple[Reg | None, Reg | None]
+    srcs: tuple[Expr, ...]
     mask: Expr
 
 
@@ -220,6 +265,8 @@ class WarpSync(Op):
 class MbarrierInit(Op):
     """``mbarrier.init [address], count``."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("address", "count")
+
     address: Expr
     count: Expr
 
@@ -227,6 +274,8 @@ class MbarrierInit(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MbarrierInval(Op):
     """``mbarrier.inval [address]``."""
+
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     address: Expr
 
@@ -236,6 +285,8 @@ class MbarrierTx(Op):
     """``mbarrier.expect_tx`` and ``mbarrier.complete_tx``: relaxed; ``kind`` is ``expect`` or ``complete``; ``tx`` in
     bytes.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("address", "tx")
 
     kind: str
     address: Expr
@@ -252,6 +303,8 @@ class MbarrierArrive(Op):
     ``state`` receives the state before the arrive (``None``: sink or no result).
     """
 
+    decisive: ClassVar[tuple[str, ...]] = ("address", "count", "tx")
+
     address: Expr
     count: Expr | None = None
     tx: Expr | None = None
@@ -266,6 +319,8 @@ class MbarrierArrive(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MbarrierWait(Op):
     """``mbarrier.test_wait`` and ``try_wait`` (``blocking``). Exactly one of ``state`` and ``parity`` is given."""
+
+    decisive: ClassVar[tuple[str, ...]] = ("address", "parity")
 
     address: Expr
     dst: Reg | None
@@ -292,6 +347,8 @@ class MbarrierPending(Op):
 class CpAsync(Op):
     """``cp.async``: global to shared::cta, ``size`` 4, 8 or 16; ``src_size`` bytes are read, the rest is zero."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size", "src_size", "ignore_src")
+
     dst: Expr
     src: Expr
     size: Expr
@@ -312,6 +369,8 @@ class Commit(Op):
 class WaitGroup(Op):
     """``…wait_group{.read} pending``; ``cp.async.wait_all`` has ``commits`` set and ``pending`` 0."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("pending",)
+
     family: str  # cp.async, bulk, wgmma
     pending: Expr
     read: bool = False
@@ -321,6 +380,8 @@ class WaitGroup(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpAsyncArrive(Op):
     """``cp.async.mbarrier.arrive{.noinc}``."""
+
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     address: Expr
     noinc: bool = False
@@ -335,6 +396,8 @@ class BulkCopy(Op):
     operation
     name (``add min max inc dec and or xor``) on elements of ``type``.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size", "mbar", "cta_mask", "byte_mask")
 
     dst: Expr
     src: Expr
@@ -355,6 +418,8 @@ class Prefetch(Op):
     effect.
     """
 
+    decisive: ClassVar[tuple[str, ...]] = ("src", "size", "tensor_map")
+
     src: Expr | None = None
     size: Expr | None = None
     tensor_map: Expr | None = None
@@ -370,6 +435,8 @@ class TensorCopy(Op):
     (shared::cta to global, bulk group). ``shared`` is the address in shared memory, ``tensor_map`` that of the map.
     ``mode``: tile, tile::gather4, tile::scatter4, im2col, im2col::w, im2col::w::128, im2col_no_offs.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("shared", "tensor_map", "coords", "mbar", "im2col_info", "cta_mask")
 
     kind: str
     dim: int
@@ -393,6 +460,8 @@ class AsyncStore(Op):
     the ``.release.{gpu,sys}.global`` forms have no ``mbar`` and a ``sem`` and ``scope``.
     """
 
+    decisive: ClassVar[tuple[str, ...]] = ("address", "mbar")
+
     address: Expr
     srcs: tuple[Expr, ...]
     type: str
@@ -409,6 +478,8 @@ class TensormapReplace(Op):
     object.
     """
 
+    decisive: ClassVar[tuple[str, ...]] = ("address", "value", "ordinal")
+
     field_name: str
     address: Expr
     value: Expr
@@ -421,6 +492,8 @@ class TensormapReplace(Op):
 class TensormapCopyFence(Op):
     """``tensormap.cp_fenceproxy``: copies 128 bytes shared::cta to global, then the tensormap release at ``scope``."""
 
+    decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size")
+
     dst: Expr
     src: Expr
     size: Expr
@@ -432,6 +505,8 @@ class Wgmma(Op):
     """``wgmma.mma_async``: an asynchronous read of the byte ranges ``reads`` (address, size) through the async
     proxy.
     """
+
+    decisive: ClassVar[tuple[str, ...]] = ("reads",)
 
     reads: tuple[tuple[Expr, Expr], ...]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcheck.errors import Span
+from mcheck.program.assumptions import Assumptions
 from mcheck.program.condition import Condition
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Op
@@ -24,6 +25,11 @@ class Place:
     def own_warp(self) -> tuple[int, int]:
         """The numbers of the CTA and of the warp, which name the warp in the program."""
         return self.cta.number, self.warp
+
+    @property
+    def warpgroup(self) -> tuple[int, int]:
+        """The CTA and the warpgroup: four warps that follow each other, the first a multiple of four (9.7.15)."""
+        return self.cta.number, self.warp // 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,8 @@ class Program:
     """A litmus test or a kernel sketch.
 
     ``dialect`` is true for the table form, whose barriers and registers follow the peers' rules.
-    ``locations`` are the terms of a ``locations [...]`` line. ``warnings`` are rendered by the reports.
+    ``locations`` are the terms of a ``locations [...]`` line. ``warnings`` are rendered by the reports. ``assumptions``
+    are those that an answer is asked to make.
     """
 
     path: str
@@ -80,4 +87,9 @@ class Program:
     condition: Condition
     expectation: Expectation = Expectation()
     warnings: tuple[tuple[str, Span | None], ...] = ()
+    assumptions: Assumptions = field(default_factory=Assumptions)
     source: str = field(default="", compare=False, repr=False)
+
+    def assuming(self, names: tuple[str, ...]) -> Program:
+        """The program under further assumptions (``mcheck.program.assumptions``), by their names."""
+        return replace(self, assumptions=self.assumptions.and_(names)) if names else self

@@ -8,6 +8,7 @@ from mcheck.program.ops import (
     Atomic,
     Await,
     Barrier,
+    Collective,
     Load,
     MbarrierArrive,
     MbarrierPending,
@@ -26,6 +27,9 @@ def written(op: Op) -> list[tuple[str, str]]:
     match op:
         case Alu():
             return [(reg.name, kind) for reg, kind in zip(op.dsts, _results(op), strict=False) if reg is not None]
+        case Collective():
+            kinds = (op.type if op.op.partition(".")[0] in ("vote", "redux") else "b32", "pred")
+            return [(reg.name, kind) for reg, kind in zip(op.dsts, kinds, strict=True) if reg is not None]
         case Load():
             return [(reg.name, op.type) for reg in op.dsts if reg is not None]
         case Atomic():
@@ -52,6 +56,12 @@ def read(op: Op) -> list[tuple[str, str]]:
         case Alu():
             for source, kind in zip(op.srcs, _sources(op), strict=False):
                 _registers(source, kind, found)
+            return found
+        case Collective():
+            kinds = ("pred" if op.op.startswith("vote") else op.type, "u32", "u32")
+            for source, kind in zip(op.srcs, kinds, strict=False):
+                _registers(source, kind, found)
+            _registers(op.mask, "u32", found)
             return found
         case Store():
             for source in op.srcs:
@@ -97,8 +107,6 @@ def _results(op: Alu) -> tuple[str, ...]:
         return ("pred", "pred")
     if head.endswith(".wide"):
         return (_WIDE.get(op.type, op.type),)
-    if head == "elect":
-        return ("b32", "pred")
     return (op.type,) * len(op.dsts)
 
 
@@ -113,6 +121,4 @@ def _sources(op: Alu) -> tuple[str, ...]:
         return (source, "u32")
     if head == "mapa":
         return (source, "u32")
-    if head == "elect":
-        return ("b32",)
     return (source,) * len(op.srcs)

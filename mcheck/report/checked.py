@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
-from mcheck.findings.finding import Access, Finding
-from mcheck.report.errors import window
-from mcheck.report.finding import SEVERITY_STYLES, specification, to_json
+from mcheck.report import finding as finding_report
+from mcheck.report.finding import to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 
 if TYPE_CHECKING:
     from mcheck.report.junit import Case
 
-MOST = 200
-"""Characters of a source line that are shown."""
+ACCESSES = 6
+"""Accesses of a finding that are shown; a deadlock may have hundreds."""
 
 VERDICT_STYLES = {
     "proved": "green",
@@ -34,10 +33,15 @@ VERDICT_STYLES = {
 
 
 class TextReport:
-    """Writes each answer as it comes; ``quiet``: only those that are not as they should be."""
+    """Writes each answer as it comes; ``quiet``: only those that are not as they should be; ``alone``: nothing stands
+    beside the report that shows the errors.
+    """
 
-    def __init__(self, printer: Printer, *, details: bool, quiet: bool, most: int | None = None) -> None:
+    def __init__(
+        self, printer: Printer, *, details: bool, quiet: bool, most: int | None = None, alone: bool = False
+    ) -> None:
         self._printer = printer
+        self._alone = alone
         self._details = details
         self._quiet = quiet
         self._most = most
@@ -46,7 +50,9 @@ class TextReport:
         """One file."""
         if self._quiet and result.status == "ok":
             return
-        for line in describe(result, details=self._details, most=self._most, width=self._printer.width):
+        for line in describe(
+            result, details=self._details, most=self._most, width=self._printer.width, errors=self._alone
+        ):
             self._printer.line(*line)
 
     def finish(self, tally: Tally) -> None:
@@ -61,64 +67,38 @@ class TextReport:
 
 
 def describe(
-    result: Checked, *, details: bool = True, most: int | None = None, width: int | None = None
+    result: Checked,
+    *,
+    details: bool = True,
+    most: int | None = None,
+    width: int | None = None,
+    errors: bool = True,
 ) -> Iterator[Line]:
-    """An answer in words; ``width`` is that of the terminal, if it goes to one."""
+    """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
+    not beside it.
+    """
     expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
     yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {' | '.join(result.expected)}, found {', '.join(kinds)}",)
-    if result.reason:
+    if result.reason and (errors or result.verdict != "error"):
         yield (f"  {result.reason}",)
     shown = [f for f in result.findings if details or f.severity == "error"]
     if expected and not details:
         shown = []
     for found in shown[:most]:
-        for line in _finding(found, result.source, width):
+        for line in finding_report.lines(found, result.source, trace=True, most=ACCESSES, width=width):
             yield ("  ", *line)
     if most is not None and len(shown) > most:
         yield (f"  and {len(shown) - most} more (-v shows all)",)
-    if details and result.verdict != "error":
+    if details and result.assumptions:
         runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
         engines = "engines" if " and " in result.engine else "engine"
-        yield (f"  {runs} by the {result.engine} {engines}, taking for granted:",)
+        why = f" ({result.chosen})" if result.chosen else ""
+        yield (f"  {runs} by the {result.engine} {engines}{why}, taking for granted:",)
         for assumption in result.assumptions:
             yield (f"    - {assumption}",)
-
-
-def _finding(finding: Finding, source: str, width: int | None) -> Iterator[Line]:
-    style = SEVERITY_STYLES.get(finding.severity, "")
-    yield (f"{finding.severity}[{finding.code}]", style), f" {finding.kind}: {finding.message}"
-    for access in finding.accesses[:6]:
-        yield from _access(access, source, style, width)
-    if finding.missing:
-        yield (f"  missing: {finding.missing}",)
-    if finding.section:
-        spec = specification(finding.section)
-        many = "s" if "," in spec["section"] or " and " in spec["section"] else ""
-        yield (f"  see: {spec['document']}, section{many} {spec['section']}; mcheck explain {finding.code}",)
-    if finding.trace:
-        yield ("  how it comes about:",)
-        for step in finding.trace:
-            yield (f"    {step}",)
-
-
-def _access(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
-    span = access.span
-    what = f"{access.access} by {access.thread} through the {access.proxy} proxy" if access.object else access.thread
-    where = f" of {access.object}[{access.bytes[0]}:{access.bytes[1]}]" if access.object else ""
-    yield (f"  {what}{where}",)
-    if span is None:
-        return
-    yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
-    lines = source.split("\n")
-    if 0 < span.line <= len(lines):
-        number = str(span.line)
-        room = MOST if width is None else min(MOST, max(width - len(number) - 15, 12))
-        text, caret, length = window(lines[span.line - 1].replace("\t", " "), span.column - 1, span.length, room)
-        yield f"    {number} | ", text
-        yield f"    {' ' * len(number)} | " + " " * caret, ("^" * length, style)
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line
 from mcheck.report.text import count, state_text
+from mcheck.report.trace import texts
 from mcheck.run.compare import Alone, Comparison
 
 MOST = 3
@@ -29,11 +30,11 @@ def lines(c: Comparison, first: str, second: str, *, witness: bool, everything: 
     shown = c.alone if everything else c.alone[:MOST]
     for k, alone in enumerate(shown):
         other = second if alone.model == first else first
-        yield f"    {state_text(alone.state)}", f"  only under {alone.model}"
+        yield f"    {state_text(alone.state, c.notation)}", f"  only under {alone.model}"
         if alone.axiom:
             yield (f"      {other} forbids it by {alone.axiom}: {', '.join(alone.cycle)}",)
         if everything or (witness and k == 0):
-            for step in alone.witness:
+            for step in texts(alone.witness):
                 yield (f"        {step}",)
     if len(shown) < len(c.alone):
         more = count(len(c.alone) - len(shown), "state", "states")
@@ -80,7 +81,7 @@ def _alone(a: Alone) -> dict[str, Any]:
     return {
         "model": a.model,
         "state": dict(a.state),
-        "witness": list(a.witness),
+        "witness": list(texts(a.witness)),
         "forbidden_by": a.axiom or None,
         "cycle": list(a.cycle),
     }

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 
-from mcheck.errors import InternalError, McheckError, Span, Unsupported
+from mcheck.errors import Exceeded, InternalError, McheckError, Span, Unsupported
+from mcheck.files import contents
 
 MAX_WIDTH = 160
 NOTE_WIDTH = 120
@@ -39,7 +39,7 @@ def render(
 
     ``width`` is that of the terminal, if it goes to one.
     """
-    kind = "unsupported" if isinstance(error, Unsupported) else "error"
+    kind = "unknown" if isinstance(error, Exceeded) else "unsupported" if isinstance(error, Unsupported) else "error"
     if isinstance(error, InternalError):
         kind = "internal error"
     title = _title(kind, error.code, error.message, color, width)
@@ -126,7 +126,7 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
     text = sources.get(span.path) if sources is not None else None
     if text is None:
         try:
-            text = Path(span.path).read_bytes().decode("utf-8-sig", "replace")
+            text = contents(span.path).decode("utf-8-sig", "replace")
         except (OSError, ValueError):
             return None
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -136,8 +136,8 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
 def window(text: str, column: int, length: int, room: int = MAX_WIDTH) -> tuple[str, int, int]:
     """The part of a line around ``column`` as it is printed, with the caret's place and width in it."""
     start = 0
-    if len(text) > room and column + min(length, room // 2) > room:
-        start = column - room // 3
+    if len(text) > room and column + min(length, room) > room:
+        start = min(max(column - room // 3, column + length - room), column)  # the marked part, if it fits
     part = text[start : start + room]
     before = printable(part[: column - start])
     marked = printable(part[column - start : column - start + length])

@@ -44,7 +44,7 @@ def lines(
     Without ``everything``, of objects and rows only what changed, of threads the first few.
     """
     for found in execution.findings:
-        yield from finding_report.lines(found)
+        yield from finding_report.lines(found, execution.source, width=width)
         yield ()
     if not execution.ended:
         yield ("The execution did not come to its end.",)

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcheck.findings.finding import Access, Finding
+from mcheck.report.errors import window
 from mcheck.report.lines import Line
+from mcheck.report.trace import texts
 
 DOCUMENT = "PTX ISA"
+MOST = 200
+"""Characters of a source line that are shown."""
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
 
@@ -24,7 +28,7 @@ def to_json(finding: Finding) -> dict[str, Any]:
         "accesses": [_access(access) for access in finding.accesses],
         "missing": finding.missing,
         "spec": specification(finding.section),
-        "trace": list(finding.trace),
+        "trace": list(texts(finding.trace)),
     }
 
 
@@ -51,24 +55,48 @@ def _access(access: Access) -> dict[str, Any]:
     }
 
 
-def lines(finding: Finding, *, trace: bool = False) -> Iterator[Line]:
-    """The finding in words: what, which accesses where, what is missing, by which section."""
+def lines(
+    finding: Finding, source: str = "", *, trace: bool = False, most: int | None = None, width: int | None = None
+) -> Iterator[Line]:
+    """The finding in words: what, which accesses where, what is missing, by which section.
+
+    ``source`` is the program's text, of which the lines are shown; ``width`` that of the terminal, if it goes to one;
+    ``most`` bounds the accesses.
+    """
     style = SEVERITY_STYLES.get(finding.severity, "")
     yield (f"{finding.severity}[{finding.code}]", style), f" {finding.kind}: {finding.message}"
-    for access in finding.accesses:
-        yield (f"  {access.access} by {access.thread} ({access.proxy} proxy): {access.instruction}",)
-        where = [f"{access.object}[{access.bytes[0]}:{access.bytes[1]}]"] if access.object else []
-        if access.span:
-            where.insert(0, f"{access.span.path}:{access.span.line}:{access.span.column}")
-        if where:
-            yield "    --> ", (", ".join(where), "dim")
+    shown = finding.accesses[:most]
+    for access in shown:
+        yield from _place(access, source, style, width)
+    if len(shown) < len(finding.accesses):
+        yield (f"  and {len(finding.accesses) - len(shown)} more",)
     if finding.missing:
         yield (f"  missing: {finding.missing}",)
     if finding.section:
         spec = specification(finding.section)
         many = "s" if "," in spec["section"] or " and " in spec["section"] else ""
-        yield (f"  see: {spec['document']}, section{many} {spec['section']}",)
+        yield (f"  see: {spec['document']}, section{many} {spec['section']}; mcheck explain {finding.code}",)
     if trace and finding.trace:
-        yield ("  an execution:",)
-        for step in finding.trace:
+        yield ("  how it comes about:",)
+        for step in texts(finding.trace):
             yield (f"    {step}",)
+
+
+def _place(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
+    """An access and its line; what is no access to memory has no proxy and no bytes."""
+    place = access.place
+    what = f"{access.access} by {access.thread} ({access.proxy} proxy) of {place}" if place else f"by {access.thread}"
+    span = access.span
+    lines = source.split("\n") if span is not None else []
+    number = str(span.line) if span is not None else ""
+    room = MOST if width is None else min(MOST, max(width - len(number) - 15, 12))
+    if span is None or not source or not 0 < span.line <= len(lines) or span.length > room:
+        yield (f"  {what}: {access.instruction}",)
+        if span is not None:
+            yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+        return
+    yield (f"  {what}",)
+    yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+    text, caret, length = window(lines[span.line - 1].replace("\t", " "), span.column - 1, span.length, room)
+    yield f"    {number} | ", text
+    yield f"    {' ' * len(number)} | " + " " * caret, ("^" * length, style)

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from mcheck import __version__
-from mcheck.explore.result import Outcome, State
+from mcheck.answers.result import Outcome, State
 from mcheck.report.finding import to_json as finding_to_json
+from mcheck.report.trace import texts
 from mcheck.run.case import Result, Summary
 
 SCHEMA = 1
@@ -31,7 +32,10 @@ def outcomes_document(path: str, result: Result) -> str:
     outcomes = ",\n".join(json.dumps(_outcome(outcome)) for outcome in _sorted(result.outcomes))
     findings = json.dumps([finding_to_json(f) for f in result.findings])
     undefined = json.dumps(result.undefined)
-    return f'{head},\n"outcomes": [\n{outcomes}\n],\n"undefined": {undefined}, "findings": {findings}}}\n'
+    rest = f'"undefined": {undefined}, "findings": {findings}'
+    if result.assumptions:
+        rest += f', "assumptions": {json.dumps(result.assumptions)}'
+    return f'{head},\n"outcomes": [\n{outcomes}\n],\n{rest}}}\n'
 
 
 def _test(result: Result) -> dict[str, Any]:
@@ -52,6 +56,7 @@ def _test(result: Result) -> dict[str, Any]:
         "engine": result.engine,
         "seconds": round(result.seconds, 6),
         "reason": result.reason,
+        **({"assumptions": list(result.assumptions)} if result.assumptions else {}),
     }
 
 
@@ -67,7 +72,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {"state": dict(outcome.state), "executions": outcome.executions, "witness": list(outcome.witness)}
+    return {"state": dict(outcome.state), "executions": outcome.executions, "witness": list(texts(outcome.witness))}
 
 
 def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:

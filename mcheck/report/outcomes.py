@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import Printer
 from mcheck.report.text import count, state_text
+from mcheck.report.trace import texts
 from mcheck.run.case import Result
 
 
@@ -14,19 +15,23 @@ def write(result: Result, printer: Printer) -> None:
     printer.line(
         (result.name, "bold"), f" under {result.model}: {states}{'' if result.complete else ', not all of them'}"
     )
+    for assumption in result.assumptions:
+        printer.line(f"assuming: {assumption}")
     for outcome in result.outcomes:
         executions = count(outcome.executions, "execution", "executions")
         printer.line()
-        printer.line((state_text(outcome.state), "cyan"), f"  ({executions})")
-        for step in outcome.witness:
+        printer.line((state_text(outcome.state, result.notation), "cyan"), f"  ({executions})")
+        for step in texts(outcome.witness):
             printer.line(f"    {step}")
     printer.line()
     if result.undefined:
         printer.line(
-            "some execution is ", ("undefined", "bold red"), ": the states above are what the model alone allows"
+            "some execution is ",
+            ("undefined", "bold red"),
+            ": the states above are what the model alone allows" if result.outcomes else ": anything may happen",
         )
     elif result.complete:
         printer.line("no execution is undefined")
     for found in result.findings:
-        for line in finding_report.lines(found, trace=True):
+        for line in finding_report.lines(found, result.source, trace=True, width=printer.width):
             printer.line(*line)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import StringIO
 from typing import IO
 
 from mcheck.errors import InputError
+from mcheck.files import ASTRAY, astray
 
 
 @contextmanager
@@ -17,26 +20,76 @@ def output(path: str | None) -> Iterator[IO[str]]:
     if path is None or path == "-":
         yield sys.stdout
         return
-    import tempfile
+    refuse_unwritable(path)
+    # In memory until then: whatever ends this process on the way leaves nothing beside the file.
+    report = StringIO()
+    yield report
+    replace_file(path, report.getvalue().encode("utf-8", "backslashreplace"))
 
-    folder = os.path.dirname(os.path.abspath(path))
+
+def refuse_unwritable(path: str) -> None:
+    """Raises ``InputError`` where it can be told beforehand that nothing can be written to ``path``."""
+    if astray(path):
+        raise InputError(f"cannot write {path}: {ASTRAY}")
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not _special(path) and not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: nothing can be written to the folder {folder}")
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Writes the file at ``path`` in one step: it is the old one or the new one, and nothing lies beside it."""
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        if _special(path):
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+        with _uninterrupted():
+            _replace(path, data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _special(path: str) -> bool:
+    """Whether this is a device or a pipe, such as /dev/stdout, which is written to and not replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _replace(path: str, data: bytes) -> None:
+    import tempfile
+
+    place = os.path.realpath(path)  # a link stays one
+    descriptor, draft = tempfile.mkstemp(prefix=f".{os.path.basename(place)[:100]}.", dir=os.path.dirname(place))
     try:
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            yield stream
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(draft, 0o666 & ~umask())
+        os.replace(draft, place)
     except BaseException:
-        os.unlink(draft)
+        with suppress(OSError):
+            os.unlink(draft)
         raise
 
 
-def _umask() -> int:
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """The signals that ask a process to end wait until this is over."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    asked = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, asked)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def umask() -> int:
+    """The rights that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -67,4 +67,5 @@ class Bar:
         progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
         progress.add_task("", total=self._total)
         progress.start()
+        console.show_cursor(True)  # a signal that ends this process would leave the terminal without one
         return progress

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.finding import specification
+from mcheck.report.trace import instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
@@ -29,7 +29,6 @@ BASE = "%SRCROOT%"
 LEVELS = {"error": "error", "review": "warning", "advice": "note"}
 PROBLEMS = {"error": "error", "review": "warning", "advice": "recommendation"}
 """Severities in GitHub's words."""
-_STEP = re.compile(r"^\s*(?P<number>\d+)\s+(?P<line>\d+): (?P<text>.*)$")
 
 Object = dict[str, Any]
 
@@ -149,14 +148,13 @@ def _says(access: Access) -> str:
 
 
 def _flow(result: Checked, finding: Finding) -> list[Object]:
-    """The lines of the trace that name a line of the file."""
+    """The steps of a schedule that name a line of the file."""
     out = []
     for step in finding.trace:
-        match = _STEP.match(step)
-        if match is not None:
-            place = location(Span(result.path, int(match["line"]), 1), result.path)
-            place["message"] = {"text": match["text"].strip()}
-            out.append({"executionOrder": int(match["number"]), "location": place})
+        if step.number is not None and step.span is not None:
+            place = location(Span(result.path, step.span.line, 1), result.path)
+            place["message"] = {"text": instruction(step)}
+            out.append({"executionOrder": step.number, "location": place})
     return out
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from mcheck.explore.result import State
+from mcheck.answers.result import State, Value
+from mcheck.program.condition import Notation
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
 from mcheck.run.case import Result, Summary, kinds_hold
@@ -13,21 +14,31 @@ _INDENT = "    "
 
 
 class TextReport:
-    """Writes each result as it comes. ``details``: every test's states and findings; ``quiet``: only what is not ok."""
+    """Writes each result as it comes. ``details``: every test's states and findings; ``quiet``: only what is not ok;
+    ``alone``: nothing stands beside the report that shows the errors.
+    """
 
     def __init__(
-        self, printer: Printer, *, details: bool = False, quiet: bool = False, states: int | None = 40
+        self,
+        printer: Printer,
+        *,
+        details: bool = False,
+        quiet: bool = False,
+        states: int | None = 40,
+        alone: bool = False,
     ) -> None:
         self._printer = printer
         self._details = details
         self._quiet = quiet
         self._states = states
+        self._alone = alone
 
     def result(self, result: Result) -> None:
         """One test."""
         if self._quiet and result.ok:
             return
-        for line in describe(result, details=self._details, states=self._states):
+        width = self._printer.width
+        for line in describe(result, details=self._details, states=self._states, width=width, errors=self._alone):
             self._printer.line(*line)
 
     def finish(self, summary: Summary) -> None:
@@ -45,8 +56,17 @@ class TextReport:
         )
 
 
-def describe(result: Result, *, details: bool = False, states: int | None = 40) -> Iterator[Line]:
-    """A result in words; at most ``states`` states of it."""
+def describe(
+    result: Result,
+    *,
+    details: bool = False,
+    states: int | None = 40,
+    width: int | None = None,
+    errors: bool = True,
+) -> Iterator[Line]:
+    """A result in words; at most ``states`` states of it. ``width`` is that of the terminal, if it goes to one;
+    ``errors``: an error is told here and not beside it.
+    """
     status = result.status
     verdict = result.verdict if result.verdict in ("pass", "fail") else ""
     yield (f"{status:<9}", STATUS_STYLES[status]), f"{verdict:<5}", result.path
@@ -54,33 +74,47 @@ def describe(result: Result, *, details: bool = False, states: int | None = 40) 
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
         yield (f"{_INDENT}expected {' | '.join(result.expected_kinds)}, found {_kinds(result)}",)
-    if result.reason and (details or status != "ok"):
+    if result.reason and (details or status != "ok") and (errors or result.verdict != "error"):
         yield (f"{_INDENT}{result.reason}",)
-    if result.verdict != "error" and (details or status == "mismatch"):
-        yield from _answer(result, states)
+    if result.was_read and result.verdict != "error" and (details or status == "mismatch"):
+        yield from _answer(result, states, width)
 
 
-def _answer(result: Result, most: int | None) -> Iterator[Line]:
+def _answer(result: Result, most: int | None, width: int | None) -> Iterator[Line]:
     yield _INDENT, (result.condition or "no condition", "cyan"), f" under {result.model}"
     states = count(len(result.outcomes), "state", "states")
     executions = count(result.executions, "execution", "executions")
     engine = "" if result.engine == "explicit" else f", by {result.engine}"
     yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', not all of them'}",)
+    for assumption in result.assumptions:
+        yield (f"{_INDENT}assuming: {assumption}",)
     shown = result.outcomes[:most]
     for outcome in shown:
-        yield (f"{_INDENT}  {state_text(outcome.state)}",)
+        yield (f"{_INDENT}  {state_text(outcome.state, result.notation)}",)
     if len(shown) < len(result.outcomes):
         yield (f"{_INDENT}  and {len(result.outcomes) - len(shown)} more (-v shows all)",)
     if result.undefined and result.reason is None:
         yield _INDENT, ("undefined behaviour", "bold red"), " in some execution, so anything may happen"
     for found in result.findings:
-        for line in finding_report.lines(found):
+        for line in finding_report.lines(found, result.source, width=width):
             yield (_INDENT, *line)
 
 
-def state_text(state: State) -> str:
-    """``P0:r0=1; x=2;``, as herd prints it."""
-    return " ".join(f"{label}={value};" for label, value in state) if state else "(nothing is named)"
+def state_text(state: State, notation: Iterable[tuple[str, Notation]] = ()) -> str:
+    """``P0:r0=1; x=2;``, as herd prints it, names and numbers as the question has them."""
+    written = dict(notation)
+    shown = [f"{name_of(label, written)}={number_of(label, value, written)};" for label, value in state]
+    return " ".join(shown) or "(nothing is named)"
+
+
+def name_of(label: str, notation: Mapping[str, Notation]) -> str:
+    """A term as the question writes it."""
+    return notation[label].name if label in notation else label
+
+
+def number_of(label: str, value: Value, notation: Mapping[str, Notation]) -> str:
+    """A term's value as the question writes the numbers that it compares the term with."""
+    return notation[label].number(value) if label in notation and isinstance(value, int) else str(value)
 
 
 def _kinds(result: Result) -> str:

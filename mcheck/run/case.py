@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcheck.answers.result import Outcome
 from mcheck.errors import InternalError, McheckError, Span
-from mcheck.explore.result import Outcome
 from mcheck.findings.finding import Finding
+from mcheck.program.condition import Notation
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -23,7 +24,9 @@ class Case:
 class Settings:
     """How tests are run. ``model`` is ``None`` where the file, or else the default, decides.
 
-    ``witnesses``: each outcome is to come with an execution in words.
+    ``timeout`` is in seconds, ``memory`` in bytes, each for a test from reading it to its answer.
+    ``witnesses``: each outcome is to come with an execution in words. ``assume`` names what is to be taken for granted
+    (``mcheck.program.assumptions``).
     """
 
     model: str | None = None
@@ -33,8 +36,10 @@ class Settings:
     verdict_only: bool = False
     unroll: int = 2
     timeout: float | None = None
+    memory: int | None = None
     warnings_as_errors: bool = False
     witnesses: bool = False
+    assume: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,9 @@ class Result:
     """One test's answer beside its expectation.
 
     ``verdict`` is pass, fail, unknown or error; ``problem`` is the exception behind an error or an unknown.
-    ``debug`` holds the traceback of an internal error and is shown on request only.
+    ``assumptions`` are those that were asked for.
+    ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
+    empty where it could not be read.
     """
 
     path: str
@@ -60,11 +67,15 @@ class Result:
     findings: tuple[Finding, ...] = ()
     executions: int = 0
     engine: str = "explicit"
+    chosen: str = ""
     seconds: float = 0.0
     reason: str | None = None
     warnings: tuple[tuple[str, Span | None], ...] = ()
+    assumptions: tuple[str, ...] = ()
     problem: McheckError | None = None
     debug: str = ""
+    source: str = ""
+    notation: tuple[tuple[str, Notation], ...] = ()
 
     @property
     def status(self) -> str:
@@ -77,6 +88,11 @@ class Result:
         if self.expected is not None and self.expected != self.verdict:
             return "mismatch"
         return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
+
+    @property
+    def was_read(self) -> bool:
+        """Whether there was a program to ask about; what it asks and expects is not known otherwise."""
+        return bool(self.source) or self.verdict in ("pass", "fail")
 
     @property
     def ok(self) -> bool:

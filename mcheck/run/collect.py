@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from mcheck.errors import InputError, Span
+from mcheck.files import ASTRAY, astray, text
 from mcheck.run.case import Case
 
 SUFFIX = ".litmus"
@@ -45,7 +46,7 @@ def _files(path: str) -> list[str]:
             raise InputError(f"no {SUFFIX} file in {path}")
         return sorted(found, key=lambda file: file.split(os.sep))
     if not os.path.exists(path):
-        raise InputError(f"no such file or folder: {path}")
+        raise InputError(ASTRAY if astray(path) else f"no such file or folder: {path}")
     return [path]
 
 
@@ -55,10 +56,10 @@ def _unreadable(error: OSError) -> None:
 
 def read_expectations(path: str) -> dict[str, str]:
     """The rows ``path,1`` (pass) and ``path,0`` (fail) of a CSV file; paths are taken relative to the file."""
-    text = read_text(path)
+    table = read_text(path)
     folder = os.path.dirname(path)
     rows: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(table.splitlines(), start=1):
         row = line.strip()
         if not row or row.startswith("#"):
             continue
@@ -84,8 +85,7 @@ def read_expectations(path: str) -> dict[str, str]:
 def read_text(path: str) -> str:
     """The contents of a UTF-8 file; ``InputError`` where there is none."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
+        return text(path, encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from mcheck.answers.result import Answer, State
 from mcheck.errors import McheckError
-from mcheck.explore.result import Answer, State
-from mcheck.run.case import Case, Result, Settings
+from mcheck.findings.trace import Trace
+from mcheck.program.condition import Notation
+from mcheck.run.case import Case, Settings
 from mcheck.run.rules import missing
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
+    from mcheck.policy.question import Question
     from mcheck.program.program import Program
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A state that ``model`` alone allows: an execution in words, and what the other model has against it."""
+    """A state that ``model`` alone allows: an execution, and what the other model has against it."""
 
     model: str
     state: State
-    witness: tuple[str, ...]
+    witness: Trace
     axiom: str = ""
     cycle: tuple[str, ...] = ()
     size: int = 0
@@ -41,6 +44,7 @@ class Comparison:
     codes: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     alone: tuple[Alone, ...] = ()
     size: int = 0
+    notation: tuple[tuple[str, Notation], ...] = ()
     problem: str = ""
     unknown: str = ""
     silent: str = ""
@@ -63,23 +67,22 @@ def compare_all(
     each: Callable[[Comparison], None] = lambda _: None,
 ) -> list[Comparison]:
     """All comparisons, those that differ first, the smallest program leading; ``each`` hears of them as they come."""
+    from mcheck.policy.show import preload as preload_executions
     from mcheck.run.pool import run_cases
     from mcheck.run.single import model_of, preload
 
     preload(settings)
     models = (model_of(first), model_of(second))
-    import mcheck.explore.exploration  # noqa: F401 - before processes are forked
+    preload_executions()
 
     def task(case: Case, given: Settings) -> Comparison:
         return compare(case, given, (first, second), models)
 
+    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Comparison:  # noqa: ARG001 - the pool gives it
+        return Comparison(path=case.path, name=case.path, unknown=reason)
+
     found: list[Comparison] = []
-    for case, result in zip(
-        cases, run_cases(cases, settings, jobs, cast("Callable[[Case, Settings], Result]", task)), strict=True
-    ):
-        entry: object = result
-        if not isinstance(entry, Comparison):  # its process was lost
-            entry = Comparison(path=case.path, name=result.name, unknown=result.reason or "no answer")
+    for entry in run_cases(cases, settings, jobs, task, lost):
         found.append(entry)
         each(entry)
     return sorted(found, key=lambda c: (not c.differs, c.size))
@@ -120,6 +123,7 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
         codes=(_codes(a), _codes(b)),
         alone=tuple(alone),
         size=sum(len(t.code) for t in program.threads),
+        notation=program.condition.notation,
         unknown=incomplete[0] if incomplete else "",
     )
 
@@ -129,18 +133,22 @@ def _codes(answer: Answer) -> tuple[str, ...]:
 
 
 def _ask(program: Program, model: Model, settings: Settings) -> Answer:
-    from mcheck.explore.engine import answer
+    from mcheck.policy.ask import ask
 
-    return answer(
-        program, model, unroll=settings.unroll, timeout=settings.timeout, profile=settings.profile, witnesses=True
-    )
+    return ask(program, model, _question(settings), "explicit")
+
+
+def _question(settings: Settings) -> Question:
+    from mcheck.policy.question import Question
+
+    return Question(profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout, witnesses=True)
 
 
 def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], int]:
     """The axiom of ``model`` that forbids the state, the cycle, and the number of boxes in its execution."""
-    from mcheck.explore.exploration import forbidden_state
+    from mcheck.policy.show import why_not
 
-    found = forbidden_state(program, model, state, profile=settings.profile, unroll=settings.unroll)
+    found = why_not(program, model, state, _question(settings))
     if found is None or found.execution is None:
         return "", (), 0
     return found.axiom, found.told, len(found.execution.boxes)

@@ -1,8 +1,8 @@
 """Independent tests on several processes, results in the order of the tests.
 
 Workers are forked after everything that they need is imported and the model is read, get one test at a time through a
-pipe and answer with a pickle. A worker that overruns the time limit by more than a grace period, or that dies, is
-replaced, and the test it had is unknown: the engine keeps its time by itself, this is the net below it.
+pipe and answer with a pickle. A worker that overruns a limit or dies is replaced, and the test it had is unknown: the
+engine keeps its time by itself, this is the net below it. No worker outlives this process, however it ends.
 """
 
 from __future__ import annotations
@@ -17,15 +17,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
+from typing import Generic, TypeVar
 
-from mcheck.run.case import Case, Result, Settings
-from mcheck.run.single import lost, run_case
+from mcheck.errors import InputError
+from mcheck.limit import no_time
+from mcheck.run import bounds
+from mcheck.run.case import Case, Settings
 
 _HEADER = struct.Struct("<I")
-GRACE = 1.0
+GRACE = 0.5
 """Seconds that an engine may take to notice that its time is over."""
+GLANCE = 0.05
+"""Seconds between two looks at the memory of the workers, where that is limited."""
 
-Task = Callable[[Case, Settings], Result]
+T = TypeVar("T")
+Task = Callable[[Case, Settings], T]
+Lost = Callable[[Case, Settings, str, float], T]
+"""What stands for a result whose process was stopped or died: the test, why, and after how many seconds."""
 
 
 def default_jobs() -> int:
@@ -35,19 +43,20 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task = run_case) -> Iterator[Result]:
+def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: Lost[T]) -> Iterator[T]:
     """The results of ``cases``, in their order, as they come.
 
-    In this process where one job suffices; a time limit wants a process of its own, which can be stopped.
+    In this process where one job suffices; a limit wants a process of its own, which can be stopped.
     """
     workers = min(jobs, len(cases))
-    if not hasattr(os, "fork") or (workers < 2 and settings.timeout is None):
+    limited = settings.timeout is not None or settings.memory is not None
+    if not hasattr(os, "fork") or (workers < 2 and not limited):
         return (task(case, settings) for case in cases)
-    return _in_order(_Pool(cases, settings, workers, task))
+    return _in_order(_Pool(cases, settings, workers, task, lost))
 
 
-def _in_order(pool: _Pool) -> Iterator[Result]:
-    early: dict[int, Result] = {}
+def _in_order(pool: _Pool[T]) -> Iterator[T]:
+    early: dict[int, T] = {}
     due = 0
     try:
         for index, result in pool.results():
@@ -61,25 +70,32 @@ def _in_order(pool: _Pool) -> Iterator[Result]:
 
 @dataclass(slots=True)
 class _Worker:
+    """A process and this side's ends of its pipes; ``life`` carries nothing, its end tells the worker of ours."""
+
     pid: int
     orders: int
     answers: int
+    life: int
     case: int = -1
     started: float = 0.0
 
+    @property
+    def pipes(self) -> tuple[int, int, int]:
+        return self.orders, self.answers, self.life
 
-class _Pool:
-    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task) -> None:
+
+class _Pool(Generic[T]):
+    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: Lost[T]) -> None:
         self._cases = cases
         self._settings = settings
         self._task = task
+        self._lost = lost
         self._size = workers
         self._next = 0
         self._workers: dict[int, _Worker] = {}
-        limit = settings.timeout
-        self._limit = None if limit is None else limit + max(GRACE, limit / 4)
+        self._limit = None if settings.timeout is None else settings.timeout + GRACE
 
-    def results(self) -> Iterator[tuple[int, Result]]:
+    def results(self) -> Iterator[tuple[int, T]]:
         """(index of the test, result) pairs in the order of completion."""
         gc.freeze()  # what exists now is shared with the workers; collecting it would only copy pages
         for _ in range(self._size):
@@ -87,9 +103,7 @@ class _Pool:
         while self._workers:
             ready, _, _ = select.select(list(self._workers), [], [], self._patience())
             for answers in ready:
-                worker = self._workers[answers]
-                index, result = self._receive(worker)
-                yield index, result
+                yield self._receive(self._workers[answers])
             yield from self._overdue()
 
     def stop(self) -> None:
@@ -103,23 +117,28 @@ class _Pool:
             return
         orders_out, orders_in = os.pipe()
         answers_out, answers_in = os.pipe()
-        pid = os.fork()
+        life_out, life_in = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            raise InputError(f"cannot start a process: {error.strerror}", hint="--jobs 1 takes fewer") from None
         if pid == 0:
             status = 1
             try:
-                os.close(orders_in)
-                os.close(answers_out)
-                for other in self._workers.values():  # or they would not see the end of their orders
-                    os.close(other.orders)
-                    os.close(other.answers)
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                ours = (descriptor for other in self._workers.values() for descriptor in other.pipes)
+                for descriptor in (orders_in, answers_out, life_in, *ours):  # or nobody would see them end
+                    os.close(descriptor)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it too, and stops its workers
+                bounds.end_with(life_out)
+                if self._settings.memory is not None:
+                    bounds.limit_memory(self._settings.memory)
                 _work(self._cases, self._settings, self._task, orders_out, answers_in)
                 status = 0
             finally:
                 os._exit(status)
-        os.close(orders_out)
-        os.close(answers_in)
-        worker = self._workers[answers_out] = _Worker(pid, orders_in, answers_out)
+        for descriptor in (orders_out, answers_in, life_out):
+            os.close(descriptor)
+        worker = self._workers[answers_out] = _Worker(pid, orders_in, answers_out, life_in)
         self._order(worker)
 
     def _order(self, worker: _Worker) -> None:
@@ -132,50 +151,64 @@ class _Pool:
         with suppress(BrokenPipeError):  # it died; reading from it says so
             os.write(worker.orders, _HEADER.pack(worker.case))
 
-    def _receive(self, worker: _Worker) -> tuple[int, Result]:
+    def _receive(self, worker: _Worker) -> tuple[int, T]:
         index = worker.case
         header = _read(worker.answers, _HEADER.size)
         data = _read(worker.answers, _HEADER.unpack(header)[0]) if header is not None else None
         if data is not None:
-            result: Result = pickle.loads(data)  # noqa: S301 - written by a process of our own
+            result: T = pickle.loads(data)  # noqa: S301 - written by a process of our own
             self._order(worker)
             return index, result
         status = self._remove(worker, kill=True)
         self._start()
         why = f"signal {-status}" if status < 0 else f"status {status}"
-        return index, self._lost(worker, f"the process that ran the test ended with {why}; is memory short?")
+        memory = self._settings.memory
+        hint = "is memory short?" if memory is None else f"{bounds.size(memory)} of memory may not have been enough"
+        return index, self._without(worker, f"the process that ran the test ended with {why}; {hint}")
 
-    def _overdue(self) -> Iterator[tuple[int, Result]]:
-        if self._limit is None:
-            return
-        now = monotonic()
-        for worker in [w for w in self._workers.values() if now - w.started > self._limit]:
-            self._remove(worker, kill=True)
-            self._start()
-            yield worker.case, self._lost(worker, f"time-out after {self._settings.timeout:g} s")
+    def _overdue(self) -> Iterator[tuple[int, T]]:
+        """The tests of workers beyond a limit, which end with it."""
+        for worker in list(self._workers.values()):
+            reason = self._beyond(worker)
+            if reason is not None:
+                self._remove(worker, kill=True)
+                self._start()
+                yield worker.case, self._without(worker, reason)
+
+    def _beyond(self, worker: _Worker) -> str | None:
+        if self._limit is not None and monotonic() - worker.started > self._limit:
+            return no_time(self._settings.timeout)
+        memory = self._settings.memory
+        if memory is not None and bounds.resident(worker.pid) > memory:
+            return bounds.no_memory(memory)
+        return None
 
     def _patience(self) -> float | None:
+        """How long nothing has to be looked at unless an answer comes."""
+        glance = None if self._settings.memory is None else GLANCE
         if self._limit is None:
-            return None
-        return max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
+            return glance
+        left = max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
+        return left if glance is None else min(left, glance)
 
-    def _lost(self, worker: _Worker, reason: str) -> Result:
-        return lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
+    def _without(self, worker: _Worker, reason: str) -> T:
+        return self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
 
     def _remove(self, worker: _Worker, *, kill: bool) -> int:
         """Closes the pipes and reaps the process; its exit status, negative for a signal."""
         del self._workers[worker.answers]
-        os.close(worker.orders)
-        os.close(worker.answers)
         done, status = os.waitpid(worker.pid, os.WNOHANG)
+        if kill and not done:
+            os.kill(worker.pid, signal.SIGKILL)
+        os.close(worker.orders)
         if not done:
-            if kill:
-                os.kill(worker.pid, signal.SIGKILL)
             _, status = os.waitpid(worker.pid, 0)
+        os.close(worker.answers)
+        os.close(worker.life)
         return os.waitstatus_to_exitcode(status)
 
 
-def _work(cases: Sequence[Case], settings: Settings, task: Task, orders: int, answers: int) -> None:
+def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
     """The life of a worker: until its orders end."""
     while (order := _read(orders, _HEADER.size)) is not None:
         result = task(cases[_HEADER.unpack(order)[0]], settings)

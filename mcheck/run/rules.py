@@ -18,7 +18,7 @@ RULES = (
 
 def missing(program: Program, model: Model) -> str:
     """What the program does and the model is silent about, in words; empty if there is nothing."""
-    from mcheck.explore.tapes import tape_of
+    from mcheck.algebra.tapes import tape_of
 
     bases = tape_of(model).bases
     return " and ".join(what for what, used, base in RULES if base not in bases and used.search(program.source))

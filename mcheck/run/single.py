@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from mcheck.errors import InputError, InternalError, McheckError, Span, Unsupported
+from mcheck.errors import Exceeded, InputError, InternalError, McheckError, Span, Unsupported
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
-    from mcheck.explore.result import Answer
+    from mcheck.policy.question import Question
     from mcheck.program.program import Program
-
-Engine = Callable[..., "Answer"]
 
 
 def model_of(name: str, span: Span | None = None) -> Model:
@@ -31,18 +29,19 @@ def model_of(name: str, span: Span | None = None) -> Model:
 
 def preload(settings: Settings) -> None:
     """Imports what every test needs and reads the model, so that forked workers have them already."""
-    import mcheck.explore.engine
     import mcheck.syntax  # noqa: F401 - imported for the workers
+    from mcheck.policy import engines
 
+    engines.preload()
     model_of(settings.model or DEFAULT_MODEL)
 
 
-def load(path: str) -> Program:
-    """The program of a file; whatever makes it unreadable is an ``InputError``."""
+def load(path: str, assume: tuple[str, ...] = ()) -> Program:
+    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``."""
     from mcheck import syntax
 
     try:
-        return syntax.load(path)
+        return syntax.load(path).assuming(assume)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -53,24 +52,26 @@ def load(path: str) -> Program:
 
 def run_case(case: Case, settings: Settings) -> Result:
     """The result of one test; raises nothing but ``KeyboardInterrupt``."""
-    from mcheck.engines import answer
+    from mcheck.policy.ask import ask
 
     started = perf_counter()
     model = settings.model or DEFAULT_MODEL
     program: Program | None = None
     try:
-        program = load(case.path)
+        program = load(case.path, settings.assume)
         model = settings.model or program.model or DEFAULT_MODEL
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]
             raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
-        given = _ask(answer, program, model, settings)
+        named = model_of(model, None if settings.model else program.model_span)
+        asked = question(program, replace(settings, timeout=left(settings.timeout, started)))
+        given = ask(program, named, asked, settings.engine)
     except InputError as error:
         return _failed(case, program, model, "error", started, error)
     except Unsupported as error:
         return _failed(case, program, model, "unknown", started, error)
     except MemoryError:
-        return _failed(case, program, model, "unknown", started, Unsupported("out of memory"))
+        return _failed(case, program, model, "unknown", started, out_of_memory(settings.memory))
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
         return _failed(case, program, model, "error", started, internal(error), traceback_of(error))
     return Result(
@@ -89,24 +90,41 @@ def run_case(case: Case, settings: Settings) -> Result:
         findings=given.findings,
         executions=given.executions,
         engine=given.engine,
+        chosen=given.chosen,
         seconds=perf_counter() - started,
         reason=given.reason,
         warnings=program.warnings,
+        source=program.source,
+        notation=program.condition.notation,
+        assumptions=program.assumptions.described(),
     )
 
 
-def _ask(answer: Engine, program: Program, model: str, settings: Settings) -> Answer:
-    # Findings take part in the result where the file expects some, so the engine may not stop at the verdict there.
-    verdict_only = settings.verdict_only and not program.expectation.kinds
-    return answer(
-        program,
-        model_of(model, None if settings.model else program.model_span),
-        engine=settings.engine,
-        prop=settings.prop,
-        verdict_only=verdict_only,
+def left(timeout: float | None, started: float) -> float | None:
+    """What reading has left of the time; never nothing, so that it is the engine that says that there is too little."""
+    return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
+
+
+def out_of_memory(limit: int | None) -> Exceeded:
+    """Why there is no answer where the memory was used up."""
+    from mcheck.run.bounds import no_memory
+
+    return Exceeded("out of memory" if limit is None else no_memory(limit))
+
+
+def question(program: Program, settings: Settings) -> Question:
+    """What is asked about a test. Findings take part in the result where the file expects some, so that the engine may
+    not stop at the verdict there.
+    """
+    from mcheck.policy.question import About, Question
+
+    short = settings.verdict_only and not program.expectation.kinds
+    about = About.LIVENESS if settings.prop == "liveness" else About.VERDICT if short else About.STATES
+    return Question(
+        about=about,
+        profile=settings.profile,
         unroll=settings.unroll,
         timeout=settings.timeout,
-        profile=settings.profile,
         witnesses=settings.witnesses,
     )
 
@@ -154,6 +172,7 @@ def _failed(
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
+        source=program.source if program else "",
     )
 
 

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from mcheck.run.case import Case, Result, Settings, Summary
 from mcheck.run.pool import run_cases
-from mcheck.run.single import preload
+from mcheck.run.single import lost, preload, run_case
 
 
 def run_suite(
@@ -21,10 +21,10 @@ def run_suite(
     preload(settings)
     counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
     crashes = unjudged = 0
-    for result in run_cases(cases, settings, jobs):
+    for result in run_cases(cases, settings, jobs, run_case, lost):
         counts[result.status] += 1
         crashes += result.crashed
-        unjudged += result.verdict != "error" and result.expected is None and not result.expected_kinds
+        unjudged += result.was_read and result.expected is None and not result.expected_kinds
         each(result)
     return Summary(
         tests=len(cases),

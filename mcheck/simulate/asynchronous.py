@@ -7,53 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.executor import arrays, copies, mbarrier, tensor, transfer
+from mcheck.executor import arrays, mbarrier, tensor, transfer
 from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import element_size, reduce
 from mcheck.executor.tensor_map import replace_field
+from mcheck.executor.units import Units
+from mcheck.graph.warpgroups import committers
+from mcheck.plans import copies
+from mcheck.plans.plan import Plan, Signal
+from mcheck.plans.plan_of import tensor_plan
 from mcheck.program import ops
-from mcheck.program.alu import wrap
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.ops import Op
 from mcheck.simulate.machine import Groups, Machine, Runner, Task
 
 MAP_BYTES = 128
-
-
-def in_rank(m: Machine, runner: Runner, address: int, rank: int) -> int:
-    """The address at the same offset in the shared memory of the CTA of ``rank`` in this cluster."""
-    here = runner.thread.place.cta
-    for cta in m.ctas:
-        if (cta.gpu, cta.cluster, cta.rank) == (here.gpu, here.cluster, rank):
-            return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
-    raise Misuse("UB108", f"the cluster has no CTA of rank {rank}", copies.ADDRESSES)
-
-
-def _targets(m: Machine, runner: Runner, address: int, mask: int | None) -> list[int]:
-    """The address itself, or its place in every CTA of a multicast mask."""
-    if mask is None:
-        return [address]
-    here = runner.thread.place.cta
-    cluster = {c.rank for c in m.ctas if (c.gpu, c.cluster) == (here.gpu, here.cluster)}
-    return [in_rank(m, runner, address, rank) for rank in copies.multicast(mask, cluster)]
-
-
-def _space(m: Machine, runner: Runner, address: int, space: str, what: str) -> None:
-    instance = m.memory.find(address)
-    here = runner.thread.place.cta
-    if instance is None:
-        raise Misuse("UB103", f"the {what} {address:#x} is in no object", copies.ADDRESSES)
-    there = instance.cta
-    if space == "global":
-        if there is not None:
-            raise Misuse("UB108", f"the {what} {instance.label} is not in .global", copies.ADDRESSES)
-        return
-    if there is None:
-        raise Misuse("UB108", f"the {what} {instance.label} is not in shared memory", copies.ADDRESSES)
-    if space == "shared::cta" and there != here:
-        raise Misuse("UB105", f"the {what} {instance.label} is not in the executing CTA", copies.BULK)
-    if (there.gpu, there.cluster) != (here.gpu, here.cluster):
-        raise Misuse("UB105", f"the {what} {instance.label} is in another cluster", copies.BULK)
 
 
 def _free(m: Machine, address: int, size: int) -> None:
@@ -69,12 +36,11 @@ def _signal(m: Machine, address: int, tx: int) -> None:
     m.advance(address, mbarrier.complete_tx(state, tx))
 
 
-def _mbarrier(m: Machine, runner: Runner, address: int) -> int:
-    from mcheck.simulate.execute import object_address
-
-    where = object_address(m, runner, address, own=False)
-    m.live(where)
-    return where
+def _signals(m: Machine, made: Plan) -> tuple[Signal, ...]:
+    """The signals of a copy; their objects have to be valid already when it is issued."""
+    for signal in made.signals:
+        m.live(signal.mbar)
+    return made.signals
 
 
 def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier.State) -> None:
@@ -93,18 +59,11 @@ def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier
 
 def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.CpAsync)
-    dst, src = m.address(runner, op.dst, "destination"), m.number(runner, op.src, "source")
-    size, taken = m.number(runner, op.size), m.maybe(runner, op.src_size, "src-size")
-    ignore = bool(m.maybe(runner, op.ignore_src, "predicate") or 0)
-    if taken is not None:
-        taken &= 0xFFFFFFFF
-    copies.check_cp_async(dst, src, size, taken, m.program.memory, ignore)
-    _space(m, runner, dst, "shared::cta", "destination")
+    planned = m.plan(runner, op)
+    runs = m.effect(planned, planned.runs or None)
+    dst, size = runs[0].dst, sum(run.size for run in runs)
+    src, copied = next(((run.src, run.size) for run in runs if run.src is not None), (dst, 0))
     _free(m, dst, size)
-    runs = copies.cp_async(size, taken, ignore)
-    copied = sum(run.length for run in runs if run.src is not None)
-    if copied:
-        _space(m, runner, src, "global", "source")
     held: list[tuple[bytes, bytes | None]] = []
 
     def finish() -> None:
@@ -125,11 +84,7 @@ def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
 def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
     """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
     assert isinstance(op, ops.CpAsyncArrive)
-    from mcheck.simulate.execute import object_address
-
-    address = object_address(
-        m, runner, m.address(runner, op.address, "address", getattr(op, "space", "shared")), own=True
-    )
+    address = m.object_of(runner, op)
     m.advance(address, mbarrier.async_arrive_begin(m.live(address), noinc=op.noinc))
     earlier = list(runner.cp_async)
 
@@ -150,18 +105,16 @@ def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
 # --- groups -------------------------------------------------------------------------------------------
 
 
-def _commit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
+def _commit(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Commit)
-    _close(runner, op.family)
+    _close(m, runner, op, op.family)
     runner.pc += 1
 
 
-def _close(runner: Runner, family: str) -> None:
+def _close(m: Machine, runner: Runner, op: Op, family: str) -> None:
     groups = runner.groups.setdefault(family, Groups())
     if family == "cp.async":
-        ranges = [place for task in groups.open for place in task.destinations]
-        for k, (address, size) in enumerate(ranges):
-            copies.check_disjoint(ranges[:k], address, size)
+        m.admitted(runner, op, copies.one_group([place for task in groups.open for place in task.destinations]))
     groups.committed.append(groups.open)
     groups.open = []
 
@@ -169,17 +122,29 @@ def _close(runner: Runner, family: str) -> None:
 def _wait_group(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.WaitGroup)
     if op.commits:
-        _close(runner, op.family)
+        _close(m, runner, op, op.family)
     pending = m.number(runner, op.pending)
     groups = runner.groups.setdefault(op.family, Groups())
-    count = max(len(groups.committed) - pending, 0)
-    wanted = [task for group in groups.committed[:count] for task in group]
-    if op.read:
+    number = groups.count - pending
+    if op.family == "wgmma":
+        runner.waits = lambda: all(_committed_over(r, number) for r in _warpgroup(m, runner))
+    elif op.read:
+        wanted = [task for group in groups.committed[: max(number - groups.forgotten, 0)] for task in group]
         runner.waits = lambda: all(task.fetched for task in wanted)
     else:
-        groups.committed = groups.committed[count:]
-        runner.waits = lambda: all(task.done for task in wanted)
+        runner.waits = lambda: groups.over(number)
     runner.pc += 1
+
+
+def _committed_over(runner: Runner, number: int) -> bool:
+    """Whether the first wgmma-groups of a thread are over; one that has exited commits no more."""
+    groups = runner.groups.setdefault("wgmma", Groups())
+    return groups.over(min(number, groups.count) if runner.ended else number)
+
+
+def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
+    """Those who make the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
+    return [m.runners[k] for k in committers(m.program, runner.thread.place.warpgroup)]
 
 
 # --- bulk copies and reductions -----------------------------------------------------------------------
@@ -187,45 +152,27 @@ def _wait_group(m: Machine, runner: Runner, op: Op) -> None:
 
 def _bulk(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.BulkCopy)
-    dst = m.address(runner, op.dst, "destination", op.dst_space)
-    src = m.address(runner, op.src, "source", op.src_space)
-    size = m.number(runner, op.size, "size")
-    mask, byte_mask = m.maybe(runner, op.cta_mask, "ctaMask"), m.maybe(runner, op.byte_mask, "byteMask")
-    copies.check_bulk_size(size)
-    for address, what in ((dst, "destination"), (src, "source")):
-        copies.check_aligned(address, copies.CHUNK, what, copies.BULK)
-    targets = _targets(m, runner, dst, mask)
-    bars: list[int] = []
-    if op.mbar is not None:
-        bar = m.address(runner, op.mbar, "mbarrier")
-        bars = [_mbarrier(m, runner, b) for b in _targets(m, runner, bar, mask)]
-    if size:
-        m.memory.locate(src, size)
-        _space(m, runner, src, op.src_space, "source")
-        for target in targets:
-            m.memory.locate(target, size)
-            _space(m, runner, target, op.dst_space, "destination")
-            _free(m, target, size)
-    if op.mbar is not None or op.dst_space.startswith("shared"):
-        where = bars[0] if bars else None
-        copies.check_bulk_places(targets[0], src, where, op.dst_space, op.src_space, runner.thread.place.cta, m.ctas)
+    made = m.plan(runner, op)
+    signals = _signals(m, made)
+    for run in made.runs:
+        _free(m, run.dst, run.size)
     held: list[tuple[bytes, bytes | None]] = []
 
-    def finish() -> None:
-        data, known = held[0]
-        for target in targets:
-            if op.reduce is not None:
-                _reduce(m, op.reduce, op.type or "", target, data, known)
-            else:
-                for run in copies.bulk(size, byte_mask):
-                    assert run.src is not None
-                    end = run.src + run.length
-                    marks = None if known is None else known[run.src : end]
-                    m.memory.write(target + run.dst, data[run.src : end], marks)
-        for where in bars:
-            _signal(m, where, size)
+    def fetch() -> None:
+        for run in made.runs:
+            assert run.src is not None
+            held.append(m.memory.read(run.src, run.size))
 
-    task = m.launch(Task(op, runner.thread.index, lambda: held.append(m.memory.read(src, size)), finish))
+    def finish() -> None:
+        for run, (data, known) in zip(made.runs, held, strict=True):
+            if op.reduce is not None:
+                _reduce(m, op.reduce, op.type or "", run.dst, data, known)
+            else:
+                m.memory.write(run.dst, data, known)
+        for signal in signals:
+            _signal(m, signal.mbar, signal.bytes)
+
+    task = m.launch(Task(op, runner.thread.index, fetch, finish))
     if op.mbar is None:
         runner.groups.setdefault("bulk", Groups()).open.append(task)
     runner.pc += 1
@@ -249,42 +196,25 @@ def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: by
     m.memory.write(target, new.tobytes(), marks)
 
 
-def _prefetch(m: Machine, runner: Runner, op: Op) -> None:
-    assert isinstance(op, ops.Prefetch)
-    if op.src is not None and op.size is not None:
-        copies.check_bulk_size(m.number(runner, op.size, "size"))
-        copies.check_aligned(m.number(runner, op.src, "source"), copies.CHUNK, "source", copies.BULK)
-    runner.pc += 1
-
-
 # --- st.async and red.async ---------------------------------------------------------------------------
 
 
 def _async_store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.AsyncStore)
-    from mcheck.simulate.execute import size_of
-
-    address, width = m.address(runner, op.address, "destination", op.space), size_of(op.type)
-    size = width * len(op.srcs)
-    m.memory.locate(address, size)
-    copies.check_aligned(address, size, "destination")
-    _space(m, runner, address, "global" if op.space == "generic" else op.space, "destination")
-    _free(m, address, size)
+    made = m.plan(runner, op)
+    for access in made.accesses:
+        _free(m, access.address, access.size)
     values = [m.value(runner, src) for src in op.srcs]
-    bar = None
-    if op.mbar is not None:
-        bar = _mbarrier(m, runner, m.address(runner, op.mbar, "mbarrier"))
-        copies.check_remote_places(address, bar, runner.thread.place.cta, m.ctas, other=op.reduce is not None)
+    signals = _signals(m, made)
 
     def finish() -> None:
-        for k, value in enumerate(values):
-            where = address + k * width
+        for access, value in zip(made.accesses, values, strict=False):
             if op.reduce is not None:
-                old = m.memory.load(where, width)
+                old = m.memory.load(access.address, access.size)
                 value = None if old is None or value is None else reduce(op.reduce, op.type, old, value)
-            m.memory.store(where, width, value)
-        if bar is not None:
-            _signal(m, bar, size)
+            m.memory.store(access.address, access.size, value)
+        for signal in signals:
+            _signal(m, signal.mbar, signal.bytes)
 
     m.launch(Task(op, runner.thread.index, lambda: None, finish))
     runner.pc += 1
@@ -298,55 +228,34 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensorCopy)
     from mcheck.graph.maps import decode
 
-    where = m.number(runner, op.tensor_map, "tensor map")
-    copies.check_aligned(where, 64, "tensor map", tensor.SECTION)
-    contents = m.memory.load(where, MAP_BYTES)
+    found = m.plan(runner, op)
+    (place,) = m.effect(found, found.accesses or None)
+    contents = m.memory.load(place.address, MAP_BYTES)
     spec = None if contents is None else decode(contents)
-    if spec is None:
-        raise Misuse("UB404", "the bytes at this address are no tensor map", tensor.SECTION)
-    coords = tuple(wrap("s32", m.number(runner, c, "coordinate")) for c in op.coords)
-    info = tuple(m.number(runner, c, "im2col operand") for c in op.im2col_info)
-    shared, mask = m.address(runner, op.shared, "shared address"), m.maybe(runner, op.cta_mask, "ctaMask")
-    what = transfer.plan(spec, op.mode, coords, shared, kind=op.kind, info=info, reduce=op.reduce)
-    pads = op.kind == "store" and m.how.pads_stores
-    transfer.check_tensor(m.memory, transfer.padded(what) if pads else what)
-    targets = _targets(m, runner, shared, mask)
+    made = m.admitted(runner, op, tensor_plan(op, m.operands(runner, op), m.site(runner), spec))
+    spec, box = m.effect(made, spec), m.effect(made, made.box)
+    shared = box.targets[0]
+    what = transfer.plan(spec, op.mode, box.coords, shared, kind=op.kind, info=box.info, reduce=op.reduce)
+    if op.kind == "store" and m.how.pads_stores:
+        transfer.check_tensor(m.memory, transfer.padded(what))
     low, high = int(what.shared.min()), int(what.shared.max()) + what.unit
-    for target in targets:
-        shift = target - shared
-        m.memory.locate(low + shift, high - low)
-        _space(m, runner, low + shift, op.dst_space if op.kind == "load" else "shared::cta", "shared address")
-        if op.kind == "load":
-            _free(m, low + shift, high - low)
-    bars: list[int] = []
-    if op.mbar is not None:
-        bar = _mbarrier(m, runner, m.address(runner, op.mbar, "mbarrier"))
-        here = runner.thread.place.cta
-        copies.check_tensor_places(op.kind, shared, bar, op.dst_space, op.cta_group, here, m.ctas)
-        bars = [_mbarrier(m, runner, b) for b in _targets(m, runner, bar, mask)]
-    count = tensor.box_bytes(spec, op.mode, info)
-    m.open_points.update(tensor.open_points(spec, op.mode, coords, kind=op.kind, reduce=op.reduce))
-    held: list[transfer.Bytes] = []
-    unknown = False
+    for target in box.targets if op.kind == "load" else ():
+        _free(m, low + target - shared, high - low)
+    signals = _signals(m, made)
+    m.open_points.update(tensor.open_points(spec, op.mode, box.coords, kind=op.kind, reduce=op.reduce))
+    held: list[Units] = []
 
     def fetch() -> None:
-        nonlocal unknown
-        if op.kind == "load":
-            held.append(transfer.gather(m.memory, what))
-        else:
-            held.append(transfer.image_of(m.memory, what))
-            unknown = transfer.unknown_bytes(m.memory, what.shared, what.unit)
+        held.append((transfer.gather if op.kind == "load" else transfer.image_of)(m.memory, what))
 
     def finish() -> None:
         if op.kind == "load":
-            for target in targets:
+            for target in box.targets:
                 transfer.deposit(m.memory, what, held[0], target - shared)
         else:
-            if unknown:
-                m.notes.add(f"'{op.text}' stores contents that nothing has written, taken as zero")
             transfer.scatter(m.memory, what, held[0], op.reduce, m.how)
-        for where_bar in bars:
-            _signal(m, where_bar, count)
+        for signal in signals:
+            _signal(m, signal.mbar, signal.bytes)
 
     task = m.launch(Task(op, runner.thread.index, fetch, finish))
     if op.mbar is None:
@@ -358,8 +267,8 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapReplace)
     from mcheck.graph.maps import decode, encode
 
-    where = m.address(runner, op.address, "address", getattr(op, "space", "shared"))
-    copies.check_aligned(where, 64, "tensor map", op.section)
+    made = m.plan(runner, op)
+    where = m.effect(made, made.accesses or None)[0].address
     contents = m.memory.load(where, MAP_BYTES)
     spec = None if contents is None else decode(contents)
     value, ordinal = m.number(runner, op.value, "new value"), m.maybe(runner, op.ordinal, "ordinal")
@@ -371,12 +280,10 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
 
 def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapCopyFence)
-    dst, src = m.number(runner, op.dst), m.address(runner, op.src)
-    size = m.number(runner, op.size)
-    if size != MAP_BYTES:
-        raise Misuse("UB403", f"tensormap.cp_fenceproxy copies 128 bytes, not {size}", op.section)
-    data, known = m.memory.read(src, size)
-    m.memory.write(dst, data, known)
+    made = m.plan(runner, op)
+    source, target = m.effect(made, made.accesses or None)
+    data, known = m.memory.read(source.address, source.size)
+    m.memory.write(target.address, data, known)
     m.changes += 1
     runner.pc += 1
 
@@ -384,8 +291,7 @@ def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
 def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
     """Reads ranges of shared memory; the product itself is not computed."""
     assert isinstance(op, ops.Wgmma)
-    for address, size in op.reads:
-        m.memory.locate(m.address(runner, address), max(m.number(runner, size), 1))
+    m.plan(runner, op)
     task = m.launch(Task(op, runner.thread.index, lambda: None, lambda: None))
     runner.groups.setdefault("wgmma", Groups()).open.append(task)
     runner.pc += 1
@@ -397,7 +303,6 @@ HANDLERS: dict[type[Op], Callable[[Machine, Runner, Op], None]] = {
     ops.Commit: _commit,
     ops.WaitGroup: _wait_group,
     ops.BulkCopy: _bulk,
-    ops.Prefetch: _prefetch,
     ops.AsyncStore: _async_store,
     ops.TensorCopy: _tensor,
     ops.TensormapReplace: _replace,

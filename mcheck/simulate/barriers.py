@@ -1,15 +1,17 @@
 """Barriers of CTAs, clusters and warps (PTX ISA 9.0 sections 9.7.13.1 to 9.7.13.3).
 
 Without a count a barrier waits for every thread of its CTA that has not exited. With one it waits until that many
-threads have arrived, each arriving warp counting 32.
+threads have arrived, every arrival of a warp counting 32, also a second one of a warp that did not wait (Q22).
 """
 
 from __future__ import annotations
 
 from mcheck.executor.misuse import Misuse
+from mcheck.executor.warps import result
 from mcheck.program import ops
+from mcheck.program.alu import wrap
 from mcheck.program.ops import Op
-from mcheck.simulate.machine import Gathering, Machine, Runner, Value
+from mcheck.simulate.machine import Arrival, Gathering, Machine, Runner, Value
 
 WARP = 32
 Key = tuple[object, ...]
@@ -18,15 +20,8 @@ Key = tuple[object, ...]
 def barrier(m: Machine, runner: Runner, op: ops.Barrier) -> None:
     """``bar``/``barrier.cta`` sync, arrive and red."""
     cta = runner.thread.place.cta.number
-    number, count = m.maybe(runner, op.barrier), m.maybe(runner, op.count)
-    if op.instance is None:
-        if number is None or not 0 <= number <= 15:
-            raise Misuse("UB302", f"barrier {number} is not one of 0 to 15", op.section)
-        if count is not None and (count <= 0 or count % WARP):
-            raise Misuse("UB301", f"{count} threads are not a positive multiple of the warp size", op.section)
-        key: Key = ("bar", cta, number)
-    else:
-        key = ("inst", cta, op.instance, number)
+    number, count = m.plan(runner, op).result, m.maybe(runner, op.count)
+    key: Key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
     predicate: Value = None
     if op.src is not None:
         predicate = m.value(runner, op.src)
@@ -56,51 +51,86 @@ def cluster(m: Machine, runner: Runner, op: ops.ClusterBarrier) -> None:
 def warp(m: Machine, runner: Runner, op: ops.WarpSync) -> None:
     """``bar.warp.sync``; its mask regards the declared lanes."""
     place = runner.thread.place
-    mask = m.number(runner, op.mask, "mask") & 0xFFFFFFFF
-    if not mask >> place.lane & 1:
-        raise Misuse("UB109", "the member mask of bar.warp.sync leaves out the executing lane", op.section)
+    mask = m.plan(runner, op).result
     _arrive(m, runner, op, ("warp", place.cta.number, place.warp, mask), None, None, wait=True)
 
 
-def _arrive(m: Machine, runner: Runner, op: Op, key: Key, predicate: Value, count: int | None, *, wait: bool) -> None:
+def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
+    """``elect.sync`` and its like: the declared lanes of the mask meet, and each gets what all of them bring."""
+    place = runner.thread.place
+    mask = m.plan(runner, op).result
+    assert mask is not None
+    key = ("lanes", place.cta.number, place.warp, mask, op.op, op.type)
+    own = tuple(m.value(runner, x) for x in op.srcs[1:])
+    value = m.value(runner, op.srcs[0]) if op.srcs else 0
+    arrival = _arrive(m, runner, op, key, value, None, wait=False)
+
+    def passed() -> bool:
+        if arrival.round is None:
+            return False
+        given = _given(op, mask, place.lane, m.met[key, arrival.round], own)
+        for reg, value in zip(op.dsts, given, strict=True):
+            if reg is not None:
+                runner.registers[reg.name] = value
+        return True
+
+    runner.waits = passed
+
+
+def _arrive(
+    m: Machine, runner: Runner, op: Op, key: Key, predicate: Value, count: int | None, *, wait: bool
+) -> Arrival:
     gathering = m.gatherings.setdefault(key, Gathering())
-    index = runner.thread.index
-    if index in gathering.arrived:
-        raise Misuse("UB303", f"{runner.thread.name} arrives twice in one generation of the barrier", op.section)
     if key[0] == "bar":
         _check_uses(m, gathering, runner, op, count)
-    gathering.arrived[index] = (op, predicate)
+    arrival = Arrival(op, predicate)
+    gathering.arrived.setdefault(runner.thread.index, []).append(arrival)
     m.changes += 1
     runner.pc += 1
     if wait:
-        here = gathering.number
         dst = getattr(op, "dst", None)
 
         def passed() -> bool:
-            if gathering.number == here:
+            if arrival.round is None:
                 return False
             if dst is not None:
-                runner.registers[dst.name] = m.results[key, here]
+                runner.registers[dst.name] = m.results[key, arrival.round]
             return True
 
         runner.waits = passed
     _settle(m, key, gathering)
+    return arrival
+
+
+def _given(
+    op: ops.Collective, mask: int, lane: int, brought: dict[int, Value], own: tuple[Value, ...]
+) -> tuple[Value, Value]:
+    """The value and the predicate of a lane, unknown where they depend on what is."""
+    known = {k: v for k, v in brought.items() if v is not None}
+    operands = tuple(v for v in own if v is not None)
+    if len(operands) < len(own) or (len(known) < len(brought) and not op.op.startswith("shfl")):
+        return None, None
+    value, predicate = result(op.op, op.type, mask, lane, known, operands)
+    return (value if value is None else wrap(op.type, value)), predicate
 
 
 def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count: int | None) -> None:
     """One generation has one kind of instruction and one count; the lanes of a warp one aligned instruction."""
     assert isinstance(op, ops.Barrier)
     place = runner.thread.place
-    for other, (theirs, _) in gathering.arrived.items():
-        assert isinstance(theirs, ops.Barrier)
-        if (theirs.kind == "red") != (op.kind == "red") or (op.kind == "red" and op.red_op != theirs.red_op):
-            raise Misuse("UB304", "bar.red meets another kind of barrier instruction", op.section)
-        if m.maybe(m.runners[other], theirs.count) != count:
-            raise Misuse("UB304", "threads give one barrier different counts", op.section)
+    own = len(gathering.arrived.get(runner.thread.index, ()))
+    for other, arrivals in gathering.arrived.items():
         there = m.runners[other].thread.place
         same_warp = (there.cta, there.warp) == (place.cta, place.warp)
-        if same_warp and op.aligned and theirs.aligned and _statement(op) != _statement(theirs):
-            raise Misuse("UB305", "threads of one warp execute different aligned barriers", op.section)
+        for k, arrival in enumerate(arrivals):
+            theirs = arrival.op
+            assert isinstance(theirs, ops.Barrier)
+            if (theirs.kind == "red") != (op.kind == "red") or (op.kind == "red" and op.red_op != theirs.red_op):
+                raise Misuse("UB304", "bar.red meets another kind of barrier instruction", op.section)
+            if m.maybe(m.runners[other], theirs.count) != count:
+                raise Misuse("UB304", "threads give one barrier different counts", op.section)
+            if same_warp and k == own and op.aligned and theirs.aligned and _statement(op) != _statement(theirs):
+                raise Misuse("UB305", "threads of one warp execute different aligned barriers", op.section)
 
 
 def _statement(op: Op) -> object:
@@ -114,7 +144,7 @@ def _members(m: Machine, key: Key) -> list[Runner]:
         match key[0]:
             case "cluster":
                 inside = (place.cta.gpu, place.cta.cluster) == key[1:]
-            case "warp":
+            case "warp" | "lanes":
                 inside = (place.cta.number, place.warp) == key[1:3] and bool(int(str(key[3])) >> place.lane & 1)
             case _:
                 inside = place.cta.number == key[1]
@@ -127,43 +157,53 @@ def _settle(m: Machine, key: Key, gathering: Gathering, *, partial: bool = False
     """Completes the generation if everyone it waits for has arrived."""
     if not gathering.arrived:
         return False
-    op = next(iter(gathering.arrived.values()))[0]
-    count = None
-    if isinstance(op, ops.Barrier):
-        count = m.maybe(m.runners[next(iter(gathering.arrived))], op.count)
+    first, arrivals = next(iter(gathering.arrived.items()))
+    op = arrivals[0].op
+    count = m.maybe(m.runners[first], op.count) if isinstance(op, ops.Barrier) else None
     members = _members(m, key)
     if count is None:
         if any(not r.ended and r.thread.index not in gathering.arrived for r in members):
             return False
+        _complete(m, key, gathering, dict.fromkeys(gathering.arrived, 1))
     elif key[0] == "inst":
         if len(gathering.arrived) < count:
             return False
-    elif WARP * len(_whole_warps(m, members, gathering, partial=partial)) < count:
-        return False
-    _complete(m, key, gathering)
+        _complete(m, key, gathering, dict.fromkeys(gathering.arrived, 1))
+    else:
+        warps = _whole_warps(members, gathering, partial=partial)
+        if WARP * sum(warps.values()) < count:
+            return False
+        taken = {r.thread.index: warps.get(r.thread.place.warp, 0) for r in members}
+        _complete(m, key, gathering, taken)
     return True
 
 
-def _whole_warps(m: Machine, members: list[Runner], gathering: Gathering, *, partial: bool) -> set[int]:
-    """The warps all of whose lanes have arrived; with ``partial`` one lane is enough."""
-    del m
-    arrived: set[int] = set()
-    missing: set[int] = set()
+def _whole_warps(members: list[Runner], gathering: Gathering, *, partial: bool) -> dict[int, int]:
+    """How often each warp has arrived with all its lanes; with ``partial`` one lane is enough."""
+    lanes: dict[int, list[int]] = {}
     for runner in members:
-        if runner.thread.index in gathering.arrived:
-            arrived.add(runner.thread.place.warp)
-        elif not runner.ended:
-            missing.add(runner.thread.place.warp)
-    return arrived if partial else arrived - missing
+        times = len(gathering.arrived.get(runner.thread.index, ()))
+        if times or not runner.ended:
+            lanes.setdefault(runner.thread.place.warp, []).append(times)
+    return {warp: max(times) if partial else min(times) for warp, times in lanes.items()}
 
 
-def _complete(m: Machine, key: Key, gathering: Gathering) -> None:
-    reds = [(op, value) for op, value in gathering.arrived.values() if isinstance(op, ops.Barrier) and op.kind == "red"]
+def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int]) -> None:
+    """Ends a generation with the first arrivals of each thread, so many as are taken."""
+    done = [arrival for thread, n in taken.items() for arrival in gathering.arrived.get(thread, ())[:n]]
+    reds = [a for a in done if isinstance(a.op, ops.Barrier) and a.op.kind == "red"]
     if reds:
-        values = [int(bool(value)) for _, value in reds]
+        values = [int(bool(a.predicate)) for a in reds]
         combine = {"popc": sum(values), "and": int(all(values)), "or": int(any(values))}
-        m.results[key, gathering.number] = combine[reds[0][0].red_op or "popc"]
-    gathering.arrived = {}
+        assert isinstance(reds[0].op, ops.Barrier)
+        m.results[key, gathering.number] = combine[reds[0].op.red_op or "popc"]
+    for arrival in done:
+        arrival.round = gathering.number
+    if key[0] == "lanes":
+        m.met[key, gathering.number] = {
+            m.runners[thread].thread.place.lane: arrivals[0].predicate for thread, arrivals in gathering.arrived.items()
+        }
+    gathering.arrived = {t: left for t, a in gathering.arrived.items() if (left := a[taken.get(t, 0) :])}
     gathering.number += 1
     m.changes += 1
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.errors import InternalError
-from mcheck.executor import copies, mbarrier
+from mcheck.executor import mbarrier
 from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import atomic as reduce_atomic
+from mcheck.graph.terms import type_size
+from mcheck.plans.plan import Access
+from mcheck.plans.registry import PLANS
 from mcheck.program import alu, ops
 from mcheck.program.expr import Reg, apply_binary
 from mcheck.program.ops import Op
@@ -20,18 +23,11 @@ from mcheck.simulate.machine import Machine, Runner, Value
 Handler = Callable[[Machine, Runner, Op], None]
 
 
-def size_of(type_name: str) -> int:
-    """Bytes of a PTX type; a predicate counts as one."""
-    base, _, pair = type_name.partition("x")
-    bits = 8 if base == "pred" else 16 if base == "bf16" else 32 if base == "tf32" else int(base[1:])
-    return max(bits // 8, 1) * (int(pair) if pair else 1)
-
-
 def typed(type_name: str, bits: Value) -> Value:
     """Raw bits as a value of the type: signed types are negative above their maximum."""
     if bits is None or type_name[0] != "s":
         return bits
-    width = 8 * size_of(type_name)
+    width = 8 * type_size(type_name)
     bits &= (1 << width) - 1
     return bits - (1 << width) if bits >> (width - 1) else bits
 
@@ -49,20 +45,12 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
     values = [m.value(runner, src) for src in op.srcs]
     dsts = op.dsts
     results: tuple[Value, ...]
-    if op.op == "elect":
-        place = runner.thread.place
-        lanes = [
-            r.thread.place.lane
-            for r in m.runners
-            if r.thread.place.cta == place.cta and r.thread.place.warp == place.warp and not r.ended
-        ]
-        mask = values[0] if values[0] is not None else 0xFFFFFFFF
-        leader = min((lane for lane in lanes if mask >> lane & 1), default=0)
-        results = (leader, int(leader == place.lane))
-        dsts = dsts if len(dsts) > 1 else (None, *dsts)
+    if op.op == "activemask":
+        m.notes.add(f"which lanes execute '{op.text}' together is not known")
+        results = (None,)
     elif op.op == "mapa":
-        address, rank = m.address(runner, op.srcs[0]), m.number(runner, op.srcs[1], "rank")
-        results = (asynchronous.in_rank(m, runner, address, rank),)
+        made = m.plan(runner, op)
+        results = (m.effect(made, made.result),)
     elif op.op == "mov" and op.type.startswith("b"):
         results = tuple(values)
     elif any(v is None for v in values):
@@ -97,51 +85,46 @@ def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - hand
     runner.pc += 1
 
 
+def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
+    """Orders nothing here, but its operands have to be legal."""
+    m.plan(runner, op)
+    runner.pc += 1
+
+
 # --- generic memory -----------------------------------------------------------------------------------
 
 
-def _check(m: Machine, runner: Runner, address: int, size: int, space: str, count: int = 1) -> None:
-    m.memory.locate(address, size * count)
-    copies.check_aligned(address, size * (count if count in (2, 4, 8) else 1), "address")
-    if space not in ("generic", "local"):
-        wanted = "shared::cta" if space == "shared" else space
-        instance = m.memory.find(address)
-        assert instance is not None
-        here, there = runner.thread.place.cta, instance.cta
-        actual = instance.object.space
-        if actual != wanted.partition("::")[0]:
-            raise Misuse("UB108", f"{instance.label} is in .{actual}, not in .{space}", copies.ADDRESSES)
-        if there is not None and wanted == "shared::cta" and there != here:
-            raise Misuse("UB108", f"{instance.label} is in the shared memory of another CTA", copies.ADDRESSES)
-        if there is not None and (there.gpu, there.cluster) != (here.gpu, here.cluster):
-            raise Misuse("UB108", f"{instance.label} is in the shared memory of another cluster", copies.ADDRESSES)
-    if m.barriers:
-        m.untouched(address, size * count)
+def _accesses(m: Machine, runner: Runner, op: Op) -> tuple[Access, ...]:
+    """The scalars that an instruction accesses; valid mbarrier objects are none."""
+    made = m.plan(runner, op)
+    accesses = m.effect(made, made.accesses or None) if isinstance(op, ops.Atomic) else made.accesses
+    for access in accesses if m.barriers else ():
+        m.untouched(access.address, access.size)
+    return accesses
 
 
 def _load(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Load)
-    address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, address, size, op.space, len(op.dsts))
-    for k, reg in enumerate(op.dsts):
-        _set(runner, reg, typed(op.type, m.memory.load(address + k * size, size)))
+    accesses = _accesses(m, runner, op)
+    for reg in op.dsts[len(accesses) :]:
+        _set(runner, reg, None)
+    for reg, access in zip(op.dsts, accesses, strict=False):
+        _set(runner, reg, typed(op.type, m.memory.load(access.address, access.size)))
     runner.pc += 1
 
 
 def _store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Store)
-    address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, address, size, op.space, len(op.srcs))
-    for k, src in enumerate(op.srcs):
-        if m.memory.store(address + k * size, size, m.value(runner, src)):
+    for src, access in zip(op.srcs, _accesses(m, runner, op), strict=False):
+        if m.memory.store(access.address, access.size, m.value(runner, src)):
             m.changes += 1
     runner.pc += 1
 
 
 def _atomic(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Atomic)
-    address, size = m.address(runner, op.address, "address", op.space), size_of(op.type)
-    _check(m, runner, address, size, op.space)
+    (access,) = _accesses(m, runner, op)
+    address, size = access.address, access.size
     old = m.memory.load(address, size)
     operands = [m.value(runner, src) for src in op.srcs]
     new: Value = None
@@ -163,38 +146,20 @@ def _atomic(m: Machine, runner: Runner, op: Op) -> None:
 # --- mbarrier -----------------------------------------------------------------------------------------
 
 
-def object_address(m: Machine, runner: Runner, address: int, *, own: bool) -> int:
-    """The place of an mbarrier operand: 8 aligned bytes of shared memory, of the own CTA where only that is allowed."""
-    section = "PTX ISA 9.0 section 9.7.13.15"
-    m.memory.locate(address, mbarrier.OBJECT_SIZE)
-    copies.check_aligned(address, mbarrier.OBJECT_ALIGN, "mbarrier", section)
-    instance = m.memory.find(address)
-    here = runner.thread.place.cta
-    if instance is None or instance.cta is None:
-        raise Misuse("UB204", "the mbarrier object is not in shared memory", section)
-    if own and instance.cta != here:
-        raise Misuse("UB204", "the mbarrier object is not in the shared memory of the executing CTA", section)
-    if (instance.cta.gpu, instance.cta.cluster) != (here.gpu, here.cluster):
-        raise Misuse("UB204", "the mbarrier object is in the shared memory of another cluster", section)
-    return address
-
-
 def _init(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierInit)
-    address = object_address(m, runner, m.address(runner, op.address), own=True)
+    address = m.object_of(runner, op)
     if any(place < address + 8 and address < place + 8 for place in m.barriers):
         raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", op.section)
     m.advance(address, mbarrier.init(m.number(runner, op.count, "count")))
     m.memory.store(address, 8, None)
-    for each in m.runners:
-        each.known_phase.pop(address, None)
     m.waited[address] = -1
     runner.pc += 1
 
 
 def _inval(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierInval)
-    address = object_address(m, runner, m.address(runner, op.address), own=True)
+    address = m.object_of(runner, op)
     m.live(address)
     del m.barriers[address]
     m.changes += 1
@@ -203,7 +168,7 @@ def _inval(m: Machine, runner: Runner, op: Op) -> None:
 
 def _tx(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierTx)
-    address = object_address(m, runner, m.address(runner, op.address), own=op.space == "shared::cta")
+    address = m.object_of(runner, op)
     step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
     m.advance(address, step(m.live(address), m.number(runner, op.tx, "tx-count")))
     runner.pc += 1
@@ -211,11 +176,8 @@ def _tx(m: Machine, runner: Runner, op: Op) -> None:
 
 def _arrive(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierArrive)
-    address = object_address(m, runner, m.address(runner, op.address), own=op.space == "shared::cta")
+    address = m.object_of(runner, op)
     count, tx = m.maybe(runner, op.count, "count"), m.maybe(runner, op.tx, "tx-count")
-    target = m.program.target
-    if count is not None and not op.no_complete and target is not None and _architecture(target) < 90:
-        raise Misuse("UB213", "an arrive with a count needs sm_90 unless it has .noComplete", op.section)
     state = m.live(address)
     n = 1 if count is None else count
     if op.drop:
@@ -230,40 +192,26 @@ def _arrive(m: Machine, runner: Runner, op: Op) -> None:
     runner.pc += 1
 
 
-def _architecture(target: str) -> int:
-    return int("".join(c for c in target if c.isdigit()))
-
-
-def wait_result(m: Machine, runner: Runner, op: ops.MbarrierWait, *, final: bool) -> bool:
-    """The predicate of a test_wait or try_wait. ``final``: the thread acts on the answer, so it counts as observed.
-
-    A wait on a parity means the first phase of it after the last that the thread saw complete; if the object is two
-    phases further the answer is about another phase (9.7.13.15.16).
-    """
-    address = object_address(m, runner, m.address(runner, op.address), own=True)
+def wait_result(m: Machine, runner: Runner, op: ops.MbarrierWait) -> bool:
+    """The predicate of a test_wait or try_wait (9.7.13.15.16)."""
+    address = m.object_of(runner, op)
     state = m.live(address)
     if op.parity is not None:
-        parity = m.number(runner, op.parity, "parity")
-        done = mbarrier.wait_parity(state, parity)
-        last = runner.known_phase.get(address, -1)
-        meant = last if state.phase - 1 == last and done else mbarrier.next_phase(last, parity)
-        if meant < state.phase - 1:
-            mbarrier.check_awaited(state, meant)
+        done = mbarrier.wait_parity(state, m.number(runner, op.parity, "parity"))
     else:
         assert op.state is not None
         token = m.value(runner, op.state)
         if token is None:
             raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", op.section)
         done = mbarrier.wait_state(state, token, address)
-    if done and final:
-        runner.known_phase[address] = state.phase - 1
+    if done:
         m.waited[address] = max(m.waited.get(address, -1), state.phase - 1)
     return done
 
 
 def _wait(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierWait)
-    _set(runner, op.dst, int(wait_result(m, runner, op, final=True)))
+    _set(runner, op.dst, int(wait_result(m, runner, op)))
     runner.pc += 1
 
 
@@ -276,6 +224,24 @@ def _pending(m: Machine, runner: Runner, op: Op) -> None:
     runner.pc += 1
 
 
+def handler_of(op: Op) -> Handler:
+    """Who executes an operation: its handler, or its plan."""
+    found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
+    if found is None:
+        raise InternalError(f"no execution of {type(op).__name__}")
+    return found
+
+
+def _planned(m: Machine, runner: Runner, op: Op) -> None:
+    """An operation that its plan says all of: the operands are legal, and what it stores is there."""
+    for stored in m.plan(runner, op).stores:
+        if m.barriers and stored.size:
+            m.untouched(stored.address, stored.size)
+        m.memory.write(stored.address, stored.value.to_bytes(stored.size, "little"), None)
+        m.changes += 1
+    runner.pc += 1
+
+
 # --- await --------------------------------------------------------------------------------------------
 
 
@@ -285,15 +251,15 @@ def _await(m: Machine, runner: Runner, op: Op) -> None:
     inner = op.inner
     if isinstance(inner, ops.MbarrierWait):
         wait = inner
-        if wait_result(m, runner, wait, final=True):
+        if wait_result(m, runner, wait):
             runner.pc += 1
             return
-        runner.waits = lambda: wait_result(m, runner, wait, final=True)
+        runner.waits = lambda: wait_result(m, runner, wait)
         runner.pc += 1
         return
     here = runner.pc
     before = m.changes
-    HANDLERS[type(inner)](m, runner, inner)
+    handler_of(inner)(m, runner, inner)
     if op.compare is None:
         raise InternalError(f"await of '{inner.text}' without a comparison")
     operator, right = op.compare
@@ -325,6 +291,11 @@ def _cluster(m: Machine, runner: Runner, op: Op) -> None:
     barriers.cluster(m, runner, op)
 
 
+def _collective(m: Machine, runner: Runner, op: Op) -> None:
+    assert isinstance(op, ops.Collective)
+    barriers.collective(m, runner, op)
+
+
 def _warp(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.WarpSync)
     barriers.warp(m, runner, op)
@@ -340,10 +311,11 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.Store: _store,
     ops.Atomic: _atomic,
     ops.Fence: _nothing,
-    ops.ProxyFence: _nothing,
+    ops.ProxyFence: _proxy_fence,
     ops.Barrier: _barrier,
     ops.ClusterBarrier: _cluster,
     ops.WarpSync: _warp,
+    ops.Collective: _collective,
     ops.MbarrierInit: _init,
     ops.MbarrierInval: _inval,
     ops.MbarrierTx: _tx,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from mcheck.errors import InputError
@@ -43,46 +43,46 @@ def instances(program: Program, name: str) -> list[Instance]:
 
 def load(program: Program, memory: Memory, name: str, path: str) -> None:
     """Fills object ``name`` from its start with what is in the file at ``path``."""
-    data = _contents(path)
-    for instance in instances(program, name):
-        if len(data) > instance.object.size:
-            raise InputError(f"{path} has {len(data)} bytes, {name} has {instance.object.size}")
+    found = instances(program, name)
+    room = min(instance.object.size for instance in found)
+    data = _contents(path, room)
+    if len(data) > room:
+        raise InputError(f"{path} holds more than the {room} bytes of {name}")
+    for instance in found:
         memory.load_object(instance, data)
 
 
-def _contents(path: str) -> bytes:
+def _contents(path: str, room: int) -> bytes:
+    """The bytes in the file, of one that holds more than ``room`` at least one more."""
     try:
         if not path.endswith(".npy"):
             with open(path, "rb") as file:
-                return file.read()
+                return file.read(room + 1)
         import numpy as np
 
-        return as_bytes(np.load(path, allow_pickle=False))
+        array = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped: a header may promise any size
+        return as_bytes(array) if array.nbytes <= room else bytes(room + 1)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:
         raise InputError(f"{path} is no array of plain numbers: {error}") from None
 
 
-def dump(program: Program, execution: Execution, name: str, path: str) -> None:
-    """Writes the final contents of object ``name``; unknown bytes as zeros."""
+def dump(program: Program, execution: Execution, name: str, path: str) -> bytes:
+    """What the file at ``path`` is to hold: the final contents of object ``name``, unknown bytes as zeros."""
     found = instances(program, name)
     if len(found) > 1:
         raise InputError(f"{name} is in several CTAs", hint=f"name one: {', '.join(_labels(program, found))}")
     instance = found[0]
     label = labels(program)[instance.base]
     data = next(o.data for o in execution.objects if o.label == label)
-    try:
-        if path.endswith(".npy"):
-            import numpy as np
+    if not path.endswith(".npy"):
+        return data
+    import numpy as np
 
-            with open(path, "wb") as file:
-                np.save(file, _array(instance, data))
-        else:
-            with open(path, "wb") as file:
-                file.write(data)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    file = BytesIO()
+    np.save(file, _array(instance, data))
+    return file.getvalue()
 
 
 def _labels(program: Program, found: list[Instance]) -> list[str]:
@@ -102,10 +102,3 @@ def _array(instance: Instance, data: bytes) -> np.ndarray:
     array = np.frombuffer(data, dtype)
     dims = instance.object.dims
     return array.reshape(dims) if dims and np.prod(dims) == array.size else array
-
-
-def check_writable(path: str) -> None:
-    """Raises ``InputError`` early if the folder of ``path`` is not there."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise InputError(f"cannot write {path}: there is no folder {folder}")

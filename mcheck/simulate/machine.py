@@ -1,9 +1,8 @@
-"""The state of one execution, and the schedule.
+"""The state of one execution.
 
-Threads run a few instructions each in turn. An asynchronous operation becomes a ``Task``: it reads its source at one
-point and writes its destination and signals its completion at a later one, both picked by the schedule, at the latest
-when nothing else can go on. Memory is sequentially consistent here; what a weaker order would allow is for the engines
-to say.
+An asynchronous operation becomes a ``Task``: it reads its source at one point and writes its destination and signals
+its completion at a later one. Memory is sequentially consistent here; what a weaker order would allow is for the
+engines to say.
 """
 
 from __future__ import annotations
@@ -11,25 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
 from mcheck.errors import Unsupported
 from mcheck.executor import mbarrier
 from mcheck.executor.behaviour import DOCUMENTED, Behaviour
 from mcheck.executor.memory import Memory
 from mcheck.executor.misuse import Misuse
+from mcheck.findings.afterwards import goes_on
 from mcheck.findings.finding import Access, Finding
-from mcheck.program import ops
+from mcheck.plans.operands import Operands, evaluated
+from mcheck.plans.plan import Plan
+from mcheck.plans.plan_of import plan
+from mcheck.plans.site import Layout, Site, layout_of
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, Cta
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
 Value = int | None
+T = TypeVar("T")
 """A register's value; ``None`` is unknown."""
-
-QUANTA = (1, 2, 4, 16, 64)
-"""Instructions that a thread may run before the next one has its turn."""
-MAX_STEPS = 20_000_000
 
 MBARRIER = 8
 
@@ -49,10 +49,25 @@ class Task:
 
 @dataclass(slots=True)
 class Groups:
-    """Tasks of one family: not yet committed, and the committed groups, oldest first."""
+    """Tasks of one family: not yet committed, and the committed groups, oldest first, without the ``forgotten`` first
+    ones, which are over.
+    """
 
     open: list[Task] = field(default_factory=list)
     committed: list[list[Task]] = field(default_factory=list)
+    forgotten: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many groups have been committed."""
+        return self.forgotten + len(self.committed)
+
+    def over(self, number: int) -> bool:
+        """Whether the first ``number`` groups have been committed and are done."""
+        while self.committed and all(task.done for task in self.committed[0]):
+            del self.committed[0]
+            self.forgotten += 1
+        return number <= self.forgotten
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +82,6 @@ class Runner:
     groups: dict[str, Groups] = field(default_factory=dict)
     cp_async: list[Task] = field(default_factory=list)
     cluster_arrived: int | None = None
-    known_phase: dict[int, int] = field(default_factory=dict)
     turns: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
     asleep_at: int = -1
     """The number of changes at which the thread was found to repeat itself."""
@@ -77,11 +91,20 @@ class Undefined(Exception):
     """Undefined behaviour: the execution ends."""
 
 
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """An arrival at a barrier: the instruction, its predicate, the number of the generation that it counted in."""
+
+    op: Op
+    predicate: Value = None
+    round: int | None = None
+
+
 @dataclass(slots=True)
 class Gathering:
-    """One generation of a barrier: who has arrived, with which instruction and predicate; who has been let go."""
+    """What has arrived at a barrier, by thread, since its last generation, which had the number before this one."""
 
-    arrived: dict[int, tuple[Op, Value]] = field(default_factory=dict)
+    arrived: dict[int, list[Arrival]] = field(default_factory=dict)
     number: int = 0
 
 
@@ -93,19 +116,23 @@ class Machine:
     profile: str
     rng: Random
     memory: Memory
+    layout: Layout
     runners: list[Runner]
     barriers: dict[int, mbarrier.State] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
     gatherings: dict[tuple[object, ...], Gathering] = field(default_factory=dict)
     results: dict[tuple[tuple[object, ...], int], int] = field(default_factory=dict)
+    met: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)
+    """What the lanes have brought to each meeting of a mask."""
     tasks: list[Task] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     changes: int = 0
     steps: int = 0
     notes: set[str] = field(default_factory=set)
     open_points: set[str] = field(default_factory=set)
-    ctas: tuple[Cta, ...] = ()
     how: Behaviour = DOCUMENTED
+    deadline: Callable[[], None] = lambda: None
+    """Raises when the time is over."""
 
     # --- operands -----------------------------------------------------------------------------------
 
@@ -137,16 +164,40 @@ class Machine:
             raise Unsupported(f"the {what} of '{op.text}' depends on contents that nothing has written", op.span)
         return value
 
-    def address(self, runner: Runner, expr: Expr, what: str = "address", space: str = "shared") -> int:
-        """An address operand. A 32-bit register holds a shared address without the upper half of its window."""
-        value = self.number(runner, expr, what)
-        if 0 <= value < GLOBAL_BASE and space.startswith("shared"):
-            return value + SHARED_BASE
-        return value
-
     def maybe(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
         """``number`` of an operand that may be missing."""
         return None if expr is None else self.number(runner, expr, what)
+
+    def site(self, runner: Runner) -> Site:
+        """Where a thread executes."""
+        return Site(self.layout, runner.thread.place)
+
+    def operands(self, runner: Runner, op: Op) -> Operands:
+        """The values of the operands that decide what an instruction touches."""
+        return evaluated(op, lambda expr: self.number(runner, expr))
+
+    def plan(self, runner: Runner, op: Op) -> Plan:
+        """What an instruction touches; undefined behaviour if a precondition is violated."""
+        return self.admitted(runner, op, plan(op, self.operands(runner, op), self.site(runner)))
+
+    def admitted(self, runner: Runner, op: Op, made: Plan) -> Plan:
+        """A plan whose preconditions hold, or are violated in a way after which the thread goes on."""
+        for fault in made.faults:
+            if not goes_on(self.program, fault.code, op):
+                raise Misuse(fault.code, fault.message, "")
+            self.report(fault.code, fault.message, runner.thread.index, op)
+        return made
+
+    def object_of(self, runner: Runner, op: Op) -> int:
+        """The address of the mbarrier object that an instruction works on."""
+        made = self.plan(runner, op)
+        return self.effect(made, made.mbarrier)
+
+    def effect(self, made: Plan, found: T | None) -> T:
+        """A part of a plan without which there is no effect to go on from."""
+        if found is None:
+            raise Misuse(made.faults[0].code, made.faults[0].message, "")
+        return found
 
     # --- what is found ------------------------------------------------------------------------------
 
@@ -172,7 +223,9 @@ class Machine:
 
     def undefined(self, misuse: Misuse, thread: int, op: Op) -> Undefined:
         """Reports a violated condition; the execution cannot go on."""
-        section = misuse.section if misuse.section.startswith("PTX") else f"PTX ISA 9.0 section {misuse.section}"
+        section = misuse.section
+        if section and not section.startswith("PTX"):
+            section = f"PTX ISA 9.0 section {section}"
         self.report(misuse.code, misuse.message, thread, op, section)
         return Undefined()
 
@@ -220,84 +273,7 @@ class Machine:
             raise self.undefined(misuse, task.thread, task.op) from None
         self.changes += 1
 
-    # --- the schedule -------------------------------------------------------------------------------
-
-    def run(self) -> None:
-        """Until every thread has ended and every asynchronous operation is done, or nothing can go on."""
-        try:
-            while self._round():
-                pass
-            while self.tasks:
-                self.perform(self.rng.choice(self.tasks))
-        except Undefined:
-            return
-        if any(not r.ended for r in self.runners):
-            self._stuck()
-
-    def _round(self) -> bool:
-        """Every thread that can run has a turn; did anything happen?"""
-        order = [r for r in self.runners if not r.ended]
-        if not order:
-            return False
-        self.rng.shuffle(order)
-        before = self.changes, self.steps
-        for runner in order:
-            self._turn(runner)
-            while self.tasks and self.rng.random() < 0.25:
-                self.perform(self.rng.choice(self.tasks))
-        if (self.changes, self.steps) != before:
-            return True
-        if self.tasks:
-            self.perform(self.rng.choice(self.tasks))
-            return True
-        from mcheck.simulate.barriers import release_partial_warps
-
-        return release_partial_warps(self)
-
-    def _turn(self, runner: Runner) -> None:
-        if runner.asleep_at == self.changes:
-            return
-        for _ in range(self.rng.choice(QUANTA)):
-            if runner.ended:
-                return
-            if runner.waits is not None:
-                if not self._may_go_on(runner):
-                    return
-                runner.waits = None
-            self._step(runner)
-            if runner.asleep_at == self.changes:
-                return
-
-    def _may_go_on(self, runner: Runner) -> bool:
-        assert runner.waits is not None
-        try:
-            return runner.waits()
-        except Misuse as misuse:
-            op = runner.thread.code[max(runner.pc - 1, 0)]
-            raise self.undefined(misuse, runner.thread.index, op) from None
-
-    def _step(self, runner: Runner) -> None:
-        from mcheck.simulate.execute import HANDLERS
-
-        code = runner.thread.code
-        if runner.pc >= len(code):
-            self.end(runner)
-            return
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise Unsupported(f"the execution has not ended after {MAX_STEPS} instructions")
-        op = code[runner.pc]
-        if op.guard is not None:
-            taken = self.value(runner, op.guard.reg)
-            if taken is None:
-                taken = self.choose(f"the guard of '{op.text}'")
-            if bool(taken) == op.guard.negated:
-                runner.pc += 1
-                return
-        try:
-            HANDLERS[type(op)](self, runner, op)
-        except Misuse as misuse:
-            raise self.undefined(misuse, runner.thread.index, op) from None
+    # --- threads --------------------------------------------------------------------------------------
 
     def choose(self, what: str) -> int:
         """One of both ways, where the outcome depends on contents that nothing has written."""
@@ -305,12 +281,9 @@ class Machine:
         return self.rng.getrandbits(1)
 
     def end(self, runner: Runner) -> None:
-        """The thread has exited; barriers no longer wait for it."""
+        """The thread has exited."""
         runner.ended = True
         self.changes += 1
-        from mcheck.simulate.barriers import after_exit
-
-        after_exit(self, runner)
 
     def jump(self, runner: Runner, target: int) -> None:
         """A branch. One backwards whose registers are as they were there before, with no effect of anyone since, will
@@ -328,52 +301,15 @@ class Machine:
                 seen[1].add(state)
         runner.pc = target
 
-    def _stuck(self) -> None:
-        """Nothing can go on although threads have not ended: a deadlock of this execution."""
-        groups: dict[tuple[str, str], list[Runner]] = {}
-        for runner in self.runners:
-            if runner.ended:
-                continue
-            op = self._standing_at(runner)
-            code = _deadlock_code(op)
-            groups.setdefault((code, op.text), []).append(runner)
-        for (code, text), runners in groups.items():
-            first = runners[0]
-            others = f" and {len(runners) - 1} more" if len(runners) > 1 else ""
-            message = f"{first.thread.name}{others} cannot get past '{text}' in this execution{self._why(first)}"
-            self.report(code, message, first.thread.index, self._standing_at(first))
 
-    def _standing_at(self, runner: Runner) -> Op:
-        at = runner.pc - 1 if runner.waits is not None else runner.pc
-        code = runner.thread.code
-        at = min(max(at, 0), len(code) - 1)
-        while isinstance(code[at], ops.Label) and at + 1 < len(code):
-            at += 1
-        return code[at]
-
-    def _why(self, runner: Runner) -> str:
-        op = self._standing_at(runner)
-        inner = ops.performed(op)
-        if not isinstance(inner, ops.MbarrierWait):
-            return ""
-        address = self.value(runner, inner.address)
-        state = self.barriers.get(address) if address is not None else None
-        if state is None:
-            return ""
-        return f": the mbarrier is in phase {state.phase} with {state.pending} arrivals and {state.tx} bytes pending"
-
-
-def _deadlock_code(op: Op) -> str:
-    if isinstance(op, ops.ClusterBarrier):
-        return "DEAD005"
-    if isinstance(op, ops.Barrier | ops.WarpSync):
-        return "DEAD002"
-    if isinstance(op, ops.Await):
-        return "DEAD003" if isinstance(op.inner, ops.MbarrierWait) else "DEAD004"
-    return "DEAD001"
-
-
-def machine(program: Program, *, seed: int = 0, profile: str = "ptx", how: Behaviour = DOCUMENTED) -> Machine:
+def machine(
+    program: Program,
+    *,
+    seed: int = 0,
+    profile: str = "ptx",
+    how: Behaviour = DOCUMENTED,
+    deadline: Callable[[], None] = lambda: None,
+) -> Machine:
     """A machine before its first step: memory initialised, every thread at its first instruction."""
     from mcheck.graph.maps import MAP_SIZE, encode
 
@@ -387,5 +323,5 @@ def machine(program: Program, *, seed: int = 0, profile: str = "ptx", how: Behav
         registers: dict[str, Value] = dict.fromkeys(thread.types, start)
         registers.update(thread.init)
         runners.append(Runner(thread, registers))
-    ctas = tuple(sorted({t.place.cta for t in program.threads}, key=lambda c: c.number))
-    return Machine(program, profile, Random(seed), memory, runners, ctas=ctas, how=how)  # noqa: S311 - a schedule, no secret
+    layout = layout_of(program)
+    return Machine(program, profile, Random(seed), memory, layout, runners, how=how, deadline=deadline)  # noqa: S311 - a schedule, no secret

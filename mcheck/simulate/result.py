@@ -14,6 +14,7 @@ from mcheck.program.memory import Instance
 from mcheck.program.program import Program
 from mcheck.simulate.execute import typed
 from mcheck.simulate.machine import Machine, Value
+from mcheck.simulate.schedule import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Execution:
     ended: bool
     condition: str = ""
     holds: bool | None = None
+    source: str = ""
 
 
 def labels(program: Program) -> dict[int, str]:
@@ -85,6 +87,13 @@ def snapshot(machine: Machine) -> dict[int, tuple[bytes, bytes | None]]:
         instance.base: machine.memory.read(instance.base, instance.object.size)
         for instance in machine.program.memory.instances
     }
+
+
+def execute(machine: Machine, seed: int) -> Execution:
+    """Runs a machine to its end; the result."""
+    before = snapshot(machine)
+    run(machine)
+    return collect(machine, before, seed)
 
 
 def collect(machine: Machine, before: dict[int, tuple[bytes, bytes | None]], seed: int) -> Execution:
@@ -127,6 +136,7 @@ def collect(machine: Machine, before: dict[int, tuple[bytes, bytes | None]], see
         ended=all(r.ended for r in machine.runners),
         condition=condition.text,
         holds=holds,
+        source=program.source,
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from mcheck.answers.result import Answer
 from mcheck.errors import InputError, Span
 from mcheck.program.ops import Op
 from mcheck.program.program import Program
-from mcheck.protocol.engine import Verdict
 from mcheck.sketch.role import Role
 from mcheck.sketch.text import Ref
 
@@ -67,7 +67,7 @@ class Sketch:
         """A role and its threads; a range is half-open, as in ``warp=(1, 5)``. For ``with``, or as a decorator."""
         places = {"gpu": gpu, "cluster": cluster, "cta": cta, "warp": warp, "lane": lane}
         placement = ", ".join(f"{key} {_range(value)}" for key, value in places.items() if value is not None)
-        found = Role(self, name, placement)
+        found = Role(name, placement)
         self._roles.append(found)
         return found
 
@@ -122,12 +122,14 @@ class Sketch:
         threads = tuple(dataclasses.replace(t, code=tuple(map(moved, t.code))) for t in program.threads)
         return dataclasses.replace(program, threads=threads)
 
-    def check(self, *, profile: str = "ptx", model: str = "ptx-9.0", timeout: float | None = None) -> Verdict:
+    def check(self, *, profile: str = "ptx", model: str = "ptx-9.0", timeout: float | None = None) -> Answer:
         """Races, undefined behaviour and deadlocks."""
         from mcheck.cat import load_model
-        from mcheck.protocol.engine import check
+        from mcheck.policy.ask import ask
+        from mcheck.policy.question import About, Question
 
-        return check(self.program(), load_model(model), profile=profile, timeout=timeout)
+        question = Question(about=About.FINDINGS, profile=profile, timeout=timeout)
+        return ask(self.program(), load_model(model), question, "protocol")
 
 
 def _range(value: Numbers) -> str:
@@ -138,7 +140,7 @@ def _range(value: Numbers) -> str:
     return str(value)
 
 
-def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None = 60) -> Verdict:
+def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None = 60) -> Answer:
     """Raises ``AssertionError`` with the findings in words unless the sketch is proved to have no error."""
     found = sketch.check(profile=profile, timeout=timeout)
     if found.verdict in ("unknown", "bounded"):
@@ -148,7 +150,7 @@ def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None 
     return found
 
 
-def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: float | None = 60) -> Verdict:
+def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: float | None = 60) -> Answer:
     """Raises ``AssertionError`` unless there is a finding of this kind (race, undefined, deadlock) or code."""
     found = sketch.check(profile=profile, timeout=timeout)
     if not any(kind in (f.kind, f.code) and f.severity != "advice" for f in found.findings):
@@ -156,7 +158,7 @@ def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: fl
     return found
 
 
-def report(found: Verdict) -> str:
+def report(found: Answer) -> str:
     """The findings as text."""
     from mcheck.report.finding import lines
     from mcheck.report.lines import plain

@@ -14,7 +14,6 @@ from mcheck.sketch.text import Expr, Ref, address, show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcheck.sketch.build import Sketch
 
 HERE = str(Path(__file__).parent)
 
@@ -36,11 +35,10 @@ class Role:
     warpid = Expr("%warpid")
     rank = Expr("%cluster_ctarank")
 
-    def __init__(self, sketch: Sketch, name: str, placement: str) -> None:
+    def __init__(self, name: str, placement: str) -> None:
         self.name = name
         self.placement = placement
         self.lines: list[tuple[str, tuple[str, int]]] = []
-        self._sketch = sketch
         self._depth = 1
         self._fresh = 0
 

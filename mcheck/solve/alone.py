@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.explore.choices import Option
+from mcheck.candidates.choices import Option
 from mcheck.graph.terms import Uid
+from mcheck.solve.asking import satisfiable
 from mcheck.solve.clauses import TRUE, Clauses, Side, spell
 from mcheck.solve.opened import Encoding, OpenChoice, True_
 
@@ -29,7 +30,7 @@ class Alone:
             self.solver.push()
             self.solver.from_string(f"(assert {spell(literal)})")
         try:
-            if self.solver.check() != self.z3.sat:
+            if not satisfiable(self.solver):
                 return None
             model = self.solver.model()
         finally:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mcheck.explore.choices import Candidate, Circular, NotYet, Valuation
+from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Uid, Unknown
 from mcheck.solve.clauses import Clauses, Side
-from mcheck.solve.opened import Prepared
+from mcheck.solve.opened import Opened
 
 Missing = Literal["unknown", "missing", "circular"]
 """Why a term has no value: unknown contents, a result that the option does not give, a value that depends on itself."""
@@ -42,7 +42,7 @@ class Answers:
     selectors: list[list[int]]
 
 
-def answers(prepared: Prepared, clauses: Clauses) -> Answers:
+def answers(prepared: Opened, clauses: Clauses) -> Answers:
     """The waits of the open choices."""
     choice: dict[Uid, int] = {}
     selectors: list[list[int]] = []
@@ -56,7 +56,7 @@ def answers(prepared: Prepared, clauses: Clauses) -> Answers:
 class Partial(Valuation):
     """A valuation that names the choice it lacks."""
 
-    def __init__(self, prepared: Prepared, found: Answers, candidate: Candidate) -> None:
+    def __init__(self, prepared: Opened, found: Answers, candidate: Candidate) -> None:
         super().__init__(prepared.s, prepared.choices, candidate, prepared.reader, prepared.results)
         self.prepared = prepared
         self.answers = found
@@ -104,7 +104,7 @@ class Case:
     leaf: Leaf
 
 
-def cases(prepared: Prepared, found: Answers, compute: Callable[[Partial], int], limit: int) -> list[Case] | None:
+def cases(prepared: Opened, found: Answers, compute: Callable[[Partial], int], limit: int) -> list[Case] | None:
     """The leaves of the decision tree of a value, ``None`` if there are more than ``limit`` or too much to look at."""
     start = [0 if len(c.options) == 1 else -1 for c in prepared.choices] + [-1] * len(found.selectors)
     out: list[Case] = []

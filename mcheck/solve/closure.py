@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 
 

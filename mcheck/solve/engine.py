@@ -15,29 +15,32 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from mcheck.answers.final import States, final_addresses, memory_ranges
+from mcheck.answers.reports import FlagReport, deadlock_finding, may_void
+from mcheck.answers.result import Answer, State
+from mcheck.candidates import barriers
+from mcheck.candidates.choices import Candidate, Choice, final_choices, read_choices
+from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Unsupported
-from mcheck.explore import barriers, prefixes
-from mcheck.explore.choices import Candidate, Choice, final_choices, read_choices
-from mcheck.explore.final import States, final_addresses, memory_ranges
-from mcheck.explore.reports import FlagReport, deadlock_finding
-from mcheck.explore.result import Answer, State
-from mcheck.explore.run import NOT_UNDEFINED, Run
-from mcheck.explore.solver import Solver
-from mcheck.explore.verdict import conclude
 from mcheck.findings import catalogue
+from mcheck.findings.afterwards import accepts_misuse
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
+from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid
 from mcheck.limit import Limit
 from mcheck.program.program import Program
+from mcheck.questions import prefixes
+from mcheck.questions.run import Run
+from mcheck.questions.verdict import conclude
 from mcheck.solve.alone import Alone
 from mcheck.solve.clauses import Side
 from mcheck.solve.guarded import Guarded, Singles, divides_alike
 from mcheck.solve.meetings import quorum, rounds
 from mcheck.solve.merge import Joined, groups
-from mcheck.solve.opened import OpenChoice, Prepared
+from mcheck.solve.opened import OpenChoice, Opened
 from mcheck.solve.question import Question
 from mcheck.solve.replay import phase_choices
 from mcheck.solve.witness import Witness
@@ -52,14 +55,17 @@ class Z3Run(Run):
 
     def question(self, s: Structure, choices: list[Choice]) -> Question | None:
         """The formula of a structure, ``None`` if the bounds alone refute it."""
-        prepared = Prepared(self.tape, s, choices, self.deadline)
+        prepared = Opened(self.tape, s, choices, self.deadline)
         if not prepared.possible:
             self._failed(prepared.failed)
             return None
         return Question(prepared, self.program.condition, self.limit)
 
     def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
-        """The phases of the mbarriers."""
+        """The phases of the mbarriers; what an object does after a misuse that the file accepts is in no formula."""
+        for event in s.events.values() if "mcheck:" in self.program.source else ():
+            if event.mbarrier is not None and accepts_misuse(self.program, event.op):
+                raise Unsupported("a misuse of an mbarrier that the file accepts", event.op.span)
         return phase_choices(s, stuck)
 
     def meetings(self, s: Structure) -> list[Choice] | None:
@@ -99,7 +105,9 @@ class Z3Run(Run):
 
     def solve_joined(self, threads: list[Joined]) -> bool:
         """One formula for all combinations of these paths; whether there can be one."""
-        if any("WGMMA" in e.tags for joined in threads for e in joined.path.events):
+        if self.program.assumptions.converged:
+            return False  # which statements two lanes execute depends on their paths
+        if any(Tag.WGMMA in e.tags for joined in threads for e in joined.path.events):
             return False  # the n-th of one lane is the n-th of every other: that depends on the path
         s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
         if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s) is not None):
@@ -113,6 +121,7 @@ class Z3Run(Run):
         choices += self._plain_choices(s)
         prepared = Guarded(self.tape, s, choices, self.deadline, threads)
         if not prepared.possible:
+            self._failed(prepared.failed)
             return True
 
         def single(paths: tuple[Path, ...]) -> tuple[Structure, list[Choice]]:
@@ -155,6 +164,7 @@ class Z3Run(Run):
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
                 self.hit = True
                 return
+        self.ends = self.ends or q.solve(*(-x for x in q.misused)) is not None
         self._misuses(q)
         self._flags(q, undefined_only=True)
         self._left_unfinished(q)
@@ -199,7 +209,7 @@ class Z3Run(Run):
     def _flags(self, q: Question, *, undefined_only: bool) -> None:
         """Every pair that some execution flags."""
         for axiom in q.prepared.flags:
-            if undefined_only and (axiom.name in NOT_UNDEFINED or not self._grave(axiom.name)):
+            if undefined_only and not self._grave(axiom.name):
                 continue
             high = q.prepared.bounds.high[axiom.node]
             open_pairs = {
@@ -207,6 +217,7 @@ class Z3Run(Run):
                 for i in range(q.prepared.n)
                 for j in range(q.prepared.n)
                 if high[i] >> j & 1 and prefixes.key_of(q.prepared, axiom.name, (i, j)) not in self.seen
+                if not undefined_only or may_void(q.prepared.s, axiom.name, (i, j))
             }
             literals = {pair: q.flag(axiom.node, *pair) for pair in open_pairs}
             while open_pairs:
@@ -243,7 +254,7 @@ class Z3Run(Run):
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
-    def _consistent(self, s: Structure, choices: list[Choice]) -> tuple[Solver, Candidate] | None:
+    def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
         """An execution of the structure that is consistent and misuses nothing."""
         q = self.question(s, choices)
         witness = None if q is None else q.solve(*(-x for x in q.misused))
@@ -258,7 +269,7 @@ class Z3Run(Run):
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         s = build(self.program, combination, memory_ranges(self.program.condition))
-        if self.semantics.static_barriers and not all(barriers.is_blocked(s, n) for n in s.nodes if n.has("BLOCKED")):
+        if self.semantics.static_barriers and not all(barriers.is_blocked(s, n) for n in s.nodes if n.has(Tag.BLOCKED)):
             return None
         met = self._barriers(s)
         stuck = frozenset(u for p in combination if p.end == "stuck" for u in p.stuck)

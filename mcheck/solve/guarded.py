@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.bounds import Bounds
+from mcheck.algebra.tape import BOUND, TOTAL, Tape
+from mcheck.candidates.choices import Candidate, Choice, Option
+from mcheck.candidates.prepared import Prepared
 from mcheck.errors import InternalError
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
-from mcheck.explore.bounds import Bounds
-from mcheck.explore.choices import Candidate, Choice, Option
-from mcheck.explore.solver import Solver
-from mcheck.explore.tape import BOUND, TOTAL, Tape
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure
+from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid
 from mcheck.solve.guards import Guards
 from mcheck.solve.merge import Joined
-from mcheck.solve.opened import Prepared
+from mcheck.solve.opened import Opened
 
 
-class Guarded(Prepared):
+class Guarded(Opened):
     """The choices and bounds of a structure that holds several paths of some threads."""
 
     def __init__(
@@ -83,7 +84,7 @@ class Guarded(Prepared):
                 self.co_high[w] = everyone & ~(1 << w) & together[w]
         if "sync_fence" in self.tape.bases:
             sr = self.base("sr")[0]
-            fences = sum(1 << x.index for x in s.nodes if x.has("SC") and x.has("F"))
+            fences = sum(1 << x.index for x in s.nodes if x.has(Tag.SC) and x.has(Tag.F))
             for i in bits.bits(fences):
                 self.sf_high[i] = sr[i] & fences & ~(1 << i)
         while True:
@@ -121,7 +122,7 @@ class Guarded(Prepared):
 class Single:
     """An execution of a guarded structure as one of a single combination: its choices, and where its events are."""
 
-    prepared: Solver
+    prepared: Prepared
     candidate: Candidate
     nodes: dict[int, int]
 
@@ -142,7 +143,7 @@ class Singles:
         self.guarded = guarded
         self.structure_of = structure_of
         self.known: dict[object, tuple[Structure, dict[Uid, Uid]]] = {}
-        self.solvers: dict[object, Solver] = {}
+        self.solvers: dict[object, Prepared] = {}
 
     def of(self, taken: dict[int, int], candidate: Candidate) -> Single:
         """The execution with these alternatives of each thread and these options."""
@@ -160,7 +161,7 @@ class Singles:
         key = (tuple(sorted(taken.items())), tuple(met))
         prepared = self.solvers.get(key)
         if prepared is None:
-            prepared = self.solvers[key] = Solver(self.guarded.tape, s, plain, self.guarded.deadline)
+            prepared = self.solvers[key] = Prepared(self.guarded.tape, s, plain, self.guarded.deadline)
         if not prepared.possible:
             raise InternalError("the solver's execution is impossible on its paths")
         sources = self._sources(candidate)

@@ -6,10 +6,10 @@ constant, as it is on a single path. A third event on the way has to be there to
 
 from __future__ import annotations
 
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
-from mcheck.explore.bounds import Bases, Bounds, walk
-from mcheck.explore.tape import Instr, Tape
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.bounds import Bases, Bounds, walk
+from mcheck.algebra.tape import Instr, Tape
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import TRUE, Clauses, Side

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mcheck.explore.choices import Candidate, Circular, NotYet
-from mcheck.explore.solver import Solver
+from mcheck.candidates.choices import Candidate, Circular, NotYet
+from mcheck.candidates.prepared import Prepared
 from mcheck.graph.terms import Unknown
 from mcheck.solve.vectors import Vectors, literal
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def corrections(
-    prepared: Solver, candidate: Candidate, vectors: Vectors, model: z3.ModelRef, solver: Any
+    prepared: Prepared, candidate: Candidate, vectors: Vectors, model: z3.ModelRef, solver: Any
 ) -> Iterator[str]:
     """For every guess that the solution has wrong: its value for these arguments, as SMT-LIB."""
     if not vectors.guesses:

@@ -5,15 +5,15 @@ from it, for every operation by sums over those before it (PTX ISA 9.7.13.15): w
 how many phases are complete. An operation that no state admits is *bad*; what comes after it is not taken. With several
 ``mbarrier.init`` on one path only operations of the same object are summed.
 
-The exhaustive engine gets the same from the state machine by trying orders (``mcheck.explore.phases``). That machine
+The exhaustive engine gets the same from the state machine by trying orders (``mcheck.candidates.phases``). That machine
 has no part here, so it can be asked to replay what a solution says: see ``mcheck.solve.replay``.
 """
 
 from __future__ import annotations
 
-from mcheck.executor.mbarrier import MAX_COUNT, next_phase
-from mcheck.explore.choices import single_event
-from mcheck.explore.phases import SIGNALS
+from mcheck.candidates.choices import single_event
+from mcheck.candidates.phases import SIGNALS
+from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
@@ -29,7 +29,12 @@ class Mbarrier:
     """The operations on one object. ``stuck`` are waits that never succeed: they come when all else is done."""
 
     def __init__(
-        self, clauses: Clauses, members: list[tuple[Event, int]], issued: dict[Uid, int], stuck: frozenset[Uid]
+        self,
+        clauses: Clauses,
+        members: list[tuple[Event, int]],
+        issued: dict[Uid, int],
+        stuck: frozenset[Uid],
+        first: frozenset[Uid],
     ):
         self.clauses = clauses
         self.sums = Comparisons(clauses)
@@ -40,6 +45,7 @@ class Mbarrier:
         self.index = {e.uid: k for k, e in enumerate(self.events)}
         self.late = [e.uid in stuck for e in self.events]
         self.inits = self._of("init")
+        self.first = {k for k in self.inits if self.events[k].uid in first}
         self.invals = self._of("inval")
         self.waits = self._of("wait")
         self.arrivals = [1 if x.kind == "async-arrive" else x.count * (x.kind in ARRIVALS) for x in self.steps]
@@ -69,7 +75,7 @@ class Mbarrier:
             for b in range(n):
                 if a != b and self._comes_first(a, b, issued):
                     must[a] |= 1 << b
-        free = [i for i in self.inits if not any(row >> i & 1 for row in must)]
+        free = [i for i in self.inits if i in self.first and not any(row >> i & 1 for row in must)]
         if free == self.inits and len(free) == 1:
             must[free[0]] = (1 << n) - 1 & ~(1 << free[0])
         for k in range(n):
@@ -88,7 +94,7 @@ class Mbarrier:
                     if b != c:
                         self.clauses.add(-self.before(a, b), -self.before(b, c), -self.before(c, a))
 
-        if free:  # what may come before the initialisation is told by a flag of the model, from causality
+        if free:  # what may come before such an initialisation is told by a flag of the model, from causality
             for a in range(n):
                 if a not in self.inits:
                     self.clauses.add(*(self.before(i, a) for i in self.inits))
@@ -324,38 +330,14 @@ class Mbarrier:
         return u if given and self.must[u] >> w & 1 else -1
 
     def _wrong_wait(self, w: int) -> list[tuple[str, int]]:
-        """A wait is for the current phase or the one before it (9.7.13.15.16)."""
-        x = self.steps[w]
-        if x.parity is None:
-            u = self._token(w)
-            if u < 0:
-                return [("UB210", TRUE)]
-            near = self.clauses.any_of((self._ahead(w, u, 0), self._ahead(w, u, 1)), Side.EXACT)
-            return [("UB210", -near)]
-        if self.late[w]:
+        """A state operand is of the current phase or the one before it (9.7.13.15.16); a parity names one of them."""
+        if self.steps[w].parity is not None:
             return []
-        wrong = []
-        for now in range(1, self.phases + 1):
-            for last in range(-1, now):
-                passes = x.parity != now & 1
-                meant = last if now - 1 == last and passes else next_phase(last, x.parity)
-                if meant < now - 1:
-                    wrong.append(self._both(self.in_phase(w, now), self.knows(w, last)))
-        return [("UB209", self.clauses.any_of(wrong, Side.EXACT))]
-
-    @memo
-    def knows(self, w: int, last: int) -> int:
-        """The literal of ``last`` being the last phase that the thread of a wait has seen complete before it."""
-        mine = [v for v in self.waits if self.events[v].uid[0] == self.events[w].uid[0] and self.must[v] >> w & 1]
-        if not mine:
-            return TRUE if last == -1 else FALSE
-        v = max(mine, key=lambda k: self.events[k].uid[1])
-        same = self.earlier(v, w)
-        saw = self._both(self.succeeds(v), self.in_phase(v, last + 1))
-        knew = self._both(-self.succeeds(v), self.knows(v, last))
-        either = self.clauses.any_of((saw, knew), Side.EXACT)
-        fresh = -same if last == -1 else FALSE
-        return self.clauses.any_of((self._both(same, either), fresh), Side.EXACT)
+        u = self._token(w)
+        if u < 0:
+            return [("UB210", TRUE)]
+        near = self.clauses.any_of((self._ahead(w, u, 0), self._ahead(w, u, 1)), Side.EXACT)
+        return [("UB210", -near)]
 
     def returned(self, w: int, value: int) -> int:
         """The literal of a wait having returned this."""
@@ -449,7 +431,30 @@ class Mbarrier:
         stopped = self._both(come, -self.taken[b])
         if self.steps[a].kind == "wait":
             return stopped
-        return c.any_of((self._both(both, self.sooner(a, b)), stopped), Side.EXACT)
+        first = c.any_of((self.sooner(a, b), self._decided(a, b)), Side.EXACT)
+        return c.any_of((self._both(both, first), stopped), Side.EXACT)
+
+    def _decided(self, a: int, b: int) -> int:
+        """The literal of the phases being what they are because a comes before b in one of them."""
+        if "wait" in (self.steps[a].kind, self.steps[b].kind) or "init" in (self.steps[a].kind, self.steps[b].kind):
+            return FALSE
+        either = self.clauses.any_of((self._decides(a), self._decides(b)), Side.EXACT)
+        return FALSE if either == FALSE else self._both(either, self.same_phase(a, b))
+
+    @memo
+    def _decides(self, a: int) -> int:
+        """The literal of a being an operation that ``mcheck.candidates.phases.decides``."""
+        x, c = self.steps[a], self.clauses
+        if x.kind in ("increment", "inval") or x.no_complete:
+            return TRUE
+        if x.kind in ARRIVALS:
+            return self.sums.zero(self.pending(a).plus(-self.arrivals[a]))
+        spent = self.sums.zero(self.pending(a))
+        if x.kind == "expect":
+            return spent
+        due, left = self.outstanding(a), self.outstanding(a).plus(self.bytes[a])
+        crossing = (spent, self.sums.at_least(due, 1), -self.sums.at_least(left, 0))
+        return c.any_of((self.completing[a], c.all_of(crossing, Side.EXACT)), Side.EXACT)
 
     # --- remarks --------------------------------------------------------------------------------------------------
 

@@ -1,18 +1,18 @@
 """Barriers that choose who meets whom, as constraints: rounds of named barriers, quorums of static ones.
 
-Listed as in ``mcheck.explore.rounds`` are: rounds in which every warp of the barrier meets, for there is one way; and
-those of a barrier that threads may misuse (UB303, UB304), which give it different counts or kinds or arrive again
-without having waited.
+Listed as in ``mcheck.candidates.rounds`` are: rounds in which every warp of the barrier meets, for there is one way;
+and those of a barrier to which threads give different counts or kinds (UB304), or at which they arrive again without
+having waited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mcheck.candidates.barriers import quorum_choice, rounds_choice
+from mcheck.candidates.choices import Choice, Option, Pair
+from mcheck.candidates.rounds import Arrival, Units, next_of, warps_needed
 from mcheck.errors import InternalError
-from mcheck.explore.barriers import quorum_choice, rounds_choice
-from mcheck.explore.choices import Choice, Option, Pair
-from mcheck.explore.rounds import Arrival, Units, next_of, warps_needed
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 from mcheck.solve.opened import Mishap, Token, True_, open_choice

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
-from mcheck.explore.choices import Choice, Option, Pair
-from mcheck.explore.solver import Solver
-from mcheck.explore.tape import UNKNOWNS
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.tape import UNKNOWNS
+from mcheck.candidates.choices import Choice, Option, Pair
+from mcheck.candidates.prepared import Prepared
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, TRUE, Clauses
 from mcheck.solve.weights import Sum
@@ -67,7 +67,7 @@ def open_choice(kind: str, encode: Callable[[Clauses], Encoding], *, rank: int) 
     return OpenChoice(kind, [Option()], rank=rank, encode=encode)
 
 
-class Prepared(Solver):
+class Opened(Prepared):
     """A structure with its bounds, some of whose choices are open."""
 
     def _index(self) -> None:

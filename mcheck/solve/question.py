@@ -13,17 +13,18 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from mcheck.errors import InternalError, Unsupported
-from mcheck.explore import bits
-from mcheck.explore.choices import Candidate, Choice, Option
-from mcheck.explore.tape import BOUND, TOTAL, UNKNOWNS
+from mcheck.algebra import bits
+from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS
+from mcheck.candidates.choices import Candidate, Choice, Option
+from mcheck.errors import InternalError
 from mcheck.graph.terms import Term
-from mcheck.limit import Limit, TimeOut
+from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.solve.alone import Alone
+from mcheck.solve.asking import satisfiable
 from mcheck.solve.clauses import FALSE, TRUE, Side
 from mcheck.solve.guarded import Guarded, Singles
-from mcheck.solve.opened import Mishap, OpenChoice, Prepared
+from mcheck.solve.opened import Mishap, OpenChoice, Opened
 from mcheck.solve.relations import Relations
 from mcheck.solve.values import ConditionLiterals, Values
 from mcheck.solve.witness import Witness, recheck
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 class Question:
     """The formula of one structure."""
 
-    def __init__(self, prepared: Prepared, condition: Condition, limit: Limit, singles: Singles | None = None) -> None:
+    def __init__(self, prepared: Opened, condition: Condition, limit: Limit, singles: Singles | None = None) -> None:
         import z3
 
         self.z3 = z3
@@ -312,19 +313,10 @@ class Question:
         while True:
             self._flush()
             given = [self._expression(x) for x in (*self.switches, *assumptions)]
-            seconds = self.limit.remaining()
-            if seconds is not None:
-                self.solver.set("timeout", max(1, int(seconds * 1000)))
-            result = self.solver.check(*given)
-            if result == self.z3.unsat:
+            if not satisfiable(self.solver, given, self.limit.remaining()):
                 names = {str(x) for x in self.solver.unsat_core()}
                 self.refuted |= {name for k, name in self.switches.items() if f"v{k}" in names}
                 return None
-            if result != self.z3.sat:
-                why = self.solver.reason_unknown()
-                if seconds is not None and why in ("timeout", "canceled"):
-                    raise TimeOut
-                raise Unsupported(f"Z3 has no answer: {why}")
             model = self.solver.model()
             candidate = self._candidate(model)
             if self._corrected(model, candidate):

@@ -1,8 +1,8 @@
-"""Recursive definitions that are closures in disguise."""
+"""Shapes of recursive definitions: closures in disguise, and rows that grow by themselves."""
 
 from __future__ import annotations
 
-from mcheck.explore.tape import Tape
+from mcheck.algebra.tape import Tape
 
 
 def doubling(tape: Tape, variable: int, body: int) -> tuple[int, int] | None:
@@ -29,6 +29,18 @@ def doubling(tape: Tape, variable: int, body: int) -> tuple[int, int] | None:
         if middle not in inside:
             return a, middle
     return None
+
+
+def rowwise(tape: Tape, variable: int) -> bool:
+    """Whether what a recursive definition says of the successors of an event needs those of no other event."""
+    start, end, _ = tape.groups[tape.group_of[variable]][-1]
+    inside = {k for k in range(start, end) if tape.group_of[k] == tape.group_of[variable]}
+    for k in inside:
+        i = tape.code[k]
+        growing = {x for x in (i.a, i.b) if x in inside}
+        if growing and not (i.op in ("or", "and", "opt") or (i.op in ("sub", "seq") and i.b not in inside)):
+            return False
+    return True
 
 
 def _dependent(tape: Tape, variable: int, start: int, end: int) -> set[int]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
 from mcheck.errors import Unsupported
-from mcheck.explore import bits
-from mcheck.explore.bits import Rows
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 from mcheck.solve.closure import Elimination
-from mcheck.solve.opened import Prepared
-from mcheck.solve.recursion import doubling
+from mcheck.solve.opened import Opened
+from mcheck.solve.recursion import doubling, rowwise
 
 Base = Callable[[str, int, int], int]
 """(name of an unknown base relation, i, j) -> the literal of the pair"""
@@ -28,7 +28,7 @@ MAX_ROUNDS = 64
 class Relations:
     """The literals of one structure's tape."""
 
-    def __init__(self, prepared: Prepared, clauses: Clauses, base: Base) -> None:
+    def __init__(self, prepared: Opened, clauses: Clauses, base: Base) -> None:
         self.here = prepared.here
         self._conditional = sum(1 << x for x in range(prepared.n) if prepared.here(x) != TRUE)
         self.prepared = prepared
@@ -172,17 +172,21 @@ class Relations:
         shape = self.shapes[node]
         if shape is not None:
             return self._doubled(node, shape, i, j)
-        undecided = sum((h & ~w).bit_count() for h, w in zip(self.high[node], self.low[node], strict=True))
         if rounds == 0:
-            rounds = undecided * self._variables(node) + 2
+            rounds = self._undecided(node, i) + 2
             if rounds > MAX_ROUNDS:
                 raise Unsupported("a recursive definition that is no closure, on too many pairs")
         if rounds == 1:
             return FALSE
         return self._literal(self._body(node), i, j, Side.LOWER, rounds - 1)
 
-    def _variables(self, node: int) -> int:
-        return sum(1 for _, _, kind in self.tape.groups[self.tape.group_of[node]] if kind == 0)
+    def _undecided(self, node: int, i: int) -> int:
+        """How many undecided pairs may depend on one another, of which each round settles one: those of the row if rows
+        grow by themselves.
+        """
+        group = self.tape.groups[self.tape.group_of[node]]
+        rows = [i] if rowwise(self.tape, node) else range(self.n)
+        return sum((self.high[v][x] & ~self.low[v][x]).bit_count() for v, _, kind in group if kind == 0 for x in rows)
 
     def _doubled(self, node: int, shape: tuple[int, int], i: int, j: int) -> int:
         a, b = shape

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mcheck.candidates import phases
+from mcheck.candidates.choices import Choice, Option, Pair
+from mcheck.candidates.phases import SIGNALS, Members, Record, Step
 from mcheck.errors import InternalError
 from mcheck.executor.mbarrier import state_parts
 from mcheck.executor.misuse import Misuse
-from mcheck.explore import phases
-from mcheck.explore.choices import Choice, Option, Pair
-from mcheck.explore.phases import SIGNALS, Members, Record, Step
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, Clauses, Side
@@ -39,7 +39,8 @@ class Phases:
     def __init__(self, clauses: Clauses, s: Structure, members: Members, stuck: frozenset[Uid]) -> None:
         self.s, self.members, self.stuck = s, members, stuck
         issued = {e.uid: s.events[e.issue].order or 0 for e, _ in members if e.order is None and e.issue is not None}
-        self.object = Mbarrier(clauses, members, issued, stuck)
+        first = frozenset(e.uid for e, _ in members if phases.comes_first(s, e))
+        self.object = Mbarrier(clauses, members, issued, stuck, first)
         self.clauses = clauses
         for uid, admitted in phases.allowed_results(s).items():
             for value in {0, 1} - admitted if uid in self.object.index else ():
@@ -124,7 +125,7 @@ class Phases:
         steps: dict[Uid, Step] = {x.event.uid: x for sequence in sequences for x in sequence}
         at = [0] * len(sequences)
         state: phases.Machine = None
-        known: dict[int, int] = {}
+        life = -1
         records: dict[Uid, Record] = {}
         for uid in uids:
             step = steps[uid]
@@ -133,13 +134,13 @@ class Phases:
             if step.after is not None and at[step.after[0]] < step.after[1]:
                 raise InternalError("the solver signals an mbarrier before the operation was issued")
             at[step.sequence] += 1
-            outcome = phases.take(step, state, known, records)
+            outcome = phases.take(step, state, life, records)
             if outcome is None:
                 raise InternalError("the solver lets a wait go on that has another answer")
             if isinstance(outcome, Misuse):
                 return records, (outcome.code, str(outcome), uid), None
-            state, record, seen = outcome
-            known = phases.learned(step, record, seen, known)
+            state, record = outcome
+            life = record.life
             records[uid] = record
         return records, None, state
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.explore.final import COMPARE, terms_of
-from mcheck.explore.result import Value
+from mcheck.answers.final import COMPARE, terms_of
+from mcheck.answers.result import Value
 from mcheck.graph.terms import Term as ValueTerm
 from mcheck.graph.terms import typed
 from mcheck.program.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
 from mcheck.solve.cases import Leaf, Partial, answers, by_leaf, cases
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
 from mcheck.solve.guarded import Guarded
-from mcheck.solve.opened import Prepared
+from mcheck.solve.opened import Opened
 from mcheck.solve.vectors import Vector, Vectors, constant, literal
 
 LEAVES = 64
@@ -24,7 +24,7 @@ ABSENT: tuple[Leaf, ...] = ("unknown", "missing", "circular")
 class Values:
     """The values of one structure, as decision trees or as bit-vectors."""
 
-    def __init__(self, prepared: Prepared, clauses: Clauses, selectors: list[list[int]]) -> None:
+    def __init__(self, prepared: Opened, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
         self.clauses = clauses
         self.answers = answers(prepared, clauses)

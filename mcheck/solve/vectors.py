@@ -14,8 +14,9 @@ from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
 from mcheck.graph.terms import Term, Uid, is_integer, type_size
 from mcheck.program.alu import bounds, width
+from mcheck.program.ops import Collective
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side, spell
-from mcheck.solve.opened import Prepared, Token
+from mcheck.solve.opened import Opened, Token
 
 MAX_WIDTH = 2048
 
@@ -55,7 +56,7 @@ def literal(value: int, bits: int) -> str:
 class Vectors:
     """The bit-vectors of one structure's values."""
 
-    def __init__(self, prepared: Prepared, clauses: Clauses, selectors: list[list[int]]) -> None:
+    def __init__(self, prepared: Opened, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
         self.s = prepared.s
         self.clauses = clauses
@@ -220,6 +221,8 @@ class Vectors:
 
     def _reduction(self, event: Event) -> Vector:
         """What bar.red returns: the predicates of all that arrived in its generation, counted or joined."""
+        if isinstance(event.op, Collective):
+            raise Unsupported(f"the value that {event.op.op.partition('.')[0]}.sync returns", event.op.span)
         here = self.s.nodes_of[event.uid][0]
         arrived: list[tuple[int, Vector]] = []
         for k, (choice, selectors) in enumerate(zip(self.prepared.choices, self.selectors, strict=True)):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcheck.algebra import bits
+from mcheck.algebra.batch import Evaluation, Masks, add
+from mcheck.algebra.tape import BOUND, TOTAL
+from mcheck.candidates.choices import Candidate, Circular, NotYet
+from mcheck.candidates.prepared import Prepared
 from mcheck.errors import InternalError, Unsupported
-from mcheck.explore import bits
-from mcheck.explore.batch import Evaluation, Masks, add
-from mcheck.explore.choices import Candidate, Circular, NotYet
-from mcheck.explore.solver import Solver
-from mcheck.explore.tape import BOUND, TOTAL
 from mcheck.graph.terms import Unknown
 
 Ordered = Callable[[str, int, int], bool]
@@ -29,7 +29,7 @@ class Flag:
 class Witness:
     """A consistent execution: the options taken, and what the flags of the model say about it."""
 
-    prepared: Solver
+    prepared: Prepared
     candidate: Candidate
     flags: tuple[Flag, ...]
     shared: tuple[tuple[int, int], ...] = ()
@@ -41,7 +41,7 @@ class Witness:
         return self.shared or tuple(flag.pair for flag in self.flags)
 
 
-def recheck(prepared: Solver, candidate: Candidate, ordered: Ordered) -> Witness | None:
+def recheck(prepared: Prepared, candidate: Candidate, ordered: Ordered) -> Witness | None:
     """The witness of a solution; ``None`` if the least co of its choices breaks a check that a larger one keeps.
 
     Values, axioms and flags are computed anew from the options and from the order of the pairs that the model leaves
@@ -77,7 +77,7 @@ def recheck(prepared: Solver, candidate: Candidate, ordered: Ordered) -> Witness
     return Witness(prepared, candidate, tuple(flags))
 
 
-def _check_values(prepared: Solver, candidate: Candidate) -> None:
+def _check_values(prepared: Prepared, candidate: Candidate) -> None:
     """The constraints of the paths hold of the values in this execution."""
     valuation = prepared.valuation(candidate)
     misused = any(c.options[taken].misstep for c, taken in zip(prepared.choices, candidate, strict=True))
@@ -97,7 +97,7 @@ def _check_values(prepared: Solver, candidate: Candidate) -> None:
                 raise Unsupported("a value that justifies itself, which this model does not forbid") from None
 
 
-def _least_coherence(prepared: Solver, bases: dict[str, Masks], ordered: Ordered) -> Evaluation:
+def _least_coherence(prepared: Prepared, bases: dict[str, Masks], ordered: Ordered) -> Evaluation:
     """The relations with the least co that the model demands; pairs that it leaves open are as in the solution."""
     rows = list(prepared.co_low)
     if prepared.tape.free_co:  # every order is an execution of its own

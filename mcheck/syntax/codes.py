@@ -16,7 +16,7 @@ MESSAGES: dict[str, str] = {
     "LIT002": "the file is empty",
     "LIT003": "this is a binary file, not a litmus test",
     "LIT004": "the file is not valid UTF-8",
-    "LIT005": "the file is too large: {size} bytes, the limit is {limit}",
+    "LIT005": "{path} is too large: it holds more than {limit} bytes",
     "LIT006": "a litmus test starts with PTX and its name",
     "LIT007": "no init block",
     "LIT008": "unterminated comment",
@@ -32,6 +32,7 @@ MESSAGES: dict[str, str] = {
     "LIT018": "{name} is not declared",
     "LIT019": "unknown word {found} in the header",
     "LIT083": "unknown target {found}",
+    "LIT086": "this is a litmus test for {language}, not for PTX",
     "LIT084": "a semicolon is missing",
     "LIT085": "a file is a table or has roles, not both",
     # declarations

@@ -47,11 +47,13 @@ Word = RegWord | MemWord | Const
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """``left op right``."""
+    """``left op right``; ``name`` and ``number`` are the two sides as written."""
 
     op: str
     left: Word
     right: Word
+    name: str = ""
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +222,16 @@ def _negated(tokens: Tokens, scope: Scope, depth: int) -> Tree:
     if text in ("true", "false"):
         tokens.at += 1
         return Group(text)
+    first = tokens.at
     left = term(tokens, scope)
+    name = tokens.raw_since(first)
     operator = _COMPARE.get(tokens.text)
     if operator is None:
         raise problem("LIT077", tokens.span(), expected="one of == != < <= > >=")
     tokens.at += 1
-    return Atom(operator, left, term(tokens, scope))
+    first = tokens.at
+    right = term(tokens, scope)
+    return Atom(operator, left, right, name, tokens.raw_since(first))
 
 
 def term(tokens: Tokens, scope: Scope) -> Word:

@@ -11,15 +11,21 @@ from mcheck.isa.targets import KNOWN
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.source import Source
 
-_FIRST = re.compile(r"\s*(?:PTX|ptx)\b[ \t]*([A-Za-z0-9_.+-]*)", re.ASCII)
+_FIRST = re.compile(r"\s*+(?:PTX|ptx)\b[ \t]*([A-Za-z0-9_.+-]*)", re.ASCII)
+LANGUAGES = {
+    "AARCH64": "Armv8", "ARM": "Armv7", "BPF": "BPF", "C": "C", "CPP": "C++", "JAVA": "Java", "LISA": "LISA",
+    "LLVM": "LLVM", "MIPS": "MIPS", "OPENCL": "OpenCL", "PPC": "Power", "RISCV": "RISC-V", "VULKAN": "Vulkan",
+    "X86": "x86", "X86_64": "x86-64",
+}  # fmt: skip
+"""What herd and Dartagnan call the languages of their tests in the first line."""
+_OTHER = re.compile(rf"({'|'.join(LANGUAGES)})[ \t]+[A-Za-z0-9_.+-]+[ \t]*(?=[\n\"{{])", re.ASCII | re.IGNORECASE)
 _BRACE = re.compile(r'"[^"]*"|\{')
 _BRACES = re.compile(r"[{}]")
 _QUOTED = re.compile(r'"([^"]*)"')
-_WORDS = re.compile(r"^[ \t]*(?:(?:model|target)[ \t]+[^\s{]+[ \t]*)+$", re.MULTILINE)
+_WORDS = re.compile(r"^[ \t]*(?:(?:model|target)[ \t]++[^\s{]++[ \t]*+)+$", re.MULTILINE)
 _WORD = re.compile(r"(model|target)[ \t]+([^\s{]+)")
-_TABLE = re.compile(r"\s*;?\s*(?=P?\d+\b)[^;{}]*(?:;|\Z)", re.ASCII)
-_BLOCKS = re.compile(r"\s*;?\s*(?:[A-Za-z_$][\w$]*\s*[@{]|const\b|\.reg\b)", re.ASCII)
-_EXEC = re.compile(r"<<.*?>>", re.DOTALL)
+_TABLE = re.compile(r"\s*+;?\s*+(?=P?\d+\b)[^;{}]*+(?:;|\Z)", re.ASCII)
+_BLOCKS = re.compile(r"\s*+;?\s*+(?:[A-Za-z_$][\w$]*+\s*+[@{]|const\b|\.reg\b)", re.ASCII)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -49,6 +55,13 @@ def header(source: Source) -> Header:
     first = _FIRST.match(clean)
     if first is None:
         start = len(clean) - len(clean.lstrip())
+        other = _OTHER.match(clean, start)
+        if other is not None:
+            language = LANGUAGES[other[1].upper()]
+            hint = "mcheck checks tests of PTX; herd7 and Dartagnan take those of other languages"
+            raise problem(
+                "LIT086", source.span(start, len(other[1])), language=language, expected="PTX name", hint=hint
+            )
         raise problem("LIT006", source.span(start), expected="PTX name", hint="the first line is 'PTX' and a name")
     brace = next((m for m in _BRACE.finditer(clean, first.end()) if m[0] == "{"), None)
     if brace is None:
@@ -118,4 +131,9 @@ def is_table(source: Source, end: int) -> bool:
 
 def without_exec_comments(text: str) -> str:
     """``text`` with its ``<< … >>`` blanked; in the table form these are comments."""
-    return _EXEC.sub(lambda match: _NOT_NEWLINE.sub(" ", match[0]), text)
+    parts: list[str] = []
+    done = 0
+    while (start := text.find("<<", done)) >= 0 and (end := text.find(">>", start + 2)) >= 0:
+        parts += text[done:start], _NOT_NEWLINE.sub(" ", text[start : end + 2])
+        done = end + 2
+    return "".join((*parts, text[done:]))

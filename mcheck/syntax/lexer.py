@@ -22,11 +22,10 @@ from mcheck.syntax.source import Source
 NAME, NUMBER, OP, BAD, END = 1, 2, 3, 4, 0
 
 _TOKEN = re.compile(
-    r"\s*(?:"
     r"(\.?[A-Za-z_$][\w$]*(?:(?:\.|::)[\w$]+)*)"
     r"|(\d[\w$]*(?:\.\d+(?:[eE][+-]?\d+)?)?)"
     r"|(<<|>>|<=|>=|==|!=|&&|\|\||/\\|\\/|\.\.|[-+*/%&|^~!<>=()\[\]{},;:@_.?])"
-    r"|(\S))",
+    r"|(\S)",
     re.ASCII,
 )
 

@@ -6,14 +6,13 @@ strings (which may hold ``//``) are left alone.
 
 from __future__ import annotations
 
+import errno
 import re
 from bisect import bisect_right
-from pathlib import Path
 
 from mcheck.errors import Span
+from mcheck.files import MAX_BYTES, contents
 from mcheck.syntax.codes import problem
-
-MAX_BYTES = 8 << 20
 
 _COMMENT = re.compile(r'"[^"]*"|\(\*.*?\*\)|/\*.*?\*/|//[^\n]*|\(\*|/\*', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -53,8 +52,10 @@ class Source:
 def read(path: str) -> str:
     """The text of the file at ``path``; raises ``InputError`` if there is none."""
     try:
-        data = Path(path).read_bytes()
+        data = contents(path)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            raise problem("LIT005", None, path=path, limit=MAX_BYTES) from None
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise problem("LIT001", None, path=path, reason=reason) from None
     return text_of(data, path)
@@ -63,7 +64,7 @@ def read(path: str) -> str:
 def text_of(data: bytes, path: str) -> str:
     """``data`` as text, with Unix line ends and without a byte order mark."""
     if len(data) > MAX_BYTES:
-        raise problem("LIT005", Span(path, 1, 1), size=len(data), limit=MAX_BYTES)
+        raise problem("LIT005", None, path=path, limit=MAX_BYTES)
     if b"\0" in data:
         raise problem("LIT003", Span(path, 1, 1))
     try:

@@ -26,11 +26,11 @@ from mcheck.syntax.scope import Scope
 from mcheck.syntax.source import Source
 from mcheck.syntax.statements import Body, Mark, Statement, Step
 
-_ROW = re.compile(r"\s*([^;]*);")
-_TAIL = re.compile(r"\s*(?:~|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
-_LABEL = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*:(?!:)\s*", re.ASCII)
-_ROLE = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*@[^|;]*\{", re.ASCII)
-_WORD = re.compile(r"\s*(\w+)", re.ASCII)
+_ROW = re.compile(r"\s*+([^;]*+);")
+_TAIL = re.compile(r"\s*+(?:~|(?:exists|forall|not|final|filter|locations|expect)\b|\Z)")
+_LABEL = re.compile(r"\s*+([A-Za-z_$][\w$]*+)\s*+:(?!:)\s*", re.ASCII)
+_ROLE = re.compile(r"\s*+([A-Za-z_$][\w$]*+)\s*+@[^|;]*\{", re.ASCII)
+_WORD = re.compile(r"\s*+(\w+)", re.ASCII)
 _BLANK = re.compile(r"\s*")
 
 

@@ -4,6 +4,7 @@ After a change of wording run ``PROMOTE=1 pytest tests/cat/test_cat_errors.py`` 
 """
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,23 @@ def test_a_cycle_of_includes_is_found_and_a_repetition_is_not_one(tmp_path: Path
     (tmp_path / "b.cat").write_text("let b = po\n")
     (tmp_path / "a.cat").write_text('include "b.cat" include "b.cat"\nacyclic b as A\n')
     assert load_model(str(tmp_path / "a.cat")).statements
+
+
+def test_files_that_include_each_other_twice_end(tmp_path: Path) -> None:
+    depth = 30
+    for number in range(depth):
+        (tmp_path / f"m{number}.cat").write_text(f'include "m{number + 1}.cat"\n' * 2)
+    (tmp_path / f"m{depth}.cat").write_text("let x = po\n")
+    started = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        load_model(str(tmp_path / "m0.cat"))
+    assert caught.value.code == "CAT044"
+    assert time.perf_counter() - started < 10
+
+
+def test_an_endless_file_is_no_model() -> None:
+    if not os.path.exists("/dev/zero"):
+        pytest.skip("this system has no endless file")
+    with pytest.raises(InputError) as caught:
+        load_model("/dev/zero")
+    assert caught.value.message == "cannot read the model /dev/zero: it holds more than 1 MiB"

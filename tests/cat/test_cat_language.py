@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.cat import load_model, model_names, models_directory, parse_model
+from mcheck.cat import full_text, load_model, model_names, models_directory, parse_model
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
 from mcheck.cat.names import BASE
-from mcheck.cat.pretty import show, show_model
+from mcheck.cat.pretty import show, show_model, show_statement
 
 
 def model(text: str) -> Model:
@@ -228,3 +228,22 @@ def test_every_base_name_is_documented() -> None:
 def test_herds_total_coherence_may_be_included() -> None:
     statements = model('include "cos.cat"\nacyclic po-loc | rf | co | fr as Coherent').statements
     assert [check.name for check in statements if isinstance(check, Check)] == ["CoTotal", "Coherent"]
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_the_printed_text_of_a_model_needs_no_other_file(name: str, tmp_path: Path) -> None:
+    """``mcheck models NAME > mine.cat`` loads from any folder, as the same model."""
+    mine = tmp_path / "mine.cat"
+    mine.write_text(full_text(name), encoding="utf-8")
+    assert 'include "' not in mine.read_text(encoding="utf-8")
+    own, shipped = load_model(str(mine)), load_model(name)
+    assert [show_statement(s) for s in own.statements] == [show_statement(s) for s in shipped.statements]
+    assert (own.name, own.options) == (shipped.name, shipped.options)
+
+
+def test_the_title_of_an_included_file_is_left_out_of_the_printed_text(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.cat"
+    mine.write_text('"mine"\ninclude "cos.cat"\nacyclic po | rf | co | fr as SC\n', encoding="utf-8")
+    text = full_text(str(mine))
+    assert '"cos"' not in text
+    assert parse_model(text, "other.cat").name == "mine"

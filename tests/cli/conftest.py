@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.answers.result import Answer
 from mcheck.cli import main
-from mcheck.explore.result import Answer
 from mcheck.program.program import Program
 
 MP = """\
@@ -62,7 +62,10 @@ Say = Callable[[dict[str, Answer | Exception | Callable[[], Answer]]], list[dict
 
 @pytest.fixture
 def engine_says(monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Replaces the engine by a table from the names of tests to answers; returns the list of the calls' options."""
+    """Replaces the engines by a table from the names of tests to answers; returns the list of the calls' options.
+
+    The engine that ``auto`` asks where another has no answer has none either.
+    """
 
     def install(table: dict[str, Answer | Exception | Callable[[], Answer]]) -> list[dict[str, object]]:
         calls: list[dict[str, object]] = []
@@ -74,7 +77,11 @@ def engine_says(monkeypatch: pytest.MonkeyPatch) -> Say:
                 raise said
             return said() if callable(said) else said
 
+        def silent(program: Program, model: object, **options: object) -> Answer:
+            return Answer(verdict="unknown", complete=False, reason="another engine was to be asked")
+
         monkeypatch.setattr("mcheck.explore.engine.answer", answer)
+        monkeypatch.setattr("mcheck.kernel.answer.answer", silent)
         return calls
 
     return install

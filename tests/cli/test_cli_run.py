@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.answers.result import Answer
 from mcheck.errors import Unsupported
-from mcheck.explore.result import Answer
 from mcheck.findings.finding import Finding
 
 MODEL = ("--model", "ptx-7.5")
@@ -219,8 +219,10 @@ def test_a_file_that_does_not_parse_is_shown_and_the_others_run(mcheck: Callable
     assert done.status == 2
     assert f"--> {bad}:4:" in done.err
     assert "^" in done.err
-    assert f"error         {bad}\n    {bad}:4:" in done.out
-    assert f"ok       pass {good}" in done.out
+    assert f"error         {bad}\nok       pass {good}" in done.out, "what is wrong is said once"
+    report = bad.with_suffix(".txt")
+    assert mcheck("run", bad, good, *MODEL, "-o", report).status == 2
+    assert f"error         {bad}\n    {bad}:4:" in report.read_text(), "a report in a file says it too"
     assert done.out.endswith("2 tests: 1 ok, 0 mismatches, 0 unknown, 1 error\n")
     test = json.loads(mcheck("run", bad, *MODEL, "--format", "json").out)["tests"][0]
     assert (test["verdict"], test["ok"], test["states"], test["complete"]) == ("error", False, [], False)

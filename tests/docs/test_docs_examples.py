@@ -117,10 +117,24 @@ def test_every_open_question_names_tests_that_exist() -> None:
     text = (DOCS / "open-questions.md").read_text(encoding="utf-8")
     tests = {p.stem for p in (ROOT / "litmus").rglob("*.litmus")}
     rows = re.findall(r"^\| \*\*(Q\d+)\*\*.*\| ([^|]*) \|$", text, re.MULTILINE)
-    assert [q for q, _ in rows] == [f"Q{k}" for k in range(1, 21)]
+    assert [q for q, _ in rows] == [f"Q{k}" for k in range(1, 26)]
     for question, named in rows:
         for name in re.findall(r"`([^`]+)`", named):
             assert name in tests, f"{question}: {name}"
+
+
+def test_disputed_readings_are_as_grave_as_the_page_says() -> None:
+    """The severities of the table are those of the catalogue, and every question of it stands on the other page."""
+    from mcheck.findings import catalogue
+
+    text = (DOCS / "disputed.md").read_text(encoding="utf-8")
+    questions = (DOCS / "open-questions.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:7]] for line in text.splitlines() if line.startswith("| Q")]
+    assert {row[0] for row in rows} == {f"Q{k}" for k in (1, 5, 7, 15, 16, 18, 21, 22, 23, 24, 25)}
+    for question, _, code, *severities in rows:
+        assert f"**{question}**" in questions
+        wanted = ["", "", ""] if code == "none" else [catalogue.severity(code, p) for p in catalogue.PROFILES]
+        assert severities == wanted
 
 
 def test_every_rule_that_a_model_cites_is_explained() -> None:

@@ -63,8 +63,6 @@ MISUSES: list[tuple[str, str, Callable[[], object]]] = [
     ("async arrive overflows", "UB208", lambda: mb.async_arrive_begin(State(0, 1, MAX_COUNT))),
     ("parity 2", "UB109", lambda: mb.wait_parity(State(0, 1, 1), 2)),
     ("parity -1", "UB109", lambda: mb.wait_parity(State(0, 1, 1), -1)),
-    ("two phases behind", "UB209", lambda: mb.check_awaited(State(2, 1, 1), 0)),
-    ("a phase ahead", "UB209", lambda: mb.check_awaited(State(2, 1, 1), 3)),
     ("no state", "UB210", lambda: mb.wait_state(State(0, 1, 1), 0)),
     ("stale state", "UB210", lambda: mb.wait_state(State(2, 1, 1), mb.state_token(State(0, 1, 1)))),
     ("state from the future", "UB210", lambda: mb.wait_state(State(0, 1, 1), mb.state_token(State(1, 1, 1)))),
@@ -88,21 +86,6 @@ def test_misuse(code: str, step: Callable[[], object]) -> None:
 def test_wait_parity(phase: int, parity: int, done: int) -> None:
     state = State(phase, 1, 1)
     assert mb.wait_parity(state, parity) == bool(done)
-    assert mb.awaited_phase(state, parity) == (phase - 1 if done else phase)
-
-
-@pytest.mark.parametrize(("last", "parity", "meant"), [(-2, 1, -1), (-2, 0, 0), (0, 1, 1), (0, 0, 2), (3, 0, 4)])
-def test_next_phase(last: int, parity: int, meant: int) -> None:
-    assert mb.next_phase(last, parity) == meant
-
-
-def test_parity_cannot_tell_phases_apart_but_the_check_can() -> None:
-    """A waiter two phases behind gets the answer of another phase."""
-    state = State(3, 1, 1)
-    assert mb.wait_parity(state, 0)
-    mb.check_awaited(state, 2)
-    with pytest.raises(Misuse):
-        mb.check_awaited(state, 0)
 
 
 def test_state_operands() -> None:

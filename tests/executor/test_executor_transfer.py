@@ -17,7 +17,7 @@ from mcheck.executor.misuse import Misuse
 from mcheck.program.layout import lay_out
 from mcheck.program.memory import Cta, MemObject, TensorMapSpec
 
-TENSOR, SHARED = 1 << 16, 1 << 16
+TENSOR, SHARED = 1 << 17, 1 << 16
 
 
 def world() -> tuple[Memory, int, int]:
@@ -284,3 +284,14 @@ def test_open_points_are_told() -> None:
     (point,) = tensor.open_points(narrow, "tile", (0, 0))
     assert "64 bytes of shared memory" in point
     assert any("full box" in p for p in tensor.open_points(plain, "tile", (32, 0)))
+
+
+def test_addresses_beyond_every_object_do_not_wrap() -> None:
+    """Row 2 ** 25 of rows of 2 ** 39 bytes is 2 ** 64 bytes away, not at the start of the tensor."""
+    memory, base, shared = world()
+    spec = TensorMapSpec(base, "u8", 2, (64, 1 << 32), (1 << 39,), (1, 1), (16, 1))
+    transfer.load(memory, spec, "tile", (0, 0), shared)
+    for row in (1 << 24, 1 << 25, (1 << 25) + 1):
+        with pytest.raises(Misuse, match="is in no object") as caught:
+            transfer.load(memory, spec, "tile", (0, row), shared)
+        assert caught.value.code == "UB103"

@@ -18,8 +18,8 @@ from mcheck import syntax
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.explore.engine import answer
-from mcheck.explore.run import NOT_UNDEFINED
 from mcheck.findings import catalogue
+from mcheck.questions.run import NOT_UNDEFINED
 from tests.explore import oracle, programs
 from tests.explore.models import all_models
 

@@ -17,9 +17,9 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 from mcheck import syntax
+from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer
-from mcheck.explore.result import Answer
 from mcheck.testing.programs import programs
 from tests.explore.programs import tables, tried
 

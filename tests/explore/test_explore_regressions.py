@@ -11,9 +11,9 @@ from time import perf_counter
 import pytest
 
 from mcheck import syntax
+from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer
-from mcheck.explore.result import Answer
 
 
 def ask(text: str, model: str = "ptx-9.0", **options: object) -> Answer:

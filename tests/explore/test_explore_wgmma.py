@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer as explicit
-from mcheck.protocol.engine import check as protocol
+from mcheck.kernel.engine import check as protocol
 from mcheck.solve.engine import answer as solver
 from mcheck.syntax import parse
 

@@ -12,9 +12,7 @@ from mcheck.findings.entry import Entry
 from mcheck.syntax import parse
 
 ALONGSIDE = {
-    "RACE005": {"UB503"},  # a handoff between CTAs that nothing else joins
     "UB215": {"UB504"},  # nobody can wait for the copy any more
-    "UB209": {"DEAD003"},  # a waiter that asks for a phase long gone may as well wait for ever
     "UB216": {"DEAD003"},  # the phase that got too many bytes may never complete
     "DEAD005": {"DEAD004"},  # who keeps a cluster barrier waiting waits for something else itself
 }

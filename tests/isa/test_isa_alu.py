@@ -134,7 +134,7 @@ def test_corner(
     assert compute(op, type_name, src_type, values) == result
 
 
-@pytest.mark.parametrize("op", ["mapa", "elect", "frobnicate"])
+@pytest.mark.parametrize("op", ["mapa", "activemask", "frobnicate"])
 def test_what_depends_on_the_place_is_not_computed_here(op: str) -> None:
     with pytest.raises(InternalError):
         compute(op, "u32", None, (0, 0))

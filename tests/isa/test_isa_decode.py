@@ -58,8 +58,29 @@ LOCAL: list[tuple[str, ops.Op]] = [
     ("cvta.to.global.u64 rd0, rd1", ops.Alu(op="cvta", type="u64", dsts=(D0,), srcs=(D1,))),
     ("mapa.shared::cluster.u32 r0, r1, 1", ops.Alu(op="mapa", type="u32", dsts=(R0,), srcs=(R1, C(1)))),
     ("mapa.u64 rd0, x, r1", ops.Alu(op="mapa", type="u64", dsts=(D0,), srcs=(X, R1))),
-    ("elect.sync r0|p0, -1", ops.Alu(op="elect", type="b32", dsts=(R0, P0), srcs=(C(-1),))),
-    ("elect.sync _|p0, r1", ops.Alu(op="elect", type="b32", dsts=(None, P0), srcs=(R1,))),
+    ("elect.sync r0|p0, -1", ops.Collective(op="elect", type="b32", dsts=(R0, P0), srcs=(), mask=C(-1))),
+    ("elect.sync _|p0, r1", ops.Collective(op="elect", type="b32", dsts=(None, P0), srcs=(), mask=R1)),
+    (
+        "shfl.sync.bfly.b32 r0|p0, r1, 1, 31, -1",
+        ops.Collective(op="shfl.bfly", type="b32", dsts=(R0, P0), srcs=(R1, C(1), C(31)), mask=C(-1)),
+    ),
+    (
+        "vote.sync.any.pred p0, p1, -1",
+        ops.Collective(op="vote.any", type="pred", dsts=(P0, None), srcs=(P1,), mask=C(-1)),
+    ),
+    (
+        "match.any.sync.b32 r0, r1, -1",
+        ops.Collective(op="match.any", type="b32", dsts=(R0, None), srcs=(R1,), mask=C(-1)),
+    ),
+    (
+        "match.all.sync.b32 _, r1, -1",
+        ops.Collective(op="match.all", type="b32", dsts=(None, None), srcs=(R1,), mask=C(-1)),
+    ),
+    (
+        "redux.sync.max.s32 r0, r1, -1",
+        ops.Collective(op="redux.max", type="s32", dsts=(R0, None), srcs=(R1,), mask=C(-1)),
+    ),
+    ("activemask.b32 r0", ops.Alu(op="activemask", type="b32", dsts=(R0,), srcs=())),
     ("nanosleep.u32 20", ops.Alu(op="nop", type="b32", dsts=(), srcs=())),
     ("bra.uni L1", ops.Branch(target="L1")),
     ("ret", ops.Exit()),
@@ -323,6 +344,7 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [x], {r0, 1}, [z]",
         ops.AsyncStore(address=X, srcs=(R0, C(1)), type="u32", mbar=Z),
     ),
+    ("st.bulk.weak.shared::cta [x], rd0, 0", ops.Fill(address=X, size=D0)),
     (
         "st.async.release.gpu.global.b64 [x], rd0",
         ops.AsyncStore(address=X, srcs=(D0,), type="b64", sem="release", scope="gpu", space="global"),

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.answers.exploration import Exploration
 from mcheck.cat import load_model
-from mcheck.explore.exploration import Exploration, explore
+from mcheck.explore.exploration import explore
 from mcheck.graph.execution import Execution
 from mcheck.report.picture.formats import dot, graphml, network
 from mcheck.report.picture.layout import Layout, Rect, lay_out
@@ -302,12 +303,12 @@ def test_other_formats_hold_the_same_graph() -> None:
 
 def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
     """A finding of a kernel sketch: a lane per role, time downwards, what conflicts marked."""
-    from mcheck.protocol.engine import check
+    from mcheck.kernel.engine import check
     from mcheck.report.picture.timeline import timeline
 
     program = load(str(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus"))
     given = check(program, load_model("ptx-9.0"))
-    drawn = [(f, timeline(f, program.name, "ptx-9.0", program.source)) for f in given.findings]
+    drawn = [(f, timeline(f, program.name, "ptx-9.0")) for f in given.findings]
     assert drawn
     for finding, execution in drawn:
         assert execution is not None, finding.trace
@@ -322,10 +323,9 @@ def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
 
 
 def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
-    from mcheck.check.case import Options
-    from mcheck.check.single import ask
+    from mcheck.policy.ask import ask
+    from mcheck.policy.question import About, Question
     from mcheck.report.picture.timeline import timeline
-    from mcheck.run.case import Settings
 
     seen = 0
     for source in sorted((LITMUS / "kernels").glob("*.litmus")):
@@ -333,9 +333,9 @@ def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
         if "expect deadlock" not in text:
             continue
         program = load(str(source))
-        given = ask(program, load_model("ptx-9.0"), Settings(timeout=20), Options())
+        given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=20))
         for finding in (f for f in given.findings if f.kind == "deadlock"):
-            drawn = timeline(finding, program.name, "ptx-9.0", text)
+            drawn = timeline(finding, program.name, "ptx-9.0")
             if drawn is None:
                 continue
             stops = [(drawn.columns[b.column].title, b.line) for b in drawn.boxes if b.kind == "stop"]

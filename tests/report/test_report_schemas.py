@@ -12,12 +12,13 @@ import pytest
 from jsonschema import Draft4Validator, FormatChecker
 from lxml import etree
 
+from mcheck.answers.result import Outcome
 from mcheck.check.case import Checked
 from mcheck.cli import main
 from mcheck.errors import InputError, Span
-from mcheck.explore.result import Outcome
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.trace import Step, StepKind
 from mcheck.report import checked, junit, sarif
 from mcheck.run.case import Result
 
@@ -226,7 +227,7 @@ def _finding(text: str, path: str) -> Finding:
     access = Access(thread=text, instruction=text, span=Span(path, 1, 1, 3), object=text, bytes=(0, 4))
     return Finding(
         code="RACE001", kind="race", severity="error", message=text, accesses=(access,), missing=text, section="8.7",
-        trace=(text, f" 1  1: {text}"),
+        trace=(Step(thread=text, instruction=text, kind=StepKind.READ, span=Span(path, 1, 1, 3), number=1),),
     )  # fmt: skip
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -407,3 +410,33 @@ def test_the_site_of_all_suites(tmp_path: Path) -> None:
     folders = [str(p) for p in sorted(LITMUS.iterdir()) if p.is_dir() and p.name != "kernels"]
     assert main(["doc", *folders, "-o", str(tmp_path / "site")]) in (0, 3)
     assert check_site(tmp_path / "site") > 900
+
+
+def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the password is swordfish\n")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "plain.litmus").write_text(ODD)
+    (suite / "inside.litmus").symlink_to(suite / "plain.litmus")
+    (suite / "outside.litmus").symlink_to(tmp_path / "secret")
+    assert main(["doc", str(suite), "-o", str(tmp_path / "site")]) == 2
+    pages = {path.name: path.read_text() for path in (tmp_path / "site").rglob("*") if path.is_file()}
+    assert not any("swordfish" in text for text in pages.values())
+    assert "outside the folders" in pages["outside.html"]
+
+
+def test_a_site_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        command = [sys.executable, "-m", "mcheck", "doc", LITMUS / "kernels", "-o", tmp_path / "site"]
+        process = subprocess.Popen(list(map(str, command)), cwd=ROOT, stderr=subprocess.DEVNULL)
+        wait_until(lambda: any(tmp_path.iterdir()))
+        process.send_signal(number)
+        process.wait(30)
+        wait_until(lambda: not any(tmp_path.iterdir()))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert holds()

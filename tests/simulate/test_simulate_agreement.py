@@ -14,7 +14,7 @@ from mcheck.cat import load_model
 from mcheck.explore.engine import answer
 from mcheck.program.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Or, RegTerm
 from mcheck.program.program import Program
-from mcheck.simulate import result
+from mcheck.simulate import result, schedule
 from mcheck.simulate.machine import machine
 from mcheck.testing.programs import program as random_program
 
@@ -44,7 +44,7 @@ def compared(program: Program, seeds: range) -> bool:
     some = False
     for seed in seeds:
         m = machine(program, seed=seed)
-        m.run()
+        schedule.run(m)
         if not all(r.ended for r in m.runners) or any(f.severity == "error" for f in m.findings):
             continue
         final = {t.label: result._term(m, t) for t in shown if not isinstance(t, ConstTerm)}

@@ -11,8 +11,9 @@ import pytest
 
 from mcheck.cli import main
 from mcheck.report.finding import to_json
+from mcheck.simulate import schedule
 from mcheck.simulate.machine import machine
-from mcheck.simulate.result import collect, snapshot
+from mcheck.simulate.result import execute
 from mcheck.syntax import parse
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(text: str, seed: int = 0) -> dict[str, Any]:
     """The execution of a program: registers, hex of memory, codes of findings."""
-    m = machine(parse(text, "test.litmus"), seed=seed)
-    before = snapshot(m)
-    m.run()
-    done = collect(m, before, seed)
+    done = execute(machine(parse(text, "test.litmus"), seed=seed), seed)
     return {
         "registers": done.registers,
         "memory": {item.label: item.hex for item in done.objects},
@@ -188,7 +186,7 @@ def test_statuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     (tmp_path / "big").write_bytes(bytes(5))
     assert status("", "--load", f"flag={tmp_path}/big") == 2
-    assert "5 bytes, flag has 4" in capsys.readouterr().err
+    assert "holds more than the 4 bytes of flag" in capsys.readouterr().err
     assert main(["exec", "/does/not/exist.litmus"]) == 2
 
 
@@ -289,7 +287,7 @@ def test_every_shipped_test_runs_to_an_end() -> None:
     for path in sorted((ROOT / "litmus").rglob("*.litmus"))[::3]:
         program = parse(path.read_text(), str(path))
         m = machine(program, seed=1)
-        m.run()
+        schedule.run(m)
         count += 1
         if program.expectation.kinds == ("clean",):
             assert [f.code for f in m.findings if f.severity == "error"] == [], path
@@ -325,3 +323,50 @@ p@cta 0 {
     assert "full box" not in capsys.readouterr().out
     assert main(["exec", path, "--all"]) == 0
     assert "full box" in capsys.readouterr().out
+
+
+TENSOR_OF_UNKNOWN = """\
+PTX tensor-of-unknown
+{{
+  .global .align 16 .u32 g[8] = {{1, 2, 3, 4, 5, 6, 7, 8}};
+  .global .tensormap tm = {{ global_address = g, elemtype = {elemtype}, rank = 1, global_dim = {{6}},
+    global_stride = {{}}, box_dim = {{8}}, element_stride = {{1}}, fill_mode = zero }};
+  .shared .align 1024 .u32 s[8], d[8];
+  .shared .align 8 .b64 bar;
+}}
+P@cta 0 {{
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  st.shared.u16 [s + 4], 77;
+  st.shared.u32 [s + 8], 9;
+  st.shared.u32 [s + 20], 5;
+  fence.proxy.async;
+  {store} [tm, {{0}}], [s];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 32;
+  cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [d], [tm, {{0}}], [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}}
+"""
+STORE = "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group"
+ADD = "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group"
+
+
+@pytest.mark.parametrize(
+    ("elemtype", "store", "tensor", "loaded"),
+    [
+        ("u32", STORE, "???????? 4d00???? 09000000 ???????? ???????? 05000000", None),
+        ("u32", ADD, "???????? ???????? 0c000000 ???????? ???????? 0b000000", None),
+        # half an unknown element is rounded: none of it is known
+        ("tf32", STORE, "???????? 4d00???? 09000000 ???????? ???????? 05000000", "???????? ???????? 00000000"),
+    ],
+    ids=["copied", "reduced", "rounded"],
+)
+def test_tensor_copies_of_unknown_bytes(elemtype: str, store: str, tensor: str, loaded: str | None) -> None:
+    """Each byte, or element that is computed, is unknown by itself; what lies outside the tensor is filled."""
+    done = run(TENSOR_OF_UNKNOWN.format(elemtype=elemtype, store=store))
+    assert done["codes"] == []
+    assert done["memory"]["g"] == tensor.replace(" ", "") + "0700000008000000"
+    expected = (loaded or tensor).replace(" ", "")
+    assert done["memory"]["d@0"][: len(expected)] == expected
+    assert done["memory"]["d@0"][-16:] == "00" * 8

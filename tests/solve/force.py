@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.explore import phases
-from mcheck.explore.choices import Option
-from mcheck.graph.event import Event
+from mcheck.candidates import phases
+from mcheck.candidates.choices import Option
+from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
 
 Shown = tuple[object, ...]
+Told = tuple[int, int, int | None, bool, frozenset[Uid] | None, bool]
+"""Life, phase, result, whether it completes the phase, what the phase had before it (no wait), whether that matters."""
 
 
 def shown(option: Option) -> Shown:
@@ -20,10 +22,13 @@ def shown(option: Option) -> Shown:
     return frozenset(edges), frozenset(option.results), misuse, frozenset((c, u) for c, _, u in option.remarks)
 
 
-def orders(events: list[Event], issued: dict[Uid, int], late: frozenset[Uid]) -> Iterator[list[Event]]:
+def orders(
+    events: list[Event], issued: dict[Uid, int], late: frozenset[Uid], waited: frozenset[Uid]
+) -> Iterator[list[Event]]:
     """Every order that keeps program order and signals nothing before its issue; waits that never succeed come last.
 
-    An initialisation that can come first does: whether something comes before it is a matter of causality.
+    An initialisation that can come first does, and before which its thread waits for nobody: whether something comes
+    before it is a matter of causality.
     """
 
     def ready(e: Event, left: list[Event]) -> bool:
@@ -35,7 +40,7 @@ def orders(events: list[Event], issued: dict[Uid, int], late: frozenset[Uid]) ->
                     return False
         return e.uid not in late or all(x.uid in late for x in left)
 
-    inits = [e for e in events if e.mbarrier and e.mbarrier.kind == "init"]
+    inits = [e for e in events if e.mbarrier and e.mbarrier.kind == "init" and e.uid not in waited]
     fresh = any(ready(e, events) for e in inits)
 
     def extend(done: list[Event], left: list[Event]) -> Iterator[list[Event]]:
@@ -55,10 +60,9 @@ class Object:
         self.valid = self.gone = False
         self.life = -1
         self.phase = self.expected = self.pending = self.tx = 0
-        self.last: dict[int, int] = {}
         self.tokens: dict[Uid, int] = {}
 
-    def step(self, e: Event, late: bool) -> tuple[str, int | None, bool]:
+    def step(self, e: Event) -> tuple[str, int | None, bool]:
         """(misuse or nothing, what it returns, whether it completes a phase) of an operation."""
         what = e.mbarrier
         assert what is not None
@@ -67,7 +71,6 @@ class Object:
                 return "UB202", None, False
             self.valid, self.phase, self.tx, self.life = True, 0, 0, self.life + 1
             self.expected = self.pending = what.count
-            self.last = {}
             return "", None, False
         if not self.valid:
             return ("UB215" if self.gone and e.order is None else "UB201"), None, False
@@ -75,7 +78,7 @@ class Object:
             self.valid, self.gone = False, True
             return "", None, False
         if what.kind == "wait":
-            return self._wait(e, late)
+            return self._wait(e)
         before = self.pending
         self.tx += -(what.tx or 0) if what.kind == "complete" else what.tx or 0
         if what.kind == "increment":
@@ -104,8 +107,21 @@ class Object:
             self.phase, self.pending = self.phase + 1, self.expected
         return "", token, over
 
-    def _wait(self, e: Event, late: bool) -> tuple[str, int | None, bool]:
-        what, thread = e.mbarrier, e.uid[0]
+    def matters(self, what: MbarrierStep, pending: int, tx: int) -> bool:
+        """Whether the phases depend on what came before this operation, which found the object like that.
+
+        Arrivals and bytes commute while arrivals are pending; afterwards completions do while they leave bytes due.
+        """
+        if what.kind in ("increment", "inval") or what.no_complete:
+            return True
+        if what.kind in ("arrive", "drop", "async-arrive"):
+            return self.pending == 0
+        if what.kind == "expect":
+            return pending == 0
+        return what.kind == "complete" and pending == 0 and tx > 0 > self.tx
+
+    def _wait(self, e: Event) -> tuple[str, int | None, bool]:
+        what = e.mbarrier
         assert what is not None
         if what.parity is None:
             assert isinstance(what.state, tuple)
@@ -115,13 +131,6 @@ class Object:
             answer = self.phase > of
         else:
             answer = self.phase % 2 != what.parity
-            last = self.last.get(thread, -1)
-            if not (answer and last == self.phase - 1):
-                meant = next(p for p in range(last + 1, last + 3) if p % 2 == what.parity)
-                if meant < self.phase - 1 and not late:
-                    return "UB209", None, False
-        if answer:
-            self.last[thread] = self.phase - 1
         return "", int(answer), False
 
 
@@ -132,19 +141,30 @@ def by_force(s: Structure, members: phases.Members, late: frozenset[Uid]) -> set
     issued = {e.uid: s.events[e.issue].order or 0 for e in events if e.issue is not None and e.order is None}
     admitted = phases.allowed_results(s)
     found: set[Shown] = set()
-    for order in orders(events, issued, late):
+    waited = frozenset(
+        e.uid
+        for e in events
+        for x in s.events.values()
+        if e.order is not None and x.uid[0] == e.uid[0] and (x.order or 0) < e.order
+        if (x.mbarrier and x.mbarrier.kind == "wait") or x.tags & {"R", "BWAIT", "GROUPWAIT"}
+    )
+    for order in orders(events, issued, late, waited):
         it = Object()
-        told: dict[Uid, tuple[int, int, int | None, bool]] = {}
+        told: dict[Uid, Told] = {}
         misuse: tuple[str, Uid] | None = None
         for e in order:
             now = it.phase if e.mbarrier and e.mbarrier.kind != "init" else -1
-            wrong, answer, completed = it.step(e, e.uid in late)
+            pending, tx = it.pending, it.tx
+            wrong, answer, completed = it.step(e)
             if wrong:
                 misuse = (wrong, e.uid)
                 break
             if e.mbarrier and e.mbarrier.kind == "wait" and answer not in admitted.get(e.uid, (0, 1)):
                 break
-            told[e.uid] = (it.life, now, answer, completed)
+            inside = frozenset(u for u, r in told.items() if r[:2] == (it.life, now) and r[4] is not None)
+            matters = completed or (e.mbarrier is not None and it.matters(e.mbarrier, pending, tx))
+            waits = e.mbarrier is not None and e.mbarrier.kind in ("wait", "init")
+            told[e.uid] = (it.life, now, answer, completed, None if waits else inside, matters)
         else:
             if it.valid and it.tx < 0:
                 signals = [e for e in events if e.mbarrier and e.mbarrier.kind == "complete" and e.order is None]
@@ -165,13 +185,17 @@ def last_completion(events: list[Event]) -> Event:
 def relations(
     events: list[Event],
     node: dict[Uid, int],
-    told: dict[Uid, tuple[int, int, int | None, bool]],
+    told: dict[Uid, Told],
     misuse: tuple[str, Uid] | None,
 ) -> Shown:
     """What an assignment says, as ``shown`` has it."""
     edges: set[tuple[str, int, int]] = set()
     kind = {e.uid: e.mbarrier.kind for e in events if e.mbarrier}
-    for a, (life, phase, _, _) in told.items():
+    for a, (life, phase, *_, inside, matters) in told.items():
+        peers = [b for b, r in told.items() if r[:2] == (life, phase) and r[4] is not None and b != a]
+        for b in peers if matters and inside is not None else ():
+            edges.add(("phase-order", node[b], node[a]) if b in inside else ("phase-order", node[a], node[b]))
+    for a, (life, phase, *_) in told.items():
         for b, of in kind.items():
             if a == b:
                 continue

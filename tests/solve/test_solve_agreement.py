@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
-from mcheck.engines import differences
 from mcheck.explore.engine import answer as explicit
+from mcheck.policy.agree import differences
+from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
 from mcheck.solve import values
 from mcheck.solve.engine import answer as solved
@@ -29,14 +30,14 @@ def disagreement(program: Program, model: Model | None = None, *, prop: str = "s
     """In what the engines differ about a program."""
     model = model or model_of(program.model or "ptx-9.0")
     answers = [engine(program, model, prop=prop, timeout=20) for engine in (explicit, solved)]
-    return differences(*answers, prop)
+    return differences(*answers, Question(about=About.LIVENESS if prop == "liveness" else About.STATES))
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_suites(suite: str) -> None:
     """Every test of the suite has the same states, findings and verdict."""
     files = sorted((LITMUS / suite).glob("*.litmus"))
-    assert len(files) > 20
+    assert len(files) > 5
     assert {f.stem: d for f in files if (d := disagreement(load(str(f))))} == {}
 
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from benchmarks.width import branches
+from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer as explicit
-from mcheck.explore.result import Answer
-from mcheck.explore.run import Run
+from mcheck.explore.enumeration import Enumeration
 from mcheck.graph.event import Path
 from mcheck.limit import Limit
 from mcheck.program.program import Program
@@ -36,7 +36,7 @@ exists (P0:r0 == 1 /\\ P1:r0 == 1)
 def ended(text: str) -> tuple[Program, list[list[Path]]]:
     """The paths of each thread that end."""
     program = parse(text, "merge.litmus")
-    run = Run(program, load_model("ptx-9.0"), "spec", False, 2, Limit(), "ptx", False)
+    run = Enumeration(program, load_model("ptx-9.0"), "spec", False, 2, Limit(), "ptx", False)
     return program, [[p for p in paths if p.end == "end"] for paths in run.paths()]
 
 

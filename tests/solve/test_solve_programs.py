@@ -7,10 +7,10 @@ from collections import Counter
 from itertools import islice, product
 from random import Random
 
+from mcheck.candidates import barriers, phases
 from mcheck.cat import load_model
 from mcheck.errors import Unsupported
-from mcheck.explore import barriers, phases
-from mcheck.explore.run import Run
+from mcheck.explore.enumeration import Enumeration
 from mcheck.graph.structure import build
 from mcheck.limit import Limit
 from mcheck.solve.meetings import quorum, rounds
@@ -36,7 +36,7 @@ def test_the_generator_reaches_what_the_engines_do() -> None:
         seen["nested"] += bool(NESTED.search(text))
         seen["lock"] += ".cas.b32" in text
         seen["token"] += bool(TOKEN.search(text))
-        run = Run(p, model, "spec", False, 2, Limit(10), "ptx", False)
+        run = Enumeration(p, model, "spec", False, 2, Limit(10), "ptx", False)
         complete = [[path for path in paths if path.end == "end"] for paths in run.paths()]
         for joined in map(groups, complete):
             seen["joined"] += any(len(group.alternatives) > 1 for group in joined)

@@ -39,7 +39,7 @@ def _scalar(arg: Arg, type_name: str, number: int) -> Sample:
             return constant(arg.values[0] if arg.values else arg.low or 0)
         case "pred" | "predname" | "pair" | "wait":
             return reg("p", number)
-        case "elect":
+        case "elect" | "result":
             return pair(reg("r", number), reg("p", number))
         case "sink":
             return SINK

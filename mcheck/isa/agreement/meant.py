@@ -46,6 +46,18 @@ MEANT: tuple[Meant, ...] = (
     ),
     Meant(
         "table",
+        r"^st\.bulk",
+        r"unexpected value '\d+', expected to be (a )?multiple of 8",
+        _RUN_TIME + "a size that is no multiple of 8",
+    ),
+    Meant(
+        "table",
+        r"^st\.bulk.*\[shr\], rd",
+        r"Argument 1 of instruction 'add'",
+        "the assembler has no code for the name of a variable beside a size in a register, which the PTX ISA allows",
+    ),
+    Meant(
+        "table",
         r"\.(f16|bf16|f16x2|bf16x2|f32|f64)\b",
         r"Arguments mismatch",
         "a floating-point literal is held as its bits, so that a constant operand of a floating-point type may be one",
@@ -68,6 +80,9 @@ MEANT: tuple[Meant, ...] = (
         r"\.(sat|NaN|uni|sync|aligned|approx)\b.*\.\1\b",
         r"is given twice",
         _LENIENT + "the same flag a second time",
+    ),
+    Meant(
+        "ptxas", r"^redux\.sync\..*\.sync\b", r"'\.sync' is not a qualifier", _LENIENT + "the same flag a second time"
     ),
     Meant(
         "ptxas",
@@ -106,6 +121,7 @@ MEANT: tuple[Meant, ...] = (
         _LENIENT + "a scope without .release, or the state space .shared::cta",
     ),
     Meant("ptxas", r"^(st|red)\.async\..*mbarrier::", r"takes 3 operands, 2 given", _LENIENT + "no mbarrier operand"),
+    Meant("ptxas", r"^st\.bulk", r"cannot be the u64 operand 'size'", _LENIENT + "a size of 32 bits"),
     Meant("ptxas", r"^wgmma\.", r"lacks its aligned", _LENIENT + "the mandatory .aligned left out"),
     Meant("ptxas", r"^wgmma\.wait_group", r"'N' cannot be", _LENIENT + "a count of groups above 7"),
 )

@@ -1,4 +1,4 @@
-"""``ld`` and ``st`` (PTX ISA 9.7.9.8, 9.7.9.11).
+"""``ld``, ``st`` and ``st.bulk`` (PTX ISA 9.7.9.8, 9.7.9.11, 9.7.9.13).
 
 ``.volatile`` is a relaxed access at system scope with promises about the instruction count, ``.mmio`` likewise
 (PTX ISA 8.4.2, 8.4.3); without a qualifier the access is weak.
@@ -16,10 +16,11 @@ from mcheck.isa.families.common import (
     scope_slot,
     shared_space,
     unsupported,
+    value,
     values,
 )
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Requirement, Rule, Slot, Variant
-from mcheck.program.ops import Load, Op, Store
+from mcheck.program.ops import Fill, Load, Op, Store
 
 TYPES = ("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
 _TYPE = Slot("type", TYPES, kind="type", needs={"b128": ("sm_70",)}, ptx={"b128": "8.3"})
@@ -279,4 +280,30 @@ ST = Family(
     ),
 )
 
-FAMILIES = (LD, ST)
+
+def _fill(match: Match) -> Op:
+    return Fill(address=address(match.args["a"]), size=value(match.args["size"]), **match.common)
+
+
+ST_BULK = Family(
+    name="st.bulk",
+    section="9.7.9.13",
+    title="fill shared memory with zeros",
+    ptx="8.6",
+    needs=SM_100,
+    undefined=("size is not a multiple of 8", "the address is not in shared memory"),
+    variants=(
+        Variant(
+            name="",
+            slots=(_WEAK, Slot("space", ("shared::cta",), optional=True, kind="space")),
+            args=(
+                Arg("a", "mem", space="$space", generic=("shared",)),
+                Arg("size", "src", "u64"),
+                Arg("initval", "imm", values=(0,)),
+            ),
+            lower=_fill,
+        ),
+    ),
+)
+
+FAMILIES = (LD, ST, ST_BULK)

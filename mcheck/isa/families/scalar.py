@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, unsupported, value
-from mcheck.isa.instruction import Pair
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 from mcheck.program.alu import bounds
 from mcheck.program.expr import Expr
@@ -323,22 +322,6 @@ MAPA = Family(
 )
 
 
-def _elect(match: Match) -> Op:
-    pair = match.args["d|p"]
-    assert isinstance(pair, Pair)
-    return Alu(op="elect", type="b32", dsts=registers(pair), srcs=_sources(match, "membermask"), **match.common)
-
-
-ELECT = Family(
-    name="elect.sync",
-    section="9.7.13.14",
-    title="elect one lane of the warp",
-    ptx="8.0",
-    needs=SM_90,
-    variants=(Variant(args=(Arg("d|p", "elect", "b32"), Arg("membermask", "src", "u32")), lower=_elect),),
-)
-
-
 def _nop(match: Match) -> Op:
     return Alu(op="nop", type="b32", dsts=(), srcs=(), **match.common)
 
@@ -375,6 +358,5 @@ FAMILIES = (
     CVT,
     CVTA,
     MAPA,
-    ELECT,
     NANOSLEEP,
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from mcheck.graph.execution import Band, Execution
+from mcheck.graph.execution import Band, Execution, label_of
 from mcheck.report.picture.grid import Grid, place
 from mcheck.report.picture.routes import Route, Routing, route
 
@@ -16,7 +17,6 @@ PAD = 9
 MAX_CHARACTERS = 38
 MARGIN = 20
 LANE = 15
-LABELS = {"sync_fence": "sc", "phase-order": "phase order", "phase-fr": "phase fr", "same-access": "same access"}
 
 Point = tuple[int, int]
 
@@ -68,12 +68,15 @@ class PlacedBand:
 
 @dataclass(slots=True)
 class Layout:
-    """Everything that is drawn. ``texts`` are the lines in each box, ``heads`` the titles of the columns."""
+    """Everything that is drawn. ``texts`` are the lines in each box and ``instructions`` the small ones below
+    them, ``heads`` the titles of the columns.
+    """
 
     execution: Execution
     grid: Grid
     boxes: list[Rect] = field(default_factory=list)
     texts: list[tuple[str, ...]] = field(default_factory=list)
+    instructions: list[tuple[str, ...]] = field(default_factory=list)
     heads: list[Label] = field(default_factory=list)
     panels: list[Rect] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -98,6 +101,7 @@ def lay_out(execution: Execution) -> Layout:
     routing = route(execution, grid)
     out = Layout(execution, grid)
     out.texts = [_texts(execution, k) for k in range(len(execution.boxes))]
+    out.instructions = [instruction_lines(box.text, MAX_CHARACTERS + 6) for box in execution.boxes]
     _caption(out)
     _boxes(out, routing)
     _lines(out, routing)
@@ -109,13 +113,25 @@ def lay_out(execution: Execution) -> Layout:
 def _texts(execution: Execution, k: int) -> tuple[str, ...]:
     box = execution.boxes[k]
     first, *more = (shortened(line, MAX_CHARACTERS - 4) for line in box.lines)
-    return (f"{box.name}: {first}", *(f"   {line}" for line in more), shortened(box.text, MAX_CHARACTERS + 6))
+    return (f"{box.name}: {first}", *(f"   {line}" for line in more))
 
 
-def _size(texts: tuple[str, ...]) -> tuple[int, int]:
-    """Width and height of a box: the last line is set in the small size."""
-    width = max(*(len(t) * WIDE for t in texts[:-1]), len(texts[-1]) * NARROW)
-    return int(width) + 2 * PAD, LINE * (len(texts) - 1) + SMALL + 2 * PAD - 6
+def instruction_lines(text: str, most: int) -> tuple[str, ...]:
+    """The whole instruction in lines of at most ``most`` characters where it has places to break: blanks, and the dots
+    of a long opcode.
+    """
+    lines = [""]
+    for piece in re.findall(r"\S+?(?=\.[a-z_])|\S+|\s+", text):
+        if len(lines[-1]) + len(piece) > most and lines[-1].strip():
+            lines.append("  ")
+        lines[-1] += piece if lines[-1].strip() else piece.lstrip()
+    return tuple(line.rstrip() for line in lines)
+
+
+def _size(texts: tuple[str, ...], instruction: tuple[str, ...]) -> tuple[int, int]:
+    """Width and height of a box: the instruction is set in the small size."""
+    width = max(*(len(t) * WIDE for t in texts), *(len(t) * NARROW for t in instruction))
+    return int(width) + 2 * PAD, LINE * len(texts) + SMALL * len(instruction) + 2 * PAD - 6
 
 
 def wrapped(text: str, most: int) -> list[str]:
@@ -143,7 +159,7 @@ def _caption(out: Layout) -> None:
 
 def _boxes(out: Layout, routing: Routing) -> None:
     grid = out.grid
-    sizes = [_size(t) for t in out.texts]
+    sizes = [_size(t, i) for t, i in zip(out.texts, out.instructions, strict=True)]
     columns = range(len(grid.columns))
     heads = [f"{c.title}" if c.asynchronous or not c.place else f"{c.title} ({c.place})" for c in grid.columns]
     widths = [
@@ -203,7 +219,7 @@ def _lines(out: Layout, routing: Routing) -> None:
         if r.edge.kind == "po" and not r.edge.violated:
             continue
         others = [s for j, (_, way) in enumerate(ways) if j != k for s in pairwise(way)]
-        label = _label(LABELS.get(r.edge.kind, r.edge.kind), points, blocked, others, beside=r.kind == "down")
+        label = _label(label_of(r.edge.kind), points, blocked, others, beside=r.kind == "down")
         blocked.append(label.rect)
         placed[k] = label
     out.lines = [Line(r, points, placed.get(k)) for k, (r, points) in enumerate(ways)]
@@ -383,7 +399,7 @@ def _legend(out: Layout) -> None:
     kinds = list(dict.fromkeys(line.route.edge.kind for line in out.lines))
     y = out.height
     for kind in sorted(kinds, key=lambda k: (list(DRAWN).index(k) if k in DRAWN else len(DRAWN), k)):
-        text = f"{LABELS.get(kind, kind)}: {MEANINGS.get(kind) or DRAWN.get(kind) or 'relation of the model'}"
+        text = f"{label_of(kind)}: {MEANINGS.get(kind) or DRAWN.get(kind) or 'relation of the model'}"
         out.legend.append((kind, Label(Rect(MARGIN + 44, y, int(len(text) * NARROW) + 1, SMALL), text)))
         y += SMALL + 4
         out.width = max(out.width, MARGIN + 44 + int(len(text) * NARROW) + MARGIN)

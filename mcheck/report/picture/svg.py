@@ -122,7 +122,9 @@ def _bands(layout: Layout) -> list[str]:
 
 def _boxes(layout: Layout) -> list[str]:
     out = []
-    for box, rect, texts in zip(layout.execution.boxes, layout.boxes, layout.texts, strict=True):
+    for box, rect, texts, instruction in zip(
+        layout.execution.boxes, layout.boxes, layout.texts, layout.instructions, strict=True
+    ):
         fill = FILLS.get(box.kind, "box")
         stroke, width = ("mark", "2.5") if box.marked else ("issue" if box.asynchronous else "rule", "1.2")
         proxy = f", {box.proxy} proxy" if box.proxy != "generic" else ""
@@ -133,10 +135,12 @@ def _boxes(layout: Layout) -> list[str]:
             _rect(rect, more=f' fill="var(--{fill})" stroke="var(--{stroke})" stroke-width="{width}"{dash}'),
         ]
         y = rect.y + PAD - 3
-        for text in texts[:-1]:
+        for text in texts:
             parts.append(_text(Rect(rect.x + PAD, y, 0, LINE), text, "b"))
             y += LINE
-        parts.append(_text(Rect(rect.x + PAD, y, 0, SMALL), texts[-1], "s f", small=True))
+        for text in instruction:
+            parts.append(_text(Rect(rect.x + PAD, y, 0, SMALL), text, "s f", small=True))
+            y += SMALL
         out.append("".join(parts) + "</g>")
     return out
 

@@ -2,86 +2,58 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from mcheck.findings.finding import Finding
+from mcheck.findings.finding import Access, Finding
+from mcheck.findings.trace import Happening, Step, Trace
 from mcheck.graph.execution import Box, Column, Edge, Execution
-
-if TYPE_CHECKING:
-    from mcheck.protocol.schedule import Step
 
 MOST_STEPS = 40
 """Of a schedule without a finding, so many steps are drawn."""
-_CELL = re.compile(r"(?P<line>\d+): (?P<done>\(completes\) )?(?P<text>.*)$")
-_KINDS = (
-    (r"await|mbarrier\.(test|try)_wait|wait_group|wait_all", "wait"),
-    (r"mbarrier\.", "mbarrier"),
-    (r"fence\.proxy", "proxy-fence"),
-    (r"fence|membar", "fence"),
-    (r"bar\.|barrier\.", "barrier"),
-    (r"cp\.|wgmma|commit", "issue"),
-    (r"ld\.|ld ", "read"),
-    (r"st\.|st ", "write"),
-    (r"atom|red\.", "update"),
-)
 
 
-def timeline(finding: Finding, name: str, model: str, source: str) -> Execution | None:
-    """The lanes of a finding's trace, ``None`` where the trace is no table of lanes."""
-    if len(finding.trace) < 2 or not finding.trace[0].startswith("step "):
+def timeline(finding: Finding, name: str, model: str) -> Execution | None:
+    """The lanes of a finding's trace, ``None`` where that is no schedule."""
+    if not finding.trace or finding.trace[0].number is None:
         return None
-    starts = [m.start() for m in re.finditer(r"\S+", finding.trace[0])][1:]
-    roles = [finding.trace[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    lines = source.splitlines()
-    boxes: list[Box] = []
-    for text in finding.trace[1:]:
-        step = text.split(None, 1)[0]
-        if step == "...":
-            continue
-        begin = len(step) + text.index(step)
-        begin += len(text[begin:]) - len(text[begin:].lstrip())
-        found = _CELL.match(text[begin:].strip())
-        if begin not in starts or found is None:
-            return None
-        lane = starts.index(begin)
-        boxes.append(_box(step, lane, int(found["line"]), bool(found["done"]), len(boxes), lines))
+    roles = _roles(finding.trace)
+    boxes = [_box(step, roles, k) for k, step in enumerate(finding.trace)]
     if finding.kind != "deadlock":
         boxes = _marked(boxes, roles, finding)
     if finding.kind != "race":
-        boxes += _stops(boxes, roles, finding, lines)
-    columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
-    return Execution(
-        name=name,
-        model=model,
-        state=(),
-        columns=columns,
-        boxes=tuple(boxes),
-        edges=_edges(boxes),
-        axiom=None,
-    )
+        boxes += _stops(boxes, roles, finding)
+    return _drawn(name, model, roles, boxes)
 
 
-def run(steps: Sequence[Step], name: str, model: str, source: str) -> Execution | None:
+def run(trace: Trace, name: str, model: str) -> Execution | None:
     """The beginning of a schedule; ``None`` if there is none."""
-    if not steps:
-        return None
-    roles = list(dict.fromkeys(s.lane for s in steps[:MOST_STEPS]))
-    lines = source.splitlines()
-    boxes = [
-        _box(str(k + 1), roles.index(s.lane), s.line, bool(s.note), k, lines) for k, s in enumerate(steps[:MOST_STEPS])
-    ]
+    shown = trace[:MOST_STEPS]
+    roles = _roles(shown)
+    return _drawn(name, model, roles, [_box(step, roles, k) for k, step in enumerate(shown)]) if shown else None
+
+
+def _roles(trace: Trace) -> list[str]:
+    return list(dict.fromkeys(step.thread for step in trace))
+
+
+def _drawn(name: str, model: str, roles: list[str], boxes: list[Box]) -> Execution:
     columns = tuple(Column(role, "", k) for k, role in enumerate(roles))
     return Execution(name=name, model=model, state=(), columns=columns, boxes=tuple(boxes), edges=_edges(boxes))
 
 
-def _box(step: str, lane: int, line: int, done: bool, row: int, lines: list[str]) -> Box:
-    text = lines[line - 1].strip().split("//")[0].rstrip(" ;") if 0 < line <= len(lines) else ""
-    kind = "signal" if done else next((k for p, k in _KINDS if re.search(p, text)), "issue")
-    told = f"line {line}: completes" if done else f"line {line}"
-    return Box(name=step, kind=kind, column=lane, lines=(told,), text=text, asynchronous=done, line=line, row=row)
+def _box(step: Step, roles: list[str], row: int) -> Box:
+    completes = step.happening is Happening.COMPLETES
+    line = step.span.line if step.span is not None else 0
+    return Box(
+        name=str(step.number),
+        kind="signal" if completes else step.kind,
+        column=roles.index(step.thread),
+        lines=(f"line {line}: completes" if completes else f"line {line}",),
+        text=step.instruction,
+        asynchronous=completes,
+        line=line,
+        row=row,
+    )
 
 
 def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
@@ -96,7 +68,7 @@ def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
     return out
 
 
-def _stops(boxes: list[Box], roles: list[str], finding: Finding, lines: list[str]) -> list[Box]:
+def _stops(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
     """Where the threads of a deadlock stand, or the undefined operation, which are no steps; adds roles without any."""
     out: list[Box] = []
     told = "waits for ever" if finding.kind == "deadlock" else f"{finding.code}: undefined"
@@ -108,11 +80,21 @@ def _stops(boxes: list[Box], roles: list[str], finding: Finding, lines: list[str
         last = next((b for b in reversed(boxes) if b.column == lane), None)
         if finding.kind == "undefined" and last is not None and last.line == line:
             continue  # it is the last step, and marked
-        name = "abcdefghijklmnopqrstuvwxyz"[len(out) % 26]
-        box = _box(name, lane, line, False, len(boxes) + len(out), lines)
-        text = box.text or access.instruction
-        out.append(replace(box, kind="stop", lines=(f"line {line}: {told}",), text=text, marked=True))
+        out.append(_stop(access, line, lane, told, len(boxes) + len(out), len(out)))
     return out
+
+
+def _stop(access: Access, line: int, lane: int, told: str, row: int, number: int) -> Box:
+    return Box(
+        name="abcdefghijklmnopqrstuvwxyz"[number % 26],
+        kind="stop",
+        column=lane,
+        lines=(f"line {line}: {told}",),
+        text=access.instruction,
+        marked=True,
+        line=line,
+        row=row,
+    )
 
 
 def _edges(boxes: list[Box]) -> tuple[Edge, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 import unicodedata
 from collections import Counter
@@ -13,13 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcheck import __version__
 from mcheck.errors import InputError
+from mcheck.files import ASTRAY, astray
+from mcheck.report.output import umask
+from mcheck.report.site.draft import kept_if_whole
 from mcheck.report.site.page import OTHERS, Page, page_of
-from mcheck.run.case import Case, Result, Settings
+from mcheck.run.case import Case, Settings
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,6 +31,7 @@ ASSETS = ("style.css", "search.js", "page.js")
 RESERVED = {*ASSETS, "index.html", "readme.md"}
 LONGEST = 160
 """Bytes in a name, so that there is room for what is added to it."""
+FOREIGN = "it is a link to a file outside the folders that were given"
 _UNSAFE = re.compile(r"[^\w.+-]")
 
 
@@ -66,6 +69,8 @@ class _Plan:
     case: Case
     suite: str
     file: str
+    foreign: bool = False
+    """It was found in a folder, but is a link to a file elsewhere, which nobody asked to publish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,23 +92,22 @@ def write_site(site: Site) -> list[Entry]:
     target = Path(site.folder)
     draft = _draft(target)
     try:
-        entries = _pages(site, draft)
-        _index(site, draft, entries)
-        os.chmod(draft, 0o777 & ~_umask())
-        with suppress(FileNotFoundError):
-            target.rmdir()  # it is empty: _draft has looked
-        os.replace(draft, target)
+        with kept_if_whole(draft):
+            entries = _pages(site, draft)
+            _index(site, draft, entries)
+            os.chmod(draft, 0o777 & ~umask())
+            with suppress(FileNotFoundError):
+                target.rmdir()  # it is empty: _draft has looked
+            os.replace(draft, target)
     except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
         raise InputError(f"cannot write {site.folder}: {error.strerror or error}") from None
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
     return entries
 
 
 def _draft(target: Path) -> Path:
     """A new folder beside the target, which must not be in use."""
+    if astray(str(target)):
+        raise InputError(f"cannot write {target}: {ASTRAY}")
     try:
         if target.is_dir():
             if any(target.iterdir()):
@@ -117,12 +121,6 @@ def _draft(target: Path) -> Path:
         return Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 # --- pages -------------------------------------------------------------------------------------------------
@@ -154,7 +152,7 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
         taken[known] += 1
         if taken[known] > 1:
             file += f"~{taken[known]}"
-        out.append(_Plan(case, suite, file))
+        out.append(_Plan(case, suite, file, foreign=not root and case.path not in roots))
     return out
 
 
@@ -177,9 +175,21 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     preload(settings)
     _load_everything()
 
+    def written(page: Page, k: int) -> Entry:
+        return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
+
+    def without_answer(p: _Plan, status: str, problem: str, title: str) -> Page:
+        name = os.path.basename(p.case.path).removesuffix(".litmus")
+        return Page(
+            name=name, path=p.case.path, suite=p.suite, file=p.file, source="", status=status, problem=problem,
+            problem_title=title,
+        )  # fmt: skip
+
     def make(case: Case, _: Settings) -> Entry:
         k = where[id(case)]
         p = plans[k]
+        if p.foreign:
+            return written(without_answer(p, "error", FOREIGN, "This test is not published"), k)
         page = page_of(
             case.path,
             p.suite,
@@ -187,23 +197,19 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
             model=settings.model,
             profile=settings.profile,
             unroll=settings.unroll,
+            assume=settings.assume,
             timeout=settings.timeout,
         )
-        return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
+        return written(page, k)
+
+    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Entry:  # noqa: ARG001 - the pool gives it
+        k = where[id(case)]
+        return written(without_answer(plans[k], "unknown", reason, "This test has no answer"), k)
 
     entries: list[Entry] = []
     whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
-    patient = Settings(timeout=whole)
-    results = run_cases([p.case for p in plans], patient, site.jobs, cast("Callable[[Case, Settings], Result]", make))
-    for k, result in enumerate(results):
-        entry: object = result
-        if not isinstance(entry, Entry):  # its process was lost
-            p = plans[k]
-            page = Page(
-                name=result.name, path=p.case.path, suite=p.suite, file=p.file, source="", status="unknown",
-                problem=result.reason or "no answer", problem_title="This test has no answer",
-            )  # fmt: skip
-            entry = _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
+    patient = Settings(timeout=whole, memory=settings.memory)
+    for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
         entries.append(entry)
         site.each(entry)
     return entries
@@ -211,11 +217,12 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
 
 def _load_everything() -> None:
     """Imports and reads what every page needs before processes are forked."""
-    import mcheck.explore.exploration
     import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
     from mcheck.cat.library import model_names
+    from mcheck.policy.show import preload
     from mcheck.run.single import model_of
 
+    preload()
     _environment("html")
     for name in model_names():
         model_of(name)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mcheck.answers.result import State
 from mcheck.errors import InputError, McheckError
-from mcheck.explore.result import State
+from mcheck.files import contents
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
+from mcheck.policy.question import About, Question
+from mcheck.program.condition import Notation
 from mcheck.report.site.listing import Listing, listing_of
-from mcheck.run.case import DEFAULT_MODEL, Result, Settings, kinds_hold
+from mcheck.report.site.seen import seen_of
+from mcheck.report.text import name_of, number_of, state_text
+from mcheck.report.trace import texts
+from mcheck.run.case import DEFAULT_MODEL, Result, kinds_hold
 
 if TYPE_CHECKING:
-    from mcheck.explore.exploration import Exploration
+    from mcheck.answers.exploration import Exploration
     from mcheck.program.program import Program
 
 DRAWN = 6
@@ -75,7 +81,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table of outcomes. ``holds``: whether the condition's formula is true in it, in words."""
+    """A line of the table of outcomes.
+
+    ``holds``: whether the condition's formula is true in it, in words. ``seen``: how often a chip showed it, where the
+    page says what was seen.
+    """
 
     values: tuple[str, ...]
     allowed: bool
@@ -84,6 +94,7 @@ class Row:
     axiom: str = ""
     cycle: tuple[str, ...] = ()
     picture: int = -1
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,7 @@ class Page:
     verdicts: tuple[Verdict, ...] = ()
     labels: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
+    seen: str = ""
     more_forbidden: bool = False
     pictures: tuple[Picture, ...] = ()
     too_large: bool = False
@@ -149,7 +161,15 @@ class Page:
 
 
 def page_of(
-    path: str, suite: str, file: str, *, model: str | None, profile: str, unroll: int, timeout: float | None
+    path: str,
+    suite: str,
+    file: str,
+    *,
+    model: str | None,
+    profile: str,
+    unroll: int,
+    timeout: float | None,
+    assume: tuple[str, ...] = (),
 ) -> Page:
     """The page of the test at ``path``; one that cannot be read, or that breaks an engine, gets a page that says so."""
     from mcheck.run.single import internal
@@ -157,9 +177,8 @@ def page_of(
     stem = os.path.basename(path).removesuffix(".litmus")
     page = Page(name=stem, path=path, suite=suite, file=file, source="")
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            page = replace(page, source=stream.read())
-        return _answered(page, model, profile, unroll, timeout)
+        page = replace(page, source=contents(path).decode("utf-8", "replace"))
+        return _answered(page, model, profile, unroll, timeout, assume)
     except InputError as error:
         return _failed(page, error, "This test could not be read")
     except OSError as error:
@@ -170,21 +189,21 @@ def page_of(
         return _failed(page, internal(error), "This test has no answer: an error of mcheck's own")
 
 
-def _answered(page: Page, model: str | None, profile: str, unroll: int, timeout: float | None) -> Page:
-    from mcheck.explore.exploration import explore
+def _answered(
+    page: Page, model: str | None, profile: str, unroll: int, timeout: float | None, assume: tuple[str, ...]
+) -> Page:
+    from mcheck.policy.show import executions
     from mcheck.run.single import load, model_of
 
-    program = load(page.path)
-    page = replace(page, name=program.name)
+    program = load(page.path, assume)
+    page = replace(page, name=program.name, assumptions=program.assumptions.described())
     name = model or program.model or DEFAULT_MODEL
     if _is_sketch(program):
         return _sketch(program, name, page, profile, unroll, timeout)
-    explored = explore(
+    explored = executions(
         program,
         model_of(name),
-        profile=profile,
-        unroll=unroll,
-        timeout=timeout,
+        Question(profile=profile, unroll=unroll, timeout=timeout),
         forbidden=DRAWN,
         drawn=DRAWN,
         budget=BUDGET,
@@ -216,25 +235,25 @@ def _is_sketch(program: Program) -> bool:
 
 def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int, timeout: float | None) -> Page:
     """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
-    from mcheck.check.case import Options
-    from mcheck.check.single import ask
+    from mcheck.policy.ask import ask
     from mcheck.report.picture.svg import draw
     from mcheck.report.picture.timeline import timeline
     from mcheck.run.single import model_of
 
-    given = ask(program, model_of(model), Settings(profile=profile, unroll=unroll, timeout=timeout), Options())
+    question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
+    given = ask(program, model_of(model), question)
     pictures: list[Picture] = []
     findings = []
     for finding in given.findings:
-        drawn = timeline(finding, program.name, model, page.source)
+        drawn = timeline(finding, program.name, model)
         number = -1
         if drawn is not None and len(pictures) < DRAWN:
             number = len(pictures) + 1
             svg = draw(drawn, prefix=f"p{number}", style=False)
-            pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, finding.trace))
+            pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, texts(finding.trace)))
         findings.append(_found(finding, number))
     if not findings:
-        clean = _schedule(program, model, profile, unroll, page.source)
+        clean = _schedule(program, model, question)
         if clean is not None:
             svg = draw(clean, prefix="p1", style=False)
             pictures.append(Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()))
@@ -252,23 +271,23 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     )
 
 
-def _schedule(program: Program, model: str, profile: str, unroll: int, source: str) -> Execution | None:
+def _schedule(program: Program, model: str, question: Question) -> Execution | None:
     """The beginning of one schedule of a program without a finding."""
-    from mcheck.protocol.schedule import sample
+    from mcheck.policy.show import schedule
     from mcheck.report.picture.timeline import run
     from mcheck.run.single import model_of
 
     try:
-        steps = sample(program, model_of(model), profile=profile, unroll=unroll)
+        steps = schedule(program, model_of(model), question)
     except (McheckError, RecursionError):
         return None
-    return run(steps, program.name, model, source)
+    return run(steps, program.name, model)
 
 
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other models that come with mcheck."""
     from mcheck.cat.library import model_names
-    from mcheck.explore.engine import answer
+    from mcheck.policy.ask import ask
     from mcheck.run.rules import missing
     from mcheck.run.single import model_of
 
@@ -281,19 +300,20 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
         if lacking := missing(program, model):
             out.append(Verdict(name, "", 0, True, False, f"this model has no rules for {lacking}", False))
             continue
-        given = answer(program, model, profile=profile, unroll=unroll, timeout=limit, findings=False)
+        given = ask(program, model, Question(profile=profile, unroll=unroll, timeout=limit), "explicit")
         states = len(given.outcomes)
         out.append(Verdict(name, given.verdict, states, given.complete, given.undefined, given.reason or "", False))
     return out
 
 
 def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
-    from mcheck.explore.final import terms_of, truth_of
+    from mcheck.answers.final import terms_of, truth_of
     from mcheck.program.condition import ConstTerm
 
     given = explored.answer
     own = Verdict(model, given.verdict, len(given.outcomes), given.complete, given.undefined, given.reason or "", True)
     labels = tuple(t.label for t in terms_of(program.condition) if not isinstance(t, ConstTerm))
+    written = dict(program.condition.notation)
     pictures: list[Picture] = []
     too_large = False
 
@@ -314,38 +334,43 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         )
         return number
 
+    seen = seen_of(program)
     rows = [
         Row(
-            _values(o.state, labels),
+            _values(o.state, labels, written),
+            seen=seen.count(o.state) if seen else 0,
             allowed=True,
             holds=HOLDS[frozenset(truth_of(program.condition, o.state))],
             executions=o.executions,
-            picture=picture(explored.allowed.get(o.state), f"Allowed: {_state(o.state)}", o.witness),
+            picture=picture(explored.allowed.get(o.state), f"Allowed: {_state(o.state, written)}", texts(o.witness)),
         )
         for o in given.outcomes
     ]
     rows += [
         Row(
-            _values(f.state, labels),
+            _values(f.state, labels, written),
+            seen=seen.count(f.state) if seen else 0,
             allowed=False,
             holds=HOLDS[frozenset(truth_of(program.condition, f.state))],
             executions=0,
             axiom=f.axiom,
             cycle=f.cycle,
-            picture=picture(f.execution, f"Forbidden by {f.axiom}: {_state(f.state)}"),
+            picture=picture(f.execution, f"Forbidden by {f.axiom}: {_state(f.state, written)}"),
         )
         for f in explored.forbidden
     ]
     findings = [
-        _found(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", f.trace)) for f in given.findings
+        _found(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", texts(f.trace)))
+        for f in given.findings
     ]
     result = _result(program, explored, model)
     return replace(
         _described(program, page, model),
         status=result,
         verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
-        labels=labels,
+        labels=tuple(name_of(label, written) for label in labels),
         rows=tuple(rows),
+        seen=seen.told([o.state for o in given.outcomes]) if seen and rows else "",
         more_forbidden=given.complete and not explored.all_forbidden,
         pictures=tuple(pictures),
         too_large=too_large,
@@ -357,14 +382,11 @@ def _data(program: Program) -> tuple[str, ...]:
     """Memory and registers after one execution with real data, where the simulator knows every instruction."""
     from mcheck.report.execution import lines
     from mcheck.report.lines import plain
-    from mcheck.simulate import result
     from mcheck.simulate.machine import machine
+    from mcheck.simulate.result import execute
 
     try:
-        m = machine(program, seed=0)
-        before = result.snapshot(m)
-        m.run()
-        told = [plain(line) for line in lines(result.collect(m, before, 0))]
+        told = [plain(line) for line in lines(execute(machine(program, seed=0), 0))]
     except (McheckError, RecursionError):
         return ()
     return tuple(told[:MOST_DATA]) + ((f"and {len(told) - MOST_DATA} lines more",) if len(told) > MOST_DATA else ())
@@ -430,10 +452,10 @@ def _found(finding: Finding, picture: int) -> Found:
     )
 
 
-def _values(state: State, labels: tuple[str, ...]) -> tuple[str, ...]:
+def _values(state: State, labels: tuple[str, ...], written: Mapping[str, Notation]) -> tuple[str, ...]:
     values = dict(state)
-    return tuple(str(values.get(label, "")) for label in labels)
+    return tuple(number_of(label, values[label], written) if label in values else "" for label in labels)
 
 
-def _state(state: State) -> str:
-    return " ".join(f"{label}={value};" for label, value in state) or "an execution"
+def _state(state: State, written: Mapping[str, Notation]) -> str:
+    return state_text(state, written.items()) if state else "an execution"

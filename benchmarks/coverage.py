@@ -1,0 +1,195 @@
+"""Which part of a model does which test need?
+
+    python -m benchmarks.coverage [MODEL...] [--jobs N] [--pool N] [--out FILE]
+
+Every alternative of a union and every conjunct of an intersection in a definition or an axiom is left out in turn, and
+so is what a difference takes away. For each such edit the first test is named whose verdict or errors change: a
+generated one if there is one (the smallest), else one of the suites. An edit that no test notices is a part that nobody
+has shown to be needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcheck.cat import load_model
+from mcheck.cat.ast import Check, Let, LetRec, Model, Node, Op1, Op2, Statement
+from mcheck.cat.pretty import show, show_statement
+from mcheck.errors import McheckError
+from mcheck.generate.alphabet import load
+from mcheck.generate.judge import generate
+from mcheck.policy.ask import ask
+from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
+from mcheck.resources import litmus
+from mcheck.syntax import parse
+
+SAMPLES = (
+    ("families", 4, 1), ("oneway", 2, 1), ("oneway", 3, 1), ("async", 2, 1), ("tensor", 2, 1), ("cluster", 2, 1),
+    ("reduce", 2, 1), ("classic", 3, 1), ("classic", 4, 8), ("async", 3, 4), ("tensor", 3, 4), ("cluster", 3, 2),
+    ("reduce", 3, 1), ("families", 5, 2), ("scopes", 4, 60), ("families", 6, 6), ("reduce", 4, 4), ("async", 4, 120),
+    ("cluster", 4, 40),
+)  # fmt: skip
+"""Alphabet, size, and of how many tests one is taken."""
+
+SECONDS = 2.0
+"""A test that takes longer under the model as it is, is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A model with a part left out: in which definition, and which part."""
+
+    where: str
+    part: str
+    model: Model
+
+
+Said = tuple[str, tuple[str, ...]]
+
+
+def edits(model: Model, known: frozenset[str] = frozenset()) -> Iterator[Edit]:
+    """The model with one part left out, part by part; statements that read as ``known`` ones are left alone."""
+    for number, statement in enumerate(model.statements):
+        if show_statement(statement) in known:
+            continue
+        for where, part, changed in _statement(statement):
+            statements = (*model.statements[:number], changed, *model.statements[number + 1 :])
+            yield Edit(where, part, replace(model, statements=statements))
+
+
+def _statement(statement: Statement) -> Iterator[tuple[str, str, Statement]]:
+    if isinstance(statement, Let):
+        for part, body in _without(statement.body):
+            yield statement.var.name, part, replace(statement, body=body)
+    elif isinstance(statement, LetRec):
+        for n, binding in enumerate(statement.bindings):
+            for part, body in _without(binding.body):
+                changed = (*statement.bindings[:n], replace(binding, body=body), *statement.bindings[n + 1 :])
+                yield binding.var.name, part, LetRec(changed)
+    elif isinstance(statement, Check):
+        for part, body in _without(statement.body):
+            yield statement.name, part, replace(statement, body=body)
+
+
+def _without(node: Node) -> Iterator[tuple[str, Node]]:
+    """The node with one operand of a union, an intersection or a difference left out, at any depth."""
+    if isinstance(node, Op1):
+        for part, arg in _without(node.arg):
+            yield part, replace(node, arg=arg)
+    elif isinstance(node, Op2):
+        if node.op in ("|", "&"):
+            # Operands of a longer union are left out one by one, not in groups.
+            if not (isinstance(node.left, Op2) and node.left.op == node.op):
+                yield f"{node.op} {show(node.left)}", node.right
+            if not (isinstance(node.right, Op2) and node.right.op == node.op):
+                yield f"{node.op} {show(node.right)}", node.left
+        elif node.op == "\\":
+            yield f"\\ {show(node.right)}", node.left
+        for part, left in _without(node.left):
+            yield part, replace(node, left=left)
+        for part, right in _without(node.right):
+            yield part, replace(node, right=right)
+
+
+# --- tests --------------------------------------------------------------------------------------------------
+
+
+def pool(limit: int) -> list[tuple[str, str]]:
+    """Names and texts: generated tests, small ones first, then the suites."""
+    found: list[tuple[str, str]] = []
+    for name, size, step in SAMPLES:
+        found += [(f"{name}/{t.name}", t.text) for n, t in enumerate(generate(load(name), size)) if n % step == 0]
+    folder = Path(litmus())
+    suites = [f for f in sorted(folder.rglob("*.litmus")) if f.parent.name not in ("kernels", "liveness")]
+    return found[:limit] + [(f"litmus/{f.relative_to(folder)}", f.read_text()) for f in suites]
+
+
+def said(program: Program, model: Model, seconds: float) -> Said | None:
+    """Verdict and codes of errors; nothing if the time is over."""
+    try:
+        question = Question(about=About.STATES, timeout=seconds, findings=True)
+        given = ask(program, model, question, "explicit")
+    except McheckError:
+        return None
+    if given.verdict == "unknown":
+        return None
+    return given.verdict, tuple(sorted({f.code for f in given.findings}))
+
+
+_PROGRAMS: list[tuple[str, Program, Said]] = []
+
+
+def _before(row: tuple[str, str], model: Model) -> tuple[str, str, Said] | None:
+    try:
+        program = replace(parse(row[1], row[0]), model=None)
+    except McheckError:
+        return None
+    known = said(program, model, SECONDS)
+    return None if known is None else (*row, known)
+
+
+def _prepare(rows: list[tuple[str, str, Said]]) -> None:
+    _PROGRAMS[:] = [(name, replace(parse(text, name), model=None), known) for name, text, known in rows]
+
+
+def _notices(edit: Edit) -> tuple[str, str, str | None, int]:
+    for number, (name, program, known) in enumerate(_PROGRAMS):
+        now = said(program, edit.model, 5 * SECONDS)
+        if now is not None and now != known:
+            return edit.where, edit.part, name, number + 1
+    return edit.where, edit.part, None, len(_PROGRAMS)
+
+
+class _Judge:
+    """``_before`` for one model, for other processes."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, row: tuple[str, str]) -> tuple[str, str, Said] | None:
+        return _before(row, self.model)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=["ptx-9.0", "ptx-9.3"])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--pool", type=int, default=100_000, help="the most generated tests that are looked at")
+    parser.add_argument("--out", type=Path, help="a line of JSON per edit")
+    given = parser.parse_args()
+    unseen = 0
+    lines = []
+    known: frozenset[str] = frozenset()
+    for name in given.models:
+        started = time.perf_counter()
+        model = load_model(name)
+        every = list(edits(model, known))
+        known |= {show_statement(statement) for statement in model.statements}
+        with ProcessPoolExecutor(given.jobs) as processes:
+            rows = [r for r in processes.map(_Judge(model), pool(given.pool), chunksize=8) if r is not None]
+        found = []
+        with ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(rows,)) as processes:
+            for where, part, test, looked in processes.map(_notices, every):
+                found.append(test)
+                lines.append({"model": name, "where": where, "part": part, "test": test, "looked": looked})
+                print(f"{name} {where}: {part}: {test or 'NOBODY'}", flush=True)
+        nobody = found.count(None)
+        unseen += nobody
+        seconds = time.perf_counter() - started
+        print(f"{name}: {len(every)} parts, {nobody} that none of {len(rows)} tests needs, {seconds:.0f} s")
+    if given.out is not None:
+        given.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return bool(unseen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

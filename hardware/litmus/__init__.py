@@ -1,0 +1,9 @@
+"""Litmus tests on a chip: by the billion, under stress, beside what the model says.
+
+``fit`` says which tests one GPU of sm_90 runs and how they lie on it, ``printer`` and ``kernel`` print them as PTX,
+``plan`` bundles modules with what the runner has to know, ``run`` runs a bundle on the GPU of this machine, ``merge``
+makes the file of results, ``compare`` holds it against a model.
+
+``run`` and what it imports need Python and ``libcuda.so.1`` alone, so a bundle travels to a machine that has nothing
+else.
+"""

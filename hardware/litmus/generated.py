@@ -1,0 +1,48 @@
+"""The generated tests that went to the chip: which sizes of which alphabets, and every how many of a large one.
+
+python -m hardware.litmus.generated --out BUNDLE
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from hardware.litmus.observe import observed
+from hardware.litmus.plan import bundle
+from mcheck.generate.alphabet import load
+from mcheck.generate.judge import generate
+from mcheck.program.program import Program
+
+SAMPLES = (
+    ("families", 4, 1), ("families", 5, 1), ("families", 6, 1), ("async", 2, 1), ("async", 3, 1), ("cluster", 2, 1),
+    ("cluster", 3, 1), ("tensor", 2, 1), ("tensor", 3, 1), ("classic", 3, 1), ("classic", 4, 1), ("async", 4, 12),
+    ("cluster", 4, 8), ("scopes", 4, 9), ("oneway", 2, 1), ("oneway", 3, 1),
+)  # fmt: skip
+"""Alphabet, size, and of how many tests one was taken: the most telling first."""
+
+
+def sampled() -> Iterator[tuple[str, Program]]:
+    """The tests by name, each text once."""
+    seen: set[str] = set()
+    for name, size, step in SAMPLES:
+        for number, test in enumerate(generate(load(name), size)):
+            code = test.text.split("{", 1)[1]
+            if number % step == 0 and code not in seen:
+                seen.add(code)
+                yield f"{name}/{test.name}", observed(test.program())
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--ms", type=int, default=15, help="time of a test beyond one launch for each setting")
+    given = parser.parse_args()
+    for reason, count in bundle(sampled(), given.out, milliseconds=given.ms).most_common():
+        print(count, reason)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Makes the file of results that is committed, from what the runner wrote and from the bundles that it ran.
+
+    python -m hardware.litmus.merge SEEN.jsonl... --bundle FOLDER...
+
+The texts of the tests make the file complete: what was run can be held against a model that nobody had thought of then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from mcheck.observed import records, shipped
+
+
+def merge(paths: Iterable[Path], bundles: Iterable[Path], target: Path) -> None:
+    """Writes the lines of several files and the texts of their tests into one, compressed."""
+    rows = [row for path in paths for row in records(path)]
+    wanting = {row["hash"] for row in rows if "hash" in row} - {row["hash"] for row in rows if "text" in row}
+    for bundle in bundles:
+        for test in json.loads((bundle / "plan.json").read_text()):
+            if test["hash"] in wanting:
+                wanting.discard(test["hash"])
+                rows.append({"name": test["name"], "hash": test["hash"], "text": test["text"]})
+    lines = [json.dumps(row, separators=(",", ":")) for row in rows]
+    # No time of writing in the file: the same lines give the same bytes.
+    with target.open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seen", nargs="+", type=Path)
+    parser.add_argument("--bundle", action="append", type=Path, default=[])
+    parser.add_argument("--out", type=Path, default=shipped())
+    given = parser.parse_args()
+    merge(given.seen, given.bundle, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Bundles of tests for the runner: modules of PTX, and ``plan.json`` with what the runner has to know.
+
+python -m hardware.litmus.plan FOLDER --out BUNDLE    # every *.litmus file below FOLDER that the chip can run
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hardware.emit import CannotEmit
+from hardware.litmus import formula
+from hardware.litmus.kernel import Kernel, kernel, module
+from hardware.litmus.observe import observed
+from mcheck import syntax
+from mcheck.observed import hash_of
+from mcheck.program.memory import GLOBAL_BASE
+from mcheck.program.program import Program
+
+PER_MODULE = 24
+
+
+def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
+    """The kernel of a program, and its row of the plan; raises ``CannotEmit``."""
+    made = kernel(program, f"t{number}")
+    s = made.shape
+    names = {o.item.name: k for k, o in enumerate(made.objects)}
+    objects = []
+    for item, stride in ((o.item, o.stride) for o in made.objects):
+        row: dict[str, Any] = {"stride": stride, "init": (item.init or b"").hex()}
+        if item.tensor_map:
+            row["maps"] = [
+                {"spec": dataclasses.asdict(spec), **_target(program, made, names, spec.global_address)}
+                for spec in item.tensor_map
+            ]
+        objects.append(row)
+    watched = []
+    for w in made.watched:
+        where = {"slot": w.slot} if w.slot is not None else {"object": w.object, "offset": w.offset}
+        watched.append({"label": w.label, "size": w.size, **where})
+    condition = program.condition
+    aim = formula.encode(condition.formula)
+    row = {
+        "entry": made.name,
+        "ctas": len(s.ctas),
+        "cluster": s.cluster,
+        "warps": s.warps,
+        "threads": len(program.threads),
+        "barriers": len(s.barriers),
+        "block": s.block,
+        "free": s.free,
+        "slots": made.slots,
+        "warm": made.warm,
+        "pause": made.pause,
+        "objects": objects,
+        "watched": watched,
+        # what is looked for: the states of an exists, the violations of a forall
+        "aim": ["not", aim] if condition.kind == "forall" else aim,
+    }
+    return made, row
+
+
+def _target(program: Program, made: Kernel, names: dict[str, int], address: int) -> dict[str, int]:
+    """The object that a tensor map describes, the offset in it, and the bytes from instance to instance."""
+    for instance in program.memory.instances:
+        if instance.cta is None and instance.base <= address < instance.base + instance.object.size:
+            number = names[instance.object.name]
+            return {"object": number, "offset": address - instance.base, "stride": made.objects[number].stride}
+    if address < GLOBAL_BASE:
+        raise CannotEmit("a tensor map of a fixed address")
+    raise CannotEmit("a tensor map of no object")
+
+
+def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
+    """The tests below the paths, by path relative to the folder that was given."""
+    for path in paths:
+        files = sorted(path.rglob("*.litmus")) if path.is_dir() else [path]
+        for file in files:
+            yield str(file), observed(syntax.load(str(file)))
+
+
+def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60) -> Counter[str]:
+    """Writes the bundle; the reasons why tests are not in it."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    texts: list[str] = []
+    skipped: Counter[str] = Counter()
+    for name, program in tests:
+        number = len(rows)
+        try:
+            made, row = entry(program, number)
+        except CannotEmit as reason:
+            skipped[str(reason)] += 1
+            continue
+        about = {"name": name, "hash": hash_of(program.source), "text": program.source, "ms": milliseconds}
+        rows.append({**about, "module": number // PER_MODULE, **row})
+        texts.append(made.text)
+        if len(texts) == PER_MODULE:
+            (out / f"m{number // PER_MODULE}.ptx").write_text(module(texts))
+            texts = []
+    if texts:
+        (out / f"m{(len(rows) - 1) // PER_MODULE}.ptx").write_text(module(texts))
+    (out / "plan.json").write_text("[\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rows) + "\n]\n")
+    return skipped
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--ms", type=int, default=60, help="time of a test")
+    given = parser.parse_args()
+    skipped = bundle(programs(given.paths), given.out, milliseconds=given.ms)
+    for reason, count in skipped.most_common():
+        print(count, reason)
+
+
+if __name__ == "__main__":
+    main()

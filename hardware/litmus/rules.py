@@ -1,0 +1,135 @@
+"""The rules of the model beside what the chip does with them and without them: the tables of docs/hopper.md.
+
+python -m hardware.litmus.rules            # rewrites the tables
+python -m hardware.litmus.rules --check    # says whether they are up to date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from mcheck.observed import Observation, load, shipped
+
+PAGE = Path(__file__).parents[2] / "docs" / "hopper.md"
+BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"
+
+
+class Rule(NamedTuple):
+    """A rule, its section, tests that keep it and tests that do not."""
+
+    text: str
+    section: str
+    kept: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+RULES = (
+    Rule("A release and an acquire hand over what came before", "8.8", ("MP+rel+acq", "MP+fence.acq_rels"),
+         ("MP+rlx+rlx", "MP+weak+weak", "MP+po+fence.acq_rel", "MP+fence.acq_rel+po")),
+    Rule("Their scopes include both threads", "8.7", ("MP+membar.gls",), ("MP+membar.ctas+other-cta",
+         "MP+fence.cta+flag.gpu", "MP+fence.release.cluster+other-cluster")),
+    Rule("fence.sc on both sides orders a store before a load", "8.9.3", ("SB+membar.gls", "SB+membar.gl+fence.sc.gpu"),
+         ("SB+rlx+rlx", "SB+fence.sc.ctas+other-cta", "SB+fence.acq_rels")),
+    Rule("All threads see stores in one order, with fence.sc", "8.10.6", ("IRIW+fence.scs",),
+         ("IRIW+rlx", "IRIW+acqs", "IRIW+fence.acq_rels")),
+    Rule("What is handed over is handed on", "8.9.5", ("WRC+fences", "WRC+rel+acq"), ("WRC+rlx",)),
+    Rule("No value comes out of thin air", "8.10.4", ("LB+datas", "LB+ctrls"), ("LB+rlx+rlx",)),
+    Rule("A location has one order", "8.10.5", ("CoRR+rlx",), ()),
+    Rule("cp.async is over after a wait", "9.7.9.25.3.3",
+         ("cp-async-wait-group-0-then-read", "cp-async-wait-then-bar-sync"),
+         ("cp-async-read-before-wait", "cp-async-bar-sync-without-wait", "cp-async-wait-by-another-thread")),
+    Rule("A bulk load is over after a wait on its mbarrier", "9.7.9.25.1.2", ("bulk-load-wait-read",),
+         ("bulk-load-read-before-wait", "bulk-load-barrier-without-wait", "bulk-load-not-waited-by-group")),
+    Rule("The source of a bulk store is free after its issuer's wait", "9.7.9.25.6",
+         ("bulk-store-read-wait-then-overwrite-source",),
+         ("bulk-store-overwrite-source-without-wait", "bulk-store-wait-by-another-thread")),
+    Rule("A bulk store is published by the full wait and a release", "9.7.9.25.6",
+         ("bulk-store-full-wait-then-release",),
+         ("bulk-store-read-wait-then-release", "bulk-store-full-wait-then-relaxed-flag",
+          "bulk-store-read-wait-then-read")),
+    Rule("Generic writes, a proxy fence, then a copy that reads", "9.7.9.25.2",
+         ("bulk-proxy-raw-writer-fence", "bulk-proxy-raw-issuer-fence", "bulk-proxy-raw-mbarrier-writer-fence"),
+         ("bulk-proxy-raw-no-fence", "bulk-proxy-raw-memory-fence", "bulk-proxy-raw-fence-global-space",
+          "bulk-proxy-raw-mbarrier-fence-after-arrive", "bulk-proxy-raw-one-of-two-writers-fences")),
+    Rule("Generic reads, a proxy fence, then a copy that writes", "9.7.9.25.2",
+         ("bulk-ring-one-slot", "bulk-ring-one-slot-issuer-fence"),
+         ("bulk-ring-one-slot-no-fence", "bulk-ring-one-slot-wrong-space", "bulk-ring-one-slot-fence-after-arrive")),
+    Rule("complete-tx publishes its copy and nothing else", "8.9.1.1", ("bulk-dsm-copy-with-release-arrive",),
+         ("bulk-multicast-does-not-publish-stores", "bulk-complete-tx-publishes-only-its-copy")),
+    Rule("A wait on an mbarrier acquires, unless it is relaxed", "9.7.13.15", ("bulk-relaxed-wait-then-acquire-fence",),
+         ("bulk-relaxed-wait-alone",)),
+)  # fmt: skip
+
+
+def tables() -> dict[str, str]:
+    """The tables by name."""
+    runs, found = load(shipped())
+    by_name: dict[str, list[Observation]] = {}
+    for seen in found.values():
+        by_name.setdefault(seen.name.rsplit("/", 1)[-1].removesuffix(".litmus"), []).append(seen)
+    return {"rules": "\n".join(_rules(by_name)), "totals": "\n".join(_totals(runs, found))}
+
+
+def _rules(found: dict[str, list[Observation]]) -> Iterator[str]:
+    yield "| rule | section | kept: what it forbids, seen | broken: seen |"
+    yield "|---|---|---|---|"
+    for rule in RULES:
+        kept = "<br>".join(_cell(name, found) for name in rule.kept)
+        broken = "<br>".join(_cell(name, found) for name in rule.broken)
+        yield f"| {rule.text} | {rule.section} | {kept} | {broken} |"
+
+
+def _cell(name: str, found: dict[str, list[Observation]]) -> str:
+    mine = [o for o in found.get(name, ()) if o.states]
+    if not mine:
+        return f"`{name}`: not run"
+    hits, count = sum(o.hits for o in mine), sum(o.instances for o in mine)
+    share = f", {hits / count:.1g} of {_short(count)}" if hits else f" of {_short(count)}"
+    best = max(mine, key=lambda o: o.strongest[1]).strongest
+    strongest = f" (at most {best[1]:.2g}: {best[0]})" if hits else ""
+    return f"`{name}`: {_short(hits)}{share}{strongest}"
+
+
+def _short(number: int) -> str:
+    for unit, size in ((" G", 10**9), (" M", 10**6), (" k", 10**4)):
+        if number >= size:
+            return f"{number / (size if unit != ' k' else 1000):.3g}{unit}"
+    return str(number)
+
+
+def _totals(runs: list[object], found: dict[str, Observation]) -> Iterator[str]:
+    groups: dict[str, list[Observation]] = {}
+    for seen in found.values():
+        groups.setdefault("litmus" if seen.name.startswith("litmus/") else seen.name.split("/")[0], []).append(seen)
+    yield "| tests | number | instances |"
+    yield "|---|---|---|"
+    for name, mine in groups.items():
+        label = "of the suites" if name == "litmus" else f"generated, `{name}`"
+        yield f"| {label} | {len(mine):,} | {_short(sum(o.instances for o in mine))} |"
+    yield f"| together | {len(found):,} | {_short(sum(o.instances for o in found.values()))} |"
+
+
+def written(text: str) -> str:
+    """The page with the tables of today."""
+    for name, table in tables().items():
+        head, rest = text.split(BEGIN.format(name), 1)
+        _, tail = rest.split(END.format(name), 1)
+        text = f"{head}{BEGIN.format(name)}\n{table}\n{END.format(name)}{tail}"
+    return text
+
+
+def main() -> int:
+    """The command line."""
+    old = PAGE.read_text()
+    new = written(old)
+    if "--check" in sys.argv:
+        return int(old != new)
+    PAGE.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""Relations on n events as rows of bits: row i of a relation is an integer with bit j set when (i, j) is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Rows = list[int]
+
+
+def empty(n: int) -> Rows:
+    return [0] * n
+
+
+def identity(n: int) -> Rows:
+    return [1 << i for i in range(n)]
+
+
+def union(a: Rows, b: Rows) -> Rows:
+    return [x | y for x, y in zip(a, b, strict=True)]
+
+
+def meet(a: Rows, b: Rows) -> Rows:
+    return [x & y for x, y in zip(a, b, strict=True)]
+
+
+def minus(a: Rows, b: Rows) -> Rows:
+    return [x & ~y for x, y in zip(a, b, strict=True)]
+
+
+def compose(a: Rows, b: Rows) -> Rows:
+    out = []
+    for row in a:
+        acc = 0
+        while row:
+            low = row & -row
+            acc |= b[low.bit_length() - 1]
+            row ^= low
+        out.append(acc)
+    return out
+
+
+def inverse(a: Rows) -> Rows:
+    out = [0] * len(a)
+    for i, row in enumerate(a):
+        bit = 1 << i
+        while row:
+            low = row & -row
+            out[low.bit_length() - 1] |= bit
+            row ^= low
+    return out
+
+
+def closure(a: Rows) -> Rows:
+    """The transitive closure."""
+    out = list(a)
+    for k in range(len(out)):
+        row = out[k]
+        if row:
+            bit = 1 << k
+            for i, r in enumerate(out):
+                if r & bit:
+                    out[i] = r | row
+    return out
+
+
+def complement(a: Rows) -> Rows:
+    full = (1 << len(a)) - 1
+    return [full & ~row for row in a]
+
+
+def product(a: Rows, b: Rows) -> Rows:
+    """Sets given on the diagonal."""
+    right = 0
+    for row in b:
+        right |= row
+    return [right if row else 0 for row in a]
+
+
+def domain(a: Rows) -> Rows:
+    return [(1 << i) if row else 0 for i, row in enumerate(a)]
+
+
+def codomain(a: Rows) -> Rows:
+    acc = 0
+    for row in a:
+        acc |= row
+    return [acc & (1 << i) for i in range(len(a))]
+
+
+def diagonal(a: Rows) -> Rows:
+    return [row & (1 << i) for i, row in enumerate(a)]
+
+
+def bits(row: int) -> list[int]:
+    out = []
+    while row:
+        low = row & -row
+        out.append(low.bit_length() - 1)
+        row ^= low
+    return out
+
+
+def operate(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
+    """An operation of the tape. ``zero`` is the empty relation: one object, so that work on it can be left out."""
+    if x is zero:
+        if op in _EMPTY_FROM_EMPTY:
+            return zero
+        if op == "or":
+            return y
+    elif y is zero:
+        if op in ("or", "sub"):
+            return x
+        if op in ("and", "seq", "prod"):
+            return zero
+    rows = _operated(op, x, y)
+    return rows if any(rows) else zero
+
+
+_EMPTY_FROM_EMPTY = frozenset({"and", "sub", "seq", "prod", "inv", "plus", "dom", "rng", "empty"})
+
+
+def _operated(op: str, x: Rows, y: Rows) -> Rows:
+    match op:
+        case "or":
+            return union(x, y)
+        case "and":
+            return meet(x, y)
+        case "seq":
+            return compose(x, y)
+        case "sub":
+            return minus(x, y)
+        case "inv":
+            return inverse(x)
+        case "plus":
+            return closure(x)
+        case "opt":
+            return union(x, identity(len(x)))
+        case "star":
+            return union(closure(x), identity(len(x)))
+        case "prod":
+            return product(x, y)
+        case "dom":
+            return domain(x)
+        case "rng":
+            return codomain(x)
+        case "comp":
+            return complement(x)
+        case "compset":
+            return diagonal(complement(x))
+    raise KeyError(op)
+
+
+def network(rows: Rows) -> nx.DiGraph:
+    """The relation as a graph of networkx; every event is a node."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(rows)))
+    graph.add_edges_from((i, j) for i, row in enumerate(rows) for j in bits(row))
+    return graph

@@ -1,0 +1,183 @@
+"""Why a pair is in a relation: the cheapest chain of base relations that puts it there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcheck.algebra import bits
+from mcheck.algebra.bits import Rows
+from mcheck.algebra.shortest import cheapest
+from mcheck.algebra.tape import Axiom, Tape
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+COSTS = {
+    "rf": 2,
+    "co": 2,
+    "phase": 2,
+    "complete": 2,
+    "barrier": 2,
+    "meet": 2,
+    "syncbar": 2,
+    "issue": 2,
+    "rmw": 2,
+    "sync_fence": 2,
+    "po": 3,
+}
+COSTS |= {"phase-order": 3, "phase-fr": 3, "data": 3, "addr": 3, "ctrl": 3, "same-access": 5}
+FILTER = 40
+"""The cost of a base relation that tells no step of an execution: scopes, locations, products."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Step:
+    """A pair of a base relation."""
+
+    source: int
+    target: int
+    kind: str
+
+
+Path = tuple[int, tuple[Step, ...]]
+
+
+class Explainer:
+    """Chains for the pairs of the nodes of a tape, whose ``values`` are those of one execution."""
+
+    def __init__(self, tape: Tape, values: list[Rows]) -> None:
+        self.tape = tape
+        self.values = values
+        self._known: dict[tuple[int, int, int], Path] = {}
+        self._open: set[tuple[int, int, int]] = set()
+        self._bodies = {v: body for group in tape.groups for v, body, kind in group if kind == 0}
+        self._columns: dict[int, Rows] = {}
+        self._graphs: dict[int, nx.DiGraph] = {}
+
+    def violation(self, axiom: Axiom) -> Path:
+        """The edges that show that the axiom fails, joined where they make one communication."""
+        rows = self.values[axiom.node]
+        if axiom.negated:
+            return 1, ()
+        if axiom.test == "irreflexive":
+            pairs = [(x, x) for x, row in enumerate(rows) if row >> x & 1]
+        else:
+            pairs = [(x, y) for x, row in enumerate(rows) for y in bits.bits(row)]
+        paths = [
+            p
+            for x, y in pairs[:24]
+            if (p := self._members(axiom.node, x, y) if axiom.test == "empty" else self.path(axiom.node, x, y))
+        ]
+        cost, steps = min(paths, default=(FILTER, ()), key=lambda p: (p[0], [(s.source, s.target) for s in p[1]]))
+        return cost, joined(steps)
+
+    def _members(self, node: int, x: int, y: int) -> Path | None:
+        """The chains of all parts of an intersection: together they are the forbidden pattern."""
+        i = self.tape.code[node]
+        if i.op != "and":
+            return self.path(node, x, y)
+        parts = [p for p in (self._members(i.a, x, y), self._members(i.b, x, y)) if p is not None]
+        told = [p for p in parts if p[0] < FILTER] or parts
+        return sum(p[0] for p in told), tuple(dict.fromkeys(s for p in told for s in p[1]))
+
+    def path(self, node: int, x: int, y: int) -> Path | None:
+        """The cheapest chain for the pair (x, y) of a node, ``None`` if it is not in the node."""
+        if not self.values[node][x] >> y & 1:
+            return None
+        key = (node, x, y)
+        found = self._known.get(key)
+        if found is not None or key in self._open:
+            return found
+        self._open.add(key)
+        found = self._find(node, x, y)
+        self._open.discard(key)
+        if found is not None:
+            self._known[key] = found
+        return found
+
+    def _find(self, node: int, x: int, y: int) -> Path | None:
+        i = self.tape.code[node]
+        match i.op:
+            case "base":
+                return (0, ()) if x == y else (COSTS.get(i.name, FILTER), (Step(x, y, i.name),))
+            case "or" | "and":
+                return _best([self.path(i.a, x, y), self.path(i.b, x, y)])
+            case "sub":
+                return self.path(i.a, x, y)
+            case "inv":
+                back = self.path(i.a, y, x)
+                return back and (back[0], tuple(_inverse(s) for s in reversed(back[1])))
+            case "seq":
+                middle = self.values[i.a][x] & self._column(i.b, y)
+                return _best([_chain(self.path(i.a, x, z), self.path(i.b, z, y)) for z in bits.bits(middle)])
+            case "opt" | "star" if x == y:
+                return 0, ()
+            case "opt":
+                return self.path(i.a, x, y)
+            case "plus" | "star":
+                return self._shortest(i.a, x, y)
+            case "rec":
+                return self.path(self._bodies[node], x, y)
+            case _:  # products, complements, domains: no step of an execution
+                return (0, ()) if x == y else (FILTER, (Step(x, y, i.op),))
+
+    def _column(self, node: int, y: int) -> int:
+        columns = self._columns.get(node)
+        if columns is None:
+            columns = self._columns[node] = bits.inverse(self.values[node])
+        return columns[y]
+
+    def _shortest(self, node: int, x: int, y: int) -> Path | None:
+        """The cheapest path of at least one step."""
+        graph = self._graphs.get(node)
+        if graph is None:
+            graph = self._graphs[node] = bits.network(self.values[node])
+
+        def price(u: int, v: int) -> int | None:
+            step = self.path(node, u, v)
+            return None if step is None else step[0]
+
+        found = cheapest(graph, x, y, price)
+        if found is None:
+            return None
+        cost, edges = found
+        paths = [self.path(node, u, v) for u, v in edges]
+        return cost, tuple(s for p in paths if p is not None for s in p[1])
+
+
+def _best(paths: list[Path | None]) -> Path | None:
+    return min((p for p in paths if p is not None), default=None, key=lambda p: p[0])
+
+
+def _chain(a: Path | None, b: Path | None) -> Path | None:
+    return None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
+
+
+def _inverse(step: Step) -> Step:
+    kind = step.kind.removesuffix("^-1") if step.kind.endswith("^-1") else f"{step.kind}^-1"
+    return Step(step.target, step.source, kind)
+
+
+def joined(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """rf^-1 followed by co as fr, and consecutive steps of program order as one."""
+    out: list[Step] = []
+    for step in steps:
+        last = out[-1] if out else None
+        if last is not None and last.target == step.source:
+            if (last.kind, step.kind) == ("rf^-1", "co"):
+                out[-1] = Step(last.source, step.target, "fr")
+                continue
+            if last.kind == step.kind == "po":
+                out[-1] = Step(last.source, step.target, "po")
+                continue
+            if last.kind == step.kind == "co":
+                out[-1] = Step(last.source, step.target, "co")
+                continue
+        out.append(step)
+    if len(out) > 2 and out[-1].target == out[0].source:  # the seam of a cycle
+        if (out[-1].kind, out[0].kind) == ("rf^-1", "co"):
+            out = [Step(out[-1].source, out[0].target, "fr"), *out[1:-1]]
+        elif out[-1].kind == out[0].kind == "po":
+            out = [Step(out[-1].source, out[0].target, "po"), *out[1:-1]]
+    return tuple(out)

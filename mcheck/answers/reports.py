@@ -1,0 +1,210 @@
+"""What an engine found: witnesses of outcomes, races that a model flags, deadlocks, undefined behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mcheck.answers.narrow import narrow_between
+from mcheck.answers.result import NOT_UNDEFINED
+from mcheck.answers.scopes import remedy, why
+from mcheck.answers.steps import deadlock_code, step_of, text_of
+from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
+from mcheck.candidates.prepared import Prepared
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access, Finding, bytes_of
+from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Trace, Writer, Writes
+from mcheck.graph.event import Path
+from mcheck.graph.structure import Node, Structure
+from mcheck.graph.tags import Tag, proxy_of
+from mcheck.graph.terms import Uid, Unknown
+from mcheck.program.ops import Await
+from mcheck.program.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class FlagReport:
+    """A pair of events that the check ``name`` flags in a candidate."""
+
+    name: str
+    pair: tuple[int, int]
+    candidate: Candidate
+
+
+def describe(prepared: Prepared, candidate: Candidate) -> Trace:
+    """An execution: a step per event that reads, writes, waits or orders; what an asynchronous operation does comes
+    after its issue.
+    """
+    s = prepared.s
+    valuation = prepared.valuation(candidate)
+    steps = []
+    for node in s.nodes:
+        if node.source is None or node.source.tags & {Tag.BWAIT, Tag.MET, Tag.START, Tag.EXIT, Tag.BLOCKED}:
+            continue
+        later = node.source.issue is not None
+        effect = effect_of(s, valuation, node)
+        if effect is not None or not later:
+            happening = Happening.COPIES if later else Happening.EXECUTES
+            steps.append(step_of(s.thread(node).name, node.source.op, happening=happening, effect=effect))
+    return tuple(steps)
+
+
+def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
+    """What an event did, if there is anything to tell beyond its instruction."""
+    if node.has(Tag.R) and node.size:
+        w = valuation.source(node.index)
+        return Reads(object=object_at(s, node), value=_known(lambda: valuation.write(w)), writer=_writer(s, w))
+    if node.has(Tag.W) and node.size:
+        return Writes(object=object_at(s, node), value=_known(lambda: valuation.write(node.index)))
+    if node.has(Tag.ASYNCSIGNAL):
+        return Signals()
+    if node.has(Tag.WAIT) and node.source is not None:
+        uid = node.source.uid
+        result = _known(lambda: valuation.of(uid))
+        return Answers(None if result is None else bool(result))
+    return None
+
+
+def _known(compute: Callable[[], int]) -> int | None:
+    try:
+        return compute()
+    except (Unknown, NotYet, Circular):
+        return None
+
+
+def _writer(s: Structure, w: int) -> Writer | None:
+    node = s.nodes[w]
+    if node.source is None:
+        return None
+    return Writer(
+        thread=s.thread(node).name,
+        instruction=text_of(node.source.op),
+        asynchronous=node.source.issue is not None,
+    )
+
+
+def object_at(s: Structure, node: Node) -> str:
+    """The object of a memory event with the byte range inside it, where it is not all of it."""
+    for instance in s.program.memory.instances:
+        start = node.address - instance.physical
+        if instance.base == instance.physical and 0 <= start < instance.object.size:
+            if start == 0 and node.size == instance.object.size:
+                return instance.label
+            return bytes_of(instance.label, start, start + node.size)
+    return hex(node.address)
+
+
+def access_of(s: Structure, node: Node) -> Access:
+    """A memory event as a finding shows it."""
+    event = node.source
+    assert event is not None
+    label, start = "", 0
+    for instance in s.program.memory.instances:
+        if instance.base == instance.physical and 0 <= event.address - instance.base < instance.object.size:
+            label, start = instance.label, event.address - instance.base
+    return Access(
+        thread=s.program.threads[node.thread].name,
+        instruction=text_of(event.op),
+        span=event.op.span,
+        object=label,
+        bytes=(start, start + event.size),
+        proxy=proxy_of(event.tags),
+        access="write" if Tag.W in event.tags else "read",
+        asynchronous=event.issue is not None and event.order is None,
+    )
+
+
+def may_void(s: Structure, name: str, pair: tuple[int, int]) -> bool:
+    """Whether a flagged pair may mean that the execution is undefined: a race between ordinary accesses of one size
+    does not (8.7.2), one with an asynchronous operation does.
+    """
+    events = [s.nodes[k].source for k in pair]
+    return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
+
+
+def _finding(code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: Trace) -> Finding:
+    entry = catalogue.get(code)
+    return Finding(
+        code=code,
+        kind=entry.kind,
+        severity=entry.severity(profile),
+        message=message,
+        accesses=accesses,
+        missing=entry.remedy,
+        section=entry.section,
+        trace=trace,
+    )
+
+
+def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Finding]:
+    """The finding of a flagged pair; flags that are no code of the catalogue are the model's own business."""
+    from mcheck.errors import InputError
+
+    try:
+        entry = catalogue.get(flag.name)
+    except InputError:
+        return []
+    nodes = [prepared.s.nodes[k] for k in sorted(set(flag.pair))]
+    accesses = tuple(access_of(prepared.s, n) for n in nodes if n.source is not None)
+    if not nodes[-1].size:
+        message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
+        return [_finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))]
+    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread} ({a.instruction})" for a in accesses)
+    where = object_at(prepared.s, nodes[-1])
+    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
+    narrow = narrow_between(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
+    if narrow:
+        message = f"{message}: {'; '.join(map(why, narrow))}"
+    found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
+    return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
+
+
+def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
+    """Undefined behaviour that one thread's path meets."""
+    assert path.misstep is not None
+    op = path.misstep.op
+    who = program.threads[path.thread].name
+    access = Access(thread=who, instruction=text_of(op), span=op.span)
+    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), ())
+
+
+def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:
+    """A misuse of an mbarrier that some order of its operations leads to."""
+    code, message, uid = misuse
+    event = prepared.s.events[uid]
+    who = prepared.s.program.threads[uid[0]].name
+    access = Access(thread=who, instruction=text_of(event.op), span=event.op.span)
+    return _finding(code, profile, f"{who}: {message}", (access,), ())
+
+
+WAITS = "waits for ever"
+
+
+def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
+    """The event of each thread at which it waits for ever."""
+    out = []
+    for path in paths:
+        if path.end == "stuck":
+            events = [e for u in path.stuck[-1:] for e in s.nodes_of[u]]
+            blocked = [n.index for n in s.nodes if n.thread == path.thread and n.has(Tag.BLOCKED)]
+            out += events or blocked[-1:]
+    return tuple(out)
+
+
+def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
+    """Who waits for ever, and where."""
+    s = prepared.s
+    waiting: list[Access] = []
+    codes: list[str] = []
+    for path in paths:
+        if path.end != "stuck":
+            continue
+        last = s.events[path.stuck[-1]].op if path.stuck else None
+        op = path.at if isinstance(path.at, Await) or last is None else last
+        if op is None:
+            continue
+        codes.append(deadlock_code(op))
+        waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
+    message = "wait for ever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
+    code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
+    return _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))

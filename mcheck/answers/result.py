@@ -1,0 +1,54 @@
+"""The answer of an engine about one program under one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcheck.findings.finding import Finding
+from mcheck.findings.trace import Trace
+
+Value = int | Literal["unknown"]
+State = tuple[tuple[str, Value], ...]
+"""A final state: (label, value) pairs in the order of the condition's terms."""
+
+
+NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
+"""Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One final state, how many executions (up to equivalence) give it, and one of them step by step."""
+
+    state: State
+    executions: int = 1
+    witness: Trace = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an engine says of a program under a model, the same for every engine and every question.
+
+    ``verdict``: pass, fail or unknown where the condition or liveness was asked for; proved, bounded, finding or
+    unknown where findings were (``mcheck.answers.judgement``). ``reason`` is given where it is not plain.
+
+    ``outcomes`` are sorted; ``complete`` says that they are all. ``covered``: no execution was left out that could add
+    a finding; ``bound``: what the search went up to, if that is why. ``undefined``: some execution has undefined
+    behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
+    looked at. ``forbidden_by`` are the axioms that some execution fails by. ``chosen`` is why this engine was asked.
+    """
+
+    verdict: str
+    outcomes: tuple[Outcome, ...] = ()
+    complete: bool = True
+    undefined: bool = False
+    findings: tuple[Finding, ...] = ()
+    covered: bool = True
+    bound: str | None = None
+    assumptions: tuple[str, ...] = ()
+    executions: int = 0
+    engine: str = "explicit"
+    reason: str | None = None
+    forbidden_by: tuple[str, ...] = ()
+    chosen: str = ""

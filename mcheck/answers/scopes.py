@@ -1,0 +1,102 @@
+"""Why a release and an acquire do not synchronise: the scope of one leaves the other's thread out (8.5, 8.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcheck.answers.steps import text_of
+from mcheck.program import ops
+from mcheck.program.ops import Op
+from mcheck.program.program import Place
+
+RELEASES = frozenset({"release", "acq_rel", "sc"})
+ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An operation that hands over or takes over, and where its thread is."""
+
+    op: Op
+    place: Place
+
+
+def scope_of(op: Op) -> str | None:
+    """The scope of an operation that releases or acquires."""
+    scope = getattr(ops.performed(op), "scope", None)
+    return scope if isinstance(scope, str) else None
+
+
+def releases(op: Op) -> bool:
+    """Whether an operation with a scope hands over: a release, an arrive on an mbarrier, a releasing fence."""
+    return scope_of(op) is not None and getattr(ops.performed(op), "sem", "") in RELEASES
+
+
+def acquires(op: Op) -> bool:
+    """Whether an operation with a scope takes over."""
+    return scope_of(op) is not None and getattr(ops.performed(op), "sem", "") in ACQUIRES
+
+
+def needed(one: Place, other: Place) -> str:
+    """The narrowest scope that has both threads in it."""
+    a, b = one.cta, other.cta
+    if a == b:
+        return "cta"
+    if (a.gpu, a.cluster) == (b.gpu, b.cluster):
+        return "cluster"
+    return "gpu" if a.gpu == b.gpu else "sys"
+
+
+WIDTH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """A handover that does not take place: which of its two operations are too narrow, and which scope would do."""
+
+    release: End
+    acquire: End
+
+    @property
+    def wanted(self) -> str:
+        """The scope that both need."""
+        return needed(self.release.place, self.acquire.place)
+
+    @property
+    def at_fault(self) -> tuple[Op, ...]:
+        """The operations whose scope leaves the other's thread out."""
+        ends = (self.release.op, self.acquire.op)
+        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.wanted])
+
+
+def too_narrow(pairs: Iterable[tuple[End, End]]) -> list[Narrow]:
+    """The handovers (release, acquire) whose scopes do not include each other's threads, each statement once."""
+    found: dict[object, Narrow] = {}
+    for release, acquire in pairs:
+        narrow = Narrow(release, acquire)
+        if narrow.at_fault:
+            found.setdefault((release.op.span, acquire.op.span, narrow.wanted), narrow)
+    return list(found.values())
+
+
+def why(narrow: Narrow) -> str:
+    """Which scope is too narrow, for the message of a finding."""
+    parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
+    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.wanted]
+    return f"{' and '.join(parts)}, but the other thread is in {far}"
+
+
+def remedy(narrow: Narrow) -> str:
+    """Which scope would do, and where."""
+    lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
+    where = f" at {' and at '.join(lines)}" if lines else ""
+    kinds = [
+        f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{narrow.wanted}" for op in narrow.at_fault
+    ]
+    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(kinds))}){where}."
+
+
+def _named(op: Op) -> str:
+    line = f" at line {op.span.line}" if op.span is not None else ""
+    return f"'{text_of(op)}'{line}"

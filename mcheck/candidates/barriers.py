@@ -1,0 +1,334 @@
+"""Who meets whom at a barrier: the assignments of arrivals to generations.
+
+PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32;
+without
+a count it waits for every thread that has not exited, so the k-th executions meet. Arrival and resumption are
+separate events;
+``barrier`` relates every arrival of a generation to every resumption of it.
+
+The peers' table dialect under its own models: barriers are static instances, see ``static_choices``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from mcheck.candidates.choices import Choice, Option
+from mcheck.candidates.rounds import MIXED, Arrival, Units, fill
+from mcheck.graph.event import BarrierStep
+from mcheck.graph.structure import Node, Structure
+from mcheck.graph.tags import Tag
+from mcheck.graph.warpgroups import committers
+from mcheck.program.ops import Barrier
+from mcheck.program.program import Program
+
+
+def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
+    """The sets of ``quorum`` arrivals with which all that wait synchronise; if nobody waits, any will do."""
+    sets = combinations(sources, quorum) if targets else [()]
+    options = [Option(((relation, tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
+    return Choice("barrier", options, rank=0)
+
+
+def rounds_choice(units: Units) -> Choice:
+    """Every way to fill the rounds of a barrier with counts."""
+    return Choice("barrier", fill(units), rank=0)
+
+
+Quorum = Callable[[str, list[int], list[int], int], Choice]
+"""Makes the choice of (relation, arrivals, those that wait, how many arrivals suffice)."""
+Rounds = Callable[[Units], Choice]
+"""Makes the choice of how rounds are filled; one without options if they cannot be."""
+
+
+def static_choices(s: Structure, choose: Quorum = quorum_choice) -> list[Choice] | None:
+    """``syncbar`` of the table dialect; ``None`` if some barrier of these paths cannot be passed.
+
+    Without a quorum a barrier passes only if every static barrier of its CTA, instance and id is reached; with one,
+    if that many
+    are. A set of quorum size is then chosen, and its members synchronise with all that wait.
+    """
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in s.nodes:
+        source = node.source
+        if source is None or source.barrier is None or Tag.BLOCKED in source.tags:
+            continue
+        if source.barrier.key[0] == "static":
+            groups.setdefault(source.barrier.key, []).append(node)
+    choices = []
+    for key, members in groups.items():
+        if not _passes(s, key, members):
+            return None
+        quorum = _quorum(members)
+        targets = [m.index for m in members if m.source and m.source.barrier and m.source.barrier.kind != "arrive"]
+        sources = [m.index for m in members]
+        choices.append(
+            choose("syncbar", sources, targets, len(sources) if quorum is None else min(quorum, len(sources)))
+        )
+    return choices
+
+
+def _passes(s: Structure, key: tuple[object, ...], reached: list[Node]) -> bool:
+    """Rule for blocking in the table dialect: quorum reached, or every static barrier of the group reached."""
+    quorum = _quorum(reached)
+    if quorum is not None:
+        return len(reached) >= quorum
+    arrived = {n.source.barrier.op_id for n in reached if n.source and n.source.barrier}
+    elsewhere = {
+        n.source.barrier.op_id for n in s.nodes if n.source and n.source.barrier and n.source.barrier.key != key
+    }
+    return static_members(s.program, key) - elsewhere <= arrived
+
+
+def _quorum(members: list[Node]) -> int | None:
+    """How many arrivals an instance needs, the most that one of them asks for; ``None`` if none says."""
+    given = [n.source.barrier.count for n in members if n.source and n.source.barrier]
+    return max((q for q in given if q is not None), default=None)
+
+
+def static_members(program: Program, key: tuple[object, ...]) -> set[int]:
+    """The barrier instructions of the CTA with this instance that may have this id; those without one are a barrier of
+    their own.
+    """
+    _, cta, instance, number = key
+    found = set()
+    for t in program.threads:
+        if t.place.cta.number != cta:
+            continue
+        for op in t.code:
+            if isinstance(op, Barrier) and op.instance == instance:
+                constant = getattr(op.barrier, "value", None)  # none either in an id that a register gives
+                same = op.barrier is None if number is None else op.barrier is not None and constant in (None, number)
+                if same:
+                    found.add(id(op))
+    return found
+
+
+def is_blocked(s: Structure, node: Node) -> bool:
+    """Whether a thread that stands before this barrier of the table dialect stays there."""
+    assert node.source is not None and node.source.barrier is not None
+    key = node.source.barrier.key
+    reached = [
+        n for n in s.nodes if n.source is not None and n.source.barrier is not None and n.source.barrier.key == key
+    ]
+    return not _passes(s, key, reached)
+
+
+def dynamic_choices(
+    s: Structure, choose: Quorum = quorum_choice, rounds: Rounds = rounds_choice
+) -> list[Choice] | None:
+    """``barrier`` for barriers whose arrival does not block; ``None`` if these paths cannot be: a thread passes a
+    barrier
+    that does not complete, or stands at one that does.
+    """
+    arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
+    waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
+    blocked: dict[tuple[object, ...], set[int]] = {}
+    for node in s.nodes:
+        source = node.source
+        if source is None or source.barrier is None or source.barrier.key[0] == "static":
+            continue
+        if Tag.BLOCKED in source.tags:
+            blocked.setdefault(source.barrier.key, set()).add(node.thread)
+            continue
+        target = arrivals if source.tags & {Tag.BARRIVE, Tag.MEET} else waits
+        target.setdefault(source.barrier.key, {}).setdefault(node.thread, []).append(node)
+    choices = []
+    for key, by_thread in arrivals.items():
+        steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
+        waiting = waits.get(key, {})
+        if key[0] == "group":
+            option = _meet_group(s, key, by_thread, waiting, blocked.get(key, set()))
+            if option is None:
+                return None
+            choices.append(Choice("barrier", [option], rank=0))
+        elif key[0] == "inst":
+            choice = _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
+            if choice is None:
+                return None
+            choices.append(choice)
+        elif all(step.count is None for step in steps):
+            relation = "meet" if key[0] == "lanes" else "barrier"
+            option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
+            if option is None:
+                return None
+            choices.append(Choice("barrier", [option], rank=0))
+        else:
+            choice = rounds(_units(s, by_thread, waiting, blocked.get(key, set())))
+            if not choice.options:
+                return None
+            choices.append(choice)
+    return choices
+
+
+def _meet_all(
+    s: Structure,
+    arrivals: dict[int, list[Node]],
+    waits: dict[int, list[Node]],
+    blocked: set[int],
+    step: BarrierStep,
+    relation: str,
+) -> Option | None:
+    """The k-th executions meet; a thread that executes fewer must have exited, and before the others go on."""
+    expected = _participants(s, step)
+    exits = [n for n in s.nodes if n.has(Tag.EXIT)]
+    pairs: list[tuple[int, int]] = []
+    exited: list[tuple[int, int]] = []
+    for k in range(max(len(nodes) for nodes in arrivals.values())):
+        members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        mixed = _mixed(members)
+        if mixed is not None:
+            later = [n.index for nodes in waits.values() for n in nodes[k:]]
+            late = ("rounds", tuple((mixed.index, n) for n in later))
+            uid = mixed.source.uid if mixed.source else (0, 0)
+            return Option(((relation, tuple(pairs)), ("exited", tuple(exited)), late), misstep=(*MIXED, uid))
+        complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
+        resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
+        standing = [t for t in blocked if len(waits.get(t, ())) == k]
+        if (resumed and not complete) or (standing and complete):
+            return None
+        pairs += [(a.index, b.index) for a in members for b in resumed]
+        gone = [n for n in exits if n.thread in expected and n.thread not in {m.thread for m in members}]
+        exited += [(n.index, b.index) for n in gone for b in resumed]
+    return Option(((relation, tuple(pairs)), ("exited", tuple(exited))))
+
+
+def _meet_group(
+    s: Structure,
+    key: tuple[object, ...],
+    arrivals: dict[int, list[Node]],
+    waits: dict[int, list[Node]],
+    blocked: set[int],
+) -> Option | None:
+    """Those who wait for a wgmma-group of the warpgroup go on once all have committed it, or have exited."""
+    _, cta, warpgroup, _ = key
+    assert isinstance(cta, int) and isinstance(warpgroup, int)
+    absent = set(committers(s.program, (cta, warpgroup))) - set(arrivals)
+    complete = not any(_runs_on(s, t) for t in absent)
+    resumed = [n.index for nodes in waits.values() for n in nodes]
+    if (resumed and not complete) or (blocked and complete):
+        return None
+    met = tuple((n.index, w) for nodes in arrivals.values() for n in nodes for w in resumed)
+    gone = tuple((n.index, w) for n in s.nodes if n.has(Tag.EXIT) and n.thread in absent for w in resumed)
+    return Option((("meet", met), ("exited", gone)))
+
+
+def _mixed(members: list[Node]) -> Node | None:
+    """An arrival of another kind than the first one of a round."""
+    kinds = [n.source.barrier.kind == "red" for n in members if n.source and n.source.barrier]
+    return next((n for n, red in zip(members, kinds, strict=True) if red is not kinds[0]), None)
+
+
+def _meet_instance(
+    s: Structure,
+    key: tuple[object, ...],
+    arrivals: dict[int, list[Node]],
+    waits: dict[int, list[Node]],
+    blocked: set[int],
+    choose: Quorum,
+) -> Choice | None:
+    """A static instance of the table dialect under the models from 9.0 on: as ``static_choices``, but an arrive waits
+    for nobody, so that it may be all that ever comes. Executions of one instance in a loop meet one by one.
+    """
+    members = [n for nodes in arrivals.values() for n in nodes]
+    quorum = _quorum(members)
+    if quorum is not None:
+        passes = len(members) >= quorum
+        resumed = [n.index for nodes in waits.values() for n in nodes]
+        if (blocked and passes) or (resumed and not passes):
+            return None
+        return choose("barrier", [n.index for n in members], resumed, min(quorum, len(members)))
+    missing = static_members(s.program, key) - {
+        n.source.barrier.op_id for n in s.nodes if n.source and n.source.barrier and Tag.BLOCKED not in n.source.tags
+    }
+    pairs: list[tuple[int, int]] = []
+    for k in range(max(len(nodes) for nodes in arrivals.values())):
+        here = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
+        complete = not missing and not any(_runs_on(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
+        resumed_here = [n for t, nodes in waits.items() for n in _resumption(nodes, arrivals[t][k : k + 1])]
+        standing = [t for t in blocked if len(arrivals[t]) - 1 == k]
+        if (resumed_here and not complete) or (standing and complete):
+            return None
+        pairs += [(a.index, b) for a in here for b in resumed_here]
+    return Choice("barrier", [Option((("barrier", tuple(pairs)),))], rank=0)
+
+
+def parted(s: Structure) -> tuple[Node, Node] | None:
+    """Arrivals of two lanes of a warp that execute different aligned barriers, as the first ones in which they differ
+    (PTX ISA 9.7.13.1); what they do before these is all that counts.
+    """
+    warps: dict[tuple[int, int], dict[int, list[Node]]] = {}
+    for node in s.nodes:
+        step = node.source.barrier if node.source is not None else None
+        if node.has(Tag.BARRIVE) and step is not None and step.key[0] == "bar" and step.aligned:
+            place = s.program.threads[node.thread].place
+            warps.setdefault(place.own_warp, {}).setdefault(node.thread, []).append(node)
+    for lanes in warps.values():
+        for k in range(max(map(len, lanes.values()))):
+            here = [nodes[k] for nodes in lanes.values() if k < len(nodes)]
+            other = next((n for n in here if _statement(n) != _statement(here[0])), None)
+            if other is not None:
+                return here[0], other
+    return None
+
+
+def _statement(node: Node) -> tuple[int, int]:
+    assert node.source is not None and node.source.barrier is not None
+    return node.source.barrier.statement
+
+
+def _participants(s: Structure, step: BarrierStep) -> set[int]:
+    kind, *rest = step.key
+    out = set()
+    for t in s.program.threads:
+        cta = t.place.cta
+        match kind:
+            case "bar" | "inst":
+                inside = cta.number == rest[0]
+            case "cluster":
+                inside = (cta.gpu, cta.cluster) == (rest[0], rest[1])
+            case "warp" | "lanes":
+                inside = (cta.number, t.place.warp) == (rest[0], rest[1]) and bool(int(rest[2]) >> t.place.lane & 1)  # type: ignore[call-overload]
+            case _:
+                inside = False
+        if inside:
+            out.add(t.index)
+    return out
+
+
+def _runs_on(s: Structure, thread: int) -> bool:
+    """Whether the thread is stuck on these paths: it has not exited, so the barrier waits for it."""
+    path = next(p for p in s.paths if p.thread == thread)
+    return path.end != "end"
+
+
+def _units(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]) -> Units:
+    """The arrivals at a barrier with counts, of each warp, which counts 32."""
+    warps: dict[tuple[int, int], list[int]] = {}
+    for thread in arrivals:
+        place = s.program.threads[thread].place
+        warps.setdefault(place.own_warp, []).append(thread)
+    units: list[list[Arrival]] = []
+    for threads in warps.values():
+        unit: list[Arrival] = []
+        for k in range(max(len(arrivals[t]) for t in threads)):
+            here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
+            source = here[0].source
+            assert source is not None and source.barrier is not None
+            targets = [
+                b
+                for t in threads
+                if k < len(arrivals[t])
+                for b in _resumption(waits.get(t, []), arrivals[t][k : k + 1])
+            ]
+            standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
+            unit.append(Arrival(source.barrier, source.uid, tuple(n.index for n in here), tuple(targets), standing))
+        units.append(unit)
+    return units
+
+
+def _resumption(waits: list[Node], arrivals: list[Node]) -> list[int]:
+    """The resumptions of these executions of a barrier."""
+    executed = {a.source.instruction for a in arrivals if a.source}
+    return [w.index for w in waits if w.source and w.source.instruction in executed]

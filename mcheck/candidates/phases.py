@@ -1,0 +1,453 @@
+"""Which phase every operation on an mbarrier falls into: the assignments that the state machine admits.
+
+The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait
+the same answer are one assignment, found once: two adjacent operations are swapped only if that changes the state or
+an answer (sleep sets). That is for the few threads of a litmus test; whole warps on one object are refused.
+
+An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
+``phase-order`` (operations of earlier phases -> later ones, and inside a phase what has to come in this order for the
+phases to be these: see ``decides``), ``phase-fr`` (a wait -> what completes the phase that it
+found incomplete) and ``complete`` (memory operations of an asynchronous operation -> waits that observe it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from mcheck.candidates.choices import Choice, Option, single_event
+from mcheck.errors import Unsupported
+from mcheck.executor import mbarrier as machine
+from mcheck.executor.misuse import Misuse
+from mcheck.findings.afterwards import goes_on
+from mcheck.graph.event import Event, MbarrierStep
+from mcheck.graph.structure import Structure
+from mcheck.graph.tags import Tag
+from mcheck.graph.terms import Uid, evaluate
+from mcheck.program.ops import Op
+
+MAX_OPTIONS = 20_000
+MAX_STEPS = 100_000
+MAX_SEQUENCES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation: its event and node, its sequence (a thread's program order, or its own), what must come before."""
+
+    event: Event
+    node: int
+    what: MbarrierStep
+    sequence: int
+    after: tuple[int, int] | None  # (sequence, how many of its steps must have been taken)
+    allowed: frozenset[int] | None  # results that the path admits
+    last: bool  # a wait that never succeeds: taken when all else is done
+    first: bool = False  # an init that no thread can have waited for something before
+
+
+@dataclass(slots=True)
+class Record:
+    """What became of a step: the phase it counted in, its result, whether it completed that phase.
+
+    ``life`` counts the objects that the memory held one after the other: each mbarrier.init begins one. ``before`` are
+    the operations of its phase that came before one that ``decides``.
+    """
+
+    phase: int
+    result: int | None
+    completed: bool
+    invalidated: bool = False
+    life: int = 0
+    waits: bool = False
+    before: frozenset[Uid] | None = None
+
+    @property
+    def when(self) -> tuple[int, int]:
+        """Its place in time, as far as phases tell."""
+        return self.life, self.phase
+
+    def saw(self, signal: Record) -> bool:
+        """Whether this wait is one that saw the phase of a signal complete."""
+        return self.life == signal.life and signal.phase < self.phase
+
+
+@dataclass(slots=True)
+class _Search:
+    steps: list[list[Step]]
+    deadline: Callable[[], None]
+    goes_on: Callable[[str, Op], bool]
+    found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
+    budget: int = MAX_STEPS
+
+
+Machine = machine.State | None
+_Position = tuple[int, ...]
+
+
+def choices(
+    s: Structure, stuck: frozenset[Uid] = frozenset(), deadline: Callable[[], None] = lambda: None
+) -> list[Choice] | None:
+    """One choice per mbarrier object, ``None`` if some object admits no assignment. ``deadline`` raises when time is
+    up.
+    """
+    objects = members_of(s)
+    if not objects:
+        return []
+    allowed = allowed_results(s)
+    out = []
+    for members in objects:
+        sequences = sequences_of(s, members, allowed, stuck)
+        if len(sequences) > MAX_SEQUENCES:
+            raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
+        search = _Search(sequences, deadline, partial(goes_on, s.program))
+        _explore(search, tuple(0 for _ in search.steps), None, -1, {}, frozenset())
+        if not search.found:
+            return None
+        options = [option_of(s, members, records, misuse) for records, misuse in search.found.values()]
+        out.append(Choice("phase", options, rank=1))
+    return out
+
+
+Members = list[tuple[Event, int]]
+"""The operations on one object with their nodes."""
+
+
+def members_of(s: Structure) -> list[Members]:
+    """The operations on each mbarrier object."""
+    by_address: dict[int, Members] = {}
+    for node in s.nodes:
+        if node.source is not None and node.source.mbarrier is not None:
+            by_address.setdefault(node.source.mbarrier.address, []).append((node.source, node.index))
+    return list(by_address.values())
+
+
+def allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
+    """For each wait, the answers that the branches of its path admit."""
+    out: dict[Uid, frozenset[int]] = {}
+    for path in s.paths:
+        for term, truth in path.constraints:
+            uid = single_event(term)
+            event = s.events.get(uid) if uid is not None else None
+            if uid is None or event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
+                continue
+            fits = frozenset(v for v in (0, 1) if bool(evaluate(term, lambda _, v=v: v)) is truth)  # type: ignore[misc]
+            out[uid] = out.get(uid, frozenset((0, 1))) & fits
+    return out
+
+
+def sequences_of(
+    s: Structure, members: list[tuple[Event, int]], allowed: dict[Uid, frozenset[int]], stuck: frozenset[Uid]
+) -> list[list[Step]]:
+    """The steps of each thread in program order, and every asynchronous signal by itself."""
+    sequences: list[list[Step]] = []
+    of_thread: dict[int, int] = {}
+    for event, node in members:
+        if event.order is None:
+            continue
+        k = of_thread.setdefault(event.uid[0], len(sequences))
+        if k == len(sequences):
+            sequences.append([])
+        assert event.mbarrier is not None
+        late, first = event.uid in stuck, comes_first(s, event)
+        sequences[k].append(Step(event, node, event.mbarrier, k, None, allowed.get(event.uid), late, first))
+    for event, node in members:
+        if event.order is not None:
+            continue
+        assert event.mbarrier is not None and event.issue is not None
+        issue = s.events[event.issue].order or 0
+        own = of_thread.get(event.uid[0])
+        after = None
+        if own is not None:
+            after = (own, sum(1 for step in sequences[own] if (step.event.order or 0) < issue))
+        sequences.append([Step(event, node, event.mbarrier, len(sequences), after, None, False)])
+    return sequences
+
+
+def comes_first(s: Structure, event: Event) -> bool:
+    """Whether this is an init before which its thread learns nothing, so that nothing of another thread precedes it."""
+    return (
+        event.mbarrier is not None
+        and event.mbarrier.kind == "init"
+        and not any(
+            e.uid[0] == event.uid[0] and (e.order or 0) < (event.order or 0) and LEARNS & e.tags
+            for e in s.events.values()
+        )
+    )
+
+
+LEARNS = frozenset({Tag.R, Tag.WAIT, Tag.BWAIT, Tag.GROUPWAIT})
+"""Events by which a thread learns of others."""
+
+
+def _explore(
+    search: _Search,
+    at: _Position,
+    state: Machine,
+    life: int,
+    records: dict[Uid, Record],
+    asleep: frozenset[int],
+) -> None:
+    """All assignments from here. ``life`` is the number of the object that the memory holds or held last."""
+    search.budget -= 1
+    if search.budget % 256 == 0:
+        search.deadline()
+    if search.budget < 0:
+        raise Unsupported("too many orders of the operations on one mbarrier")
+    enabled = _enabled(search, at)
+    if not enabled:
+        if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
+            if state is not None and state.tx < 0:
+                late = [x.event.uid for q in search.steps for x in q if x.what.kind == "complete"]
+                _note(search, records, over_delivery(state, late[-1]))
+            _note(search, records, None)
+        return
+    outcomes: dict[int, tuple[Machine, Record] | Misuse | None] = {
+        k: take(search.steps[k][at[k]], state, life, records) for k in enabled
+    }
+    inits = [k for k in enabled if search.steps[k][at[k]].first]
+    if state is None and inits and not any(r.invalidated for r in records.values()):
+        # what may come before such an initialisation is told by a flag of the model, from causality
+        enabled, outcomes = inits, {k: outcomes[k] for k in inits}
+    done: set[int] = set()
+    for k in enabled:
+        if k in asleep:
+            done.add(k)
+            continue
+        outcome = outcomes[k]
+        step = search.steps[k][at[k]]
+        if outcome is None:
+            continue  # a blocking wait that is not satisfied yet
+        if isinstance(outcome, Misuse):
+            _note(search, records, (outcome.code, str(outcome), step.event.uid))
+            if state is None or not search.goes_on(outcome.code, step.event.op):
+                done.add(k)
+                continue
+            outcome = state, without_effect(step.what, state, life)
+        after, record = outcome
+        sleeping = frozenset(j for j in done if j != k and _independent(search, at, state, life, records, j, k))
+        now = tuple(p + 1 if j == k else p for j, p in enumerate(at))
+        _explore(search, now, after, record.life, {**records, step.event.uid: record}, sleeping)
+        done.add(k)
+
+
+def without_effect(what: MbarrierStep, state: machine.State, life: int) -> Record:
+    """An operation that is undefined here, and that the file accepts: it leaves the object as it is, and a wait says
+    no.
+    """
+    return Record(state.phase, 0 if what.kind == "wait" else None, False, life=life)
+
+
+def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str, Uid]:
+    """The misuse of an object that is left with bytes which nobody has announced."""
+    return "UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", uid
+
+
+def _enabled(search: _Search, at: _Position) -> list[int]:
+    out: list[int] = []
+    late: list[int] = []
+    for k, sequence in enumerate(search.steps):
+        if at[k] < len(sequence):
+            step = sequence[at[k]]
+            if step.after is None or at[step.after[0]] >= step.after[1]:
+                (late if step.last else out).append(k)
+    return out or late
+
+
+def take(step: Step, state: Machine, life: int, records: dict[Uid, Record]) -> tuple[Machine, Record] | Misuse | None:
+    """(state after, record); a misuse; or ``None`` if the step cannot be taken now."""
+    what = step.what
+    try:
+        if what.kind == "init":
+            if state is not None:
+                raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", "9.7.13.15.9")
+            return machine.init(what.count)[0], Record(-1, None, False, life=life + 1)
+        if state is None and step.event.order is None and any(r.invalidated for r in records.values()):
+            raise Misuse("UB215", "the mbarrier was invalidated before this operation could signal it", "9.7.13.15.3")
+        if state is None:
+            raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
+        if what.kind == "inval":
+            gone = Record(state.phase, None, False, invalidated=True, life=life)
+            gone.before = _inside(records, gone.when)
+            return None, gone
+        if what.kind == "wait":
+            return _wait(step, state, life, records)
+        after, completed = apply_step(what, state)
+        result = None
+        if step.event.order is not None and what.kind in ("arrive", "drop"):
+            result = machine.state_token(state, what.address, no_complete=what.no_complete)
+        record = Record(state.phase, result, completed, life=life)
+        if decides(what, state, after, completed=completed):
+            record.before = _inside(records, record.when)
+        return after, record
+    except Misuse as misuse:
+        return misuse
+
+
+def decides(what: MbarrierStep, state: machine.State, after: machine.State, *, completed: bool) -> bool:
+    """Whether the phases are these only because what comes before this operation in its phase does.
+
+    It is the arrival that leaves none pending, and the operation that completes the phase: what comes later falls into
+    the next one. Until then arrivals and bytes commute. When no arrival is pending and bytes are due, the phase would
+    end as soon as they are none: completions commute while they leave some due, but not with an announcement. The
+    number of pending arrivals grows by the increment of an asynchronous arrive, and is told by an arrive without
+    completion.
+    """
+    if completed or what.kind == "increment" or what.no_complete:
+        return True
+    if what.kind in ("expect", "complete"):
+        return state.pending == 0 and (what.kind == "expect" or state.tx > 0 > after.tx)
+    return after.pending == 0
+
+
+def _inside(records: dict[Uid, Record], when: tuple[int, int]) -> frozenset[Uid]:
+    """The operations that a phase has had so far."""
+    return frozenset(uid for uid, r in records.items() if r.when == when and not r.waits)
+
+
+def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
+    """The state machine's answer to a step that is no init, inval or wait; raises ``Misuse``."""
+    match what.kind:
+        case "expect":
+            return machine.expect_tx(state, what.tx or 0)
+        case "complete":
+            return machine.complete_tx(state, what.tx or 0)
+        case "increment":
+            return machine.async_arrive_begin(state)
+        case "async-arrive":
+            return machine.async_arrive_end(state)
+        case "drop":
+            return machine.arrive_drop(state, what.count, tx=what.tx or 0, no_complete=what.no_complete)
+    if what.tx is not None:
+        return machine.arrive_expect_tx(state, what.tx, what.count, no_complete=what.no_complete)
+    return machine.arrive(state, what.count, no_complete=what.no_complete)
+
+
+def _wait(step: Step, state: machine.State, life: int, records: dict[Uid, Record]) -> tuple[Machine, Record] | None:
+    """A wait answers for the current or the preceding phase, whichever its parity or its state operand names."""
+    what = step.what
+    if what.parity is not None:
+        done = machine.wait_parity(state, what.parity)
+    else:
+        assert what.state is not None
+        uid = single_event(what.state)
+        record = records.get(uid) if uid is not None else None
+        if record is None or record.result is None:
+            raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "9.7.13.15.16")
+        done = machine.wait_state(state, record.result, what.address)
+    result = int(done)
+    if step.allowed is not None and result not in step.allowed:
+        return None
+    return state, Record(state.phase, result, False, life=life, waits=True)
+
+
+def _independent(
+    search: _Search,
+    at: _Position,
+    state: Machine,
+    life: int,
+    records: dict[Uid, Record],
+    j: int,
+    k: int,
+) -> bool:
+    """Whether the next steps of sequences j and k commute here, so that only one order need be explored."""
+    a, b = search.steps[j][at[j]], search.steps[k][at[k]]
+    if (a.after and a.after[0] == k) or (b.after and b.after[0] == j):
+        return False
+    first = _pair(a, b, state, life, records)
+    second = _pair(b, a, state, life, records)
+    if first is None or second is None:
+        return False
+    (end1, ra1, rb1), (end2, rb2, ra2) = first, second
+    # Which operation completes a phase counts as well: what looked before that one came is before it.
+    return end1 == end2 and ra1 == ra2 and rb1 == rb2
+
+
+def _pair(
+    a: Step, b: Step, state: Machine, life: int, records: dict[Uid, Record]
+) -> tuple[Machine, Record, Record] | None:
+    one = take(a, state, life, records)
+    if one is None or isinstance(one, Misuse):
+        return None
+    middle, ra = one
+    two = take(b, middle, ra.life, {**records, a.event.uid: ra})
+    if two is None or isinstance(two, Misuse):
+        return None
+    return two[0], ra, two[1]
+
+
+def _note(search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
+    key = (
+        frozenset((u, r.life, r.phase, r.result, r.completed, r.before) for u, r in records.items()),
+        misuse and (misuse[0], misuse[2]),
+    )
+    search.found.setdefault(key, (dict(records), misuse))
+    if len(search.found) > MAX_OPTIONS:
+        raise Unsupported("too many phase assignments of one mbarrier")
+
+
+def option_of(
+    s: Structure,
+    members: list[tuple[Event, int]],
+    records: dict[Uid, Record],
+    misuse: tuple[str, str, Uid] | None,
+) -> Option:
+    """The base relations of an assignment."""
+    taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
+    pending = [n for e, n in members if e.uid not in records]
+    waits = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind == "wait"]
+    acts = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind != "wait"]
+    signals = [(e, n, r) for e, n, r in acts if e.mbarrier and e.mbarrier.kind in SIGNALS]
+    phase, order, fr, complete = [], [], [], []
+    for _, n, r in acts:
+        order += [(n, m) for _, m, q in acts if m != n and r.when < q.when]
+        order += [(n, m) for _, m, q in waits if r.when < q.when]
+        order += [(n, m) for m in pending]
+    for decisive, n, r in acts:
+        if r.before is None:
+            continue
+        inside = [(e, m) for e, m, q in acts if q.when == r.when and e is not decisive]
+        order += [(m, n) if e.uid in r.before else (n, m) for e, m in inside]
+    tracked: dict[Uid, list[int]] = {}
+    for path in s.paths:
+        for memory, signal in path.tracked:
+            if signal in records:
+                tracked.setdefault(signal, []).extend(s.nodes_of[memory])
+    if misuse is not None:
+        culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
+        order += [(n, m) for n in culprit for m in pending if m != n]
+    for _, w, q in waits:
+        fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and r.completed)]
+        if q.result:
+            phase += [(n, w) for _, n, r in signals if q.saw(r)]
+            complete += [(m, w) for e, _, r in signals if q.saw(r) for m in tracked.get(e.uid, ())]
+        order += [(w, m) for m in pending]
+    edges = (("phase", phase), ("phase-order", order), ("phase-fr", fr), ("complete", complete))
+    results = tuple((e.uid, r.result) for e, _, r in taken if r.result is not None)
+    return Option(
+        tuple((name, tuple(pairs)) for name, pairs in edges if pairs),
+        results=results,
+        misstep=misuse,
+        remarks=() if misuse else _unwaited(taken),
+        phases=tuple((e.uid, r.phase) for e, _, r in taken),
+    )
+
+
+def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, Uid], ...]:
+    """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
+    seen = {(r.life, r.phase - 1) for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
+    out = []
+    for e, _, r in taken:
+        if (
+            e.mbarrier
+            and e.mbarrier.kind in ("arrive", "drop", "async-arrive")
+            and r.phase > 0
+            and (r.life, r.phase - 1) not in seen
+        ):
+            seen.add((r.life, r.phase - 1))
+            text = f"arrives in phase {r.phase} although no wait has returned true for phase {r.phase - 1}"
+            out.append(("UB212", text, e.uid))
+    return tuple(out)
+
+
+SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})

@@ -1,0 +1,179 @@
+"""The rounds of a barrier with a count: which arrivals complete each, and what may come too early (PTX ISA 9.7.13.1).
+
+Every arrival of a warp counts, also a second one of a warp that did not wait at its first (open question Q22). All
+that arrive in a round give one count and one kind. An arrival of another use that may come while a round is open is
+undefined behaviour: the options say what must come before what for that, as pairs of ``rounds``, and the model tells
+whether it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from mcheck.candidates.choices import Option
+from mcheck.errors import Unsupported
+from mcheck.graph.event import BarrierStep
+from mcheck.graph.terms import Uid
+
+WARP = 32
+MAX_ASSIGNMENTS = 4096
+
+COUNTS = ("UB304", "threads give one barrier different counts")
+MIXED = ("UB304", "bar.red meets another kind of barrier instruction")
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One arrival of a warp: its barrier step, its first event, its graph events, the resumptions that wait for it,
+    whether it is left standing.
+    """
+
+    step: BarrierStep
+    uid: Uid
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    standing: bool
+
+    @property
+    def use(self) -> tuple[int | None, bool]:
+        """What all arrivals of a round have in common."""
+        return self.step.count, self.step.kind == "red"
+
+
+Units = list[list[Arrival]]
+"""The arrivals of each warp in program order."""
+
+
+@dataclass(slots=True)
+class _Search:
+    units: Units
+    found: dict[object, Option] = field(default_factory=dict)
+
+    def needed(self, arrival: Arrival) -> int:
+        """The warps that a round of this count has; without one, all."""
+        return warps_needed(self.units, arrival)
+
+    def note(self, option: Option) -> None:
+        """Keeps an option once."""
+        self.found.setdefault((option.edges, option.misstep), option)
+        if len(self.found) > MAX_ASSIGNMENTS:
+            raise Unsupported("too many ways to fill a named barrier")
+
+
+def warps_needed(units: Units, arrival: Arrival) -> int:
+    """How many warps complete a round of the count of an arrival."""
+    return arrival.step.count // WARP if arrival.step.count else len(units)
+
+
+def fill(units: Units) -> list[Option]:
+    """Every way to fill the rounds; none if these paths cannot be: a thread passes a barrier that does not complete, or
+    stands at one that does.
+    """
+    search = _Search(units)
+    _fill(search, tuple(0 for _ in units), (), (), ())
+    return list(search.found.values())
+
+
+def _fill(search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: Pairs, order: Pairs) -> None:
+    """The rounds from here. ``before`` are the arrivals of the last complete round."""
+    units = search.units
+    ready = {u: unit[k] for u, (unit, k) in enumerate(zip(units, at, strict=True)) if k < len(unit)}
+    _misuses(search, at, ready, before, pairs, order)
+    completed = False
+    for chosen in _rounds(search, at):
+        completed = True
+        here = [units[u][at[u] + n] for u, count in chosen.items() for n in range(count)]
+        if any(a.standing for a in here):
+            continue
+        new = tuple((a, b) for x in here for a in x.sources for y in here for b in y.targets)
+        now = tuple(n for x in here for n in x.sources)
+        after = tuple(k + chosen.get(u, 0) for u, k in enumerate(at))
+        _fill(search, after, now, pairs + new, order + _product(before, now))
+    rest = [a for unit, k in zip(units, at, strict=True) for a in unit[k:]]
+    if not completed and not any(a.targets for a in rest) and len({a.use for a in rest}) < 2:
+        # what is left are arrivals that nobody waits for, or that wait for ever
+        left = tuple(n for a in rest for n in a.sources)
+        search.note(Option((("barrier", pairs), ("rounds", order + _product(before, left)))))
+
+
+def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
+    """Every way to complete the next round: how many of its next arrivals each warp contributes."""
+    uses = {unit[k].use: unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit)}
+    for use, first in uses.items():
+        needed = search.needed(first)
+        most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
+        for counts in product(*(range(min(n, needed) + 1) for n in most.values())):
+            if sum(counts) == needed:
+                yield {u: n for u, n in zip(most, counts, strict=True) if n}
+
+
+def _together(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
+    """The next arrivals of a warp that may fall into one round: all of one use, and none after one that waits."""
+    out: list[Arrival] = []
+    for arrival in unit[k:]:
+        if arrival.use != use:
+            break
+        out.append(arrival)
+        if arrival.targets or arrival.standing:
+            break
+    return out
+
+
+def _misuses(
+    search: _Search,
+    at: tuple[int, ...],
+    ready: dict[int, Arrival],
+    before: tuple[int, ...],
+    pairs: Pairs,
+    order: Pairs,
+) -> None:
+    """Arrivals of another use that may come while the next round is open, with what has arrived in it by then."""
+    if len({a.use for unit, k in zip(search.units, at, strict=True) for a in unit[k:]}) < 2:
+        return
+    for use, first in {a.use: a for a in ready.values()}.items():
+        for there in _open(search, at, use, search.needed(first)):
+            now = tuple(n for u, count in there.items() for a in search.units[u][at[u] :][:count] for n in a.sources)
+            for culprit in _strangers(search, at, use, there):
+                code = COUNTS if culprit.step.count != first.step.count else MIXED
+                later = {
+                    n
+                    for u, k in enumerate(at)
+                    for number, a in enumerate(search.units[u][k:])
+                    for n in (*(() if number < there.get(u, 0) else a.sources), *a.targets)
+                    if n not in culprit.sources
+                }
+                comes = culprit.sources[0]
+                edges = (
+                    order + _product(before, (*now, comes)) + _product(now, (comes,)) + _product((comes,), (*later,))
+                )
+                search.note(Option((("barrier", pairs), ("rounds", edges)), misstep=(*code, culprit.uid)))
+
+
+def _open(search: _Search, at: tuple[int, ...], use: object, needed: int) -> Iterator[dict[int, int]]:
+    """Every state in which a round of this use is open: how many arrivals of each warp are there."""
+    most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
+    for counts in product(*(range(min(n, needed) + 1) for n in most.values())):
+        if 0 < sum(counts) < needed:
+            yield {u: n for u, n in zip(most, counts, strict=True) if n}
+
+
+def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]) -> Iterator[Arrival]:
+    """The next arrivals of the warps that do not wait in a round, as far as they are of another use."""
+    for u, unit in enumerate(search.units):
+        k = at[u] + there.get(u, 0)
+        free = u not in there or next_of(unit, k - 1) is not None
+        if free and k < len(unit) and unit[k].use != use:
+            yield unit[k]
+
+
+def next_of(unit: list[Arrival], k: int) -> Arrival | None:
+    """The arrival of a warp after one that does not wait."""
+    return unit[k + 1] if k + 1 < len(unit) and not unit[k].targets and not unit[k].standing else None
+
+
+def _product(first: tuple[int, ...], second: tuple[int, ...]) -> Pairs:
+    return tuple((a, b) for a in first for b in second)

@@ -1,0 +1,450 @@
+"""From operations to events: what each instruction adds to a thread's path.
+
+Generic memory operations and fences stand in program order. Barriers are in ``mcheck.events.emit_barrier``,
+asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in ``mcheck.events.emit_mbarrier``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mcheck.errors import InternalError
+from mcheck.events.semantics import Semantics
+from mcheck.events.state import State
+from mcheck.findings.afterwards import goes_on
+from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep
+from mcheck.graph.tags import PROXY_TAG, Tag
+from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, typed
+from mcheck.plans.operands import Operands, decisive, evaluated
+from mcheck.plans.plan import Plan
+from mcheck.plans.plan_of import plan
+from mcheck.plans.registry import PLANS
+from mcheck.plans.site import Layout, Site, layout_of
+from mcheck.program import ops
+from mcheck.program.expr import Const, Expr, Reg
+from mcheck.program.ops import Exit, Op
+from mcheck.program.program import Program, Thread
+
+SEM_TAG = {"weak": Tag.WEAK, "relaxed": Tag.RLX, "acquire": Tag.ACQ, "release": Tag.REL}
+FENCE_TAG = {"sc": Tag.SC, "acq_rel": Tag.ACQ_REL, "acquire": Tag.ACQ, "release": Tag.REL}
+SPACE_TAG = {"global": Tag.GLOBAL, "shared": Tag.SHARED, "const": Tag.CONSTANT, "param": Tag.PARAM}
+
+T = TypeVar("T")
+Handler = Callable[["Emitter", Op, State], list[State]]
+HANDLERS: dict[type[Op], Handler] = {}
+
+
+def handler_of(op: Op) -> Handler:
+    """Who turns an operation into events: its handler, or its plan."""
+    found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
+    if found is None:
+        raise InternalError(f"no events for {type(op).__name__}")
+    return found
+
+
+def _planned(e: Emitter, op: Op, state: State) -> list[State]:
+    """An operation that its plan says all of: the operands are legal, and what it stores is there."""
+    made = e.plan(op, state)
+    for stored in made.stores:
+        e.memory(state, op, Tag.W, stored.address, stored.size, "weak", "generic", None, value=stored.value)
+    if made.stores:
+        state.order += 1
+        state.effects += 1
+    return [state]
+
+
+def handles(*kinds: type[Op]) -> Callable[[Handler], Handler]:
+    """Registers the function that turns operations of these kinds into events."""
+
+    def register(handler: Handler) -> Handler:
+        for kind in kinds:
+            HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+class Stop(Exception):
+    """Undefined behaviour that ends the path."""
+
+    def __init__(self, misstep: Misstep) -> None:
+        super().__init__(misstep.message)
+        self.misstep = misstep
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Executes the operations of one thread on a ``State``."""
+
+    program: Program
+    thread: Thread
+    semantics: Semantics
+    domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
+    unroll: int = 0
+    meets: bool = True
+    """Whether instructions at which threads wait for each other become meetings, with a path that waits for ever."""
+    layout: Layout | None = None
+    _site: Site | None = field(default=None, init=False)
+    stopped: list[State] = field(default_factory=list, init=False)
+    """Where the thread would have stopped while it executed the operation at hand, had it not gone on."""
+
+    @property
+    def site(self) -> Site:
+        """Where the thread executes."""
+        if self._site is None:
+            self._site = Site(self.layout or layout_of(self.program), self.thread.place)
+        return self._site
+
+    def start(self) -> State:
+        """The state before the first instruction."""
+        registers: dict[str, Term] = {}
+        default = 0 if self.program.dialect else None
+        for name in self.thread.types:
+            registers[name] = ("?", (self.thread.index, name)) if default is None else default
+        registers.update(self.thread.init)
+        state = State(_Registers(registers, self.thread.index, default))
+        if self.program.clustered:
+            self.event(state, self.thread.code[0] if self.thread.code else Exit(), (Tag.START,))
+            state.order += 1
+        return state
+
+    # --- operands -----------------------------------------------------------------------------------
+
+    def term(self, expr: Expr, state: State) -> Term:
+        """The value of an operand."""
+        if isinstance(expr, Const):
+            return expr.value
+        return state.settle(expression(expr, state.registers))
+
+    def number(self, expr: Expr, state: State) -> int:
+        """The value of an operand that ``needs`` has made known."""
+        value = self.term(expr, state)
+        if not isinstance(value, int):
+            raise InternalError(f"operand {expr!r} has no known value")
+        return value
+
+    def maybe(self, expr: Expr | None, state: State) -> int | None:
+        """``number`` of an operand that may be missing."""
+        return None if expr is None else self.number(expr, state)
+
+    def needs(self, op: Op, state: State) -> Term | None:
+        """The first operand that must be known and is not."""
+        for expr in decisive(ops.performed(op)):
+            value = self.term(expr, state)
+            if not isinstance(value, int):
+                return value
+        return None
+
+    def operands(self, op: Op, state: State) -> Operands:
+        """The values of the operands that ``needs`` has made known."""
+        return evaluated(op, lambda expr: self.number(expr, state))
+
+    def plan(self, op: Op, state: State) -> Plan:
+        """What an operation touches here; undefined behaviour if a precondition is violated."""
+        return self.admitted(op, state, plan(op, self.operands(op, state), self.site))
+
+    def admitted(self, op: Op, state: State, made: Plan) -> Plan:
+        """A plan whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on
+        another path, by which the finding is reported.
+        """
+        for fault in made.faults:
+            if not goes_on(self.program, fault.code, op):
+                raise self.stop(fault.code, fault.message, op)
+            stopped = state.fork()
+            stopped.misstep, stopped.ended = Misstep(fault.code, fault.message, op, op.section), "undefined"
+            self.stopped.append(stopped)
+        return made
+
+    def effect(self, op: Op, made: Plan, found: T | None) -> T:
+        """A part of a plan without which there is no effect to go on from."""
+        if found is None:
+            raise self.stop(made.faults[0].code, made.faults[0].message, op)
+        return found
+
+    def origin(self, expr: Expr, state: State) -> frozenset[Uid]:
+        """The events that an operand depends on, also where the path has fixed its value."""
+        if isinstance(expr, Const):
+            return NO_UIDS
+        return reads_of(expression(expr, state.registers))
+
+    # --- execution ------------------------------------------------------------------------------------
+
+    def execute(self, op: Op, state: State) -> list[State]:
+        """The states after ``op``, each one instruction further unless it ended."""
+        handler = handler_of(op)
+        state.instruction += 1
+        before = len(state.events)
+        self.stopped = []
+        try:
+            out = handler(self, op, state)
+        except Stop as stop:
+            del state.events[before:]  # the thread stops before it
+            state.misstep = stop.misstep
+            state.ended = "undefined"
+            out = [state]
+        for s in out:
+            if not s.ended:
+                s.pc += 1
+        for s in self.stopped:
+            del s.events[before:]
+        return out + self.stopped
+
+    def stop(self, code: str, message: str, op: Op) -> Stop:
+        """Undefined behaviour of ``op``."""
+        return Stop(Misstep(code, message, op, op.section))
+
+    def event(self, state: State, op: Op, tags: tuple[Tag, ...], *, ordered: bool = True, **more: Any) -> Event:
+        """Adds an event; ``ordered`` puts it next in program order."""
+        event = Event(
+            uid=(self.thread.index, len(state.events)),
+            op=op,
+            tags=frozenset(tags),
+            order=state.order if ordered else None,
+            instruction=state.instruction,
+            block=more.pop("block", self.thread.place.cta.number),
+            ctrl=state.ctrl,
+            **more,
+        )
+        state.events.append(event)
+        return event
+
+    def memory(
+        self,
+        state: State,
+        op: Op,
+        kind: Tag,
+        address: int,
+        size: int,
+        sem: str,
+        proxy: str,
+        scope: str | None,
+        *,
+        value: Term = 0,
+        extra: tuple[Tag, ...] = (),
+        **more: Any,
+    ) -> Event:
+        """A read (``kind`` ``R``) or write (``W``) of one scalar or run of bytes."""
+        instance = self.site.at(address)
+        assert instance is not None, "the plan has looked"
+        tags = (kind, Tag.M, SEM_TAG[sem], PROXY_TAG[proxy], SPACE_TAG[instance.object.space], *extra)
+        if proxy == "async" and instance.cta is not None:
+            more["block"] = instance.cta.number
+        physical = instance.physical + (address - instance.base)
+        return self.event(
+            state, op, tags, address=physical, virtual=address, size=size, value=value, scope=scope, **more
+        )
+
+    def set_register(self, state: State, reg: Reg | None, value: Term) -> None:
+        """Assigns a destination register, ``None`` being the sink."""
+        if reg is not None:
+            state.registers[reg.name] = value
+
+
+class _Registers(dict[str, Term]):
+    """Registers that nothing has written are 0 in the table dialect and unknown constants elsewhere."""
+
+    def __init__(self, values: dict[str, Term], thread: int, default: int | None) -> None:
+        super().__init__(values)
+        self.thread = thread
+        self.default = default
+
+    def copy(self) -> _Registers:
+        return _Registers(self, self.thread, self.default)
+
+    def __missing__(self, name: str) -> Term:
+        return ("?", (self.thread, name)) if self.default is None else self.default
+
+
+# --- local computation -------------------------------------------------------------------------------
+
+
+@handles(ops.Alu)
+def _alu(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Alu)
+    args = tuple(expression(s, state.registers) for s in op.srcs)  # not settled: a result keeps what it depends on
+    if op.op == "activemask":
+        results: tuple[Term, ...] = (("?", (e.thread.index, "activemask", state.instruction)),)
+        dsts = op.dsts
+    elif op.op == "nop":
+        return [state]
+    elif op.op == "mapa":
+        made = e.plan(op, state)
+        there = e.effect(op, made, made.result)
+        dsts, results = op.dsts, (there,)
+    elif op.op == "mov" and op.type.startswith("b"):
+        dsts, results = op.dsts, args
+    else:
+        dsts, results = op.dsts, alu(op.op, op.type, op.src_type, args, len(op.dsts))
+    for reg, value in zip(dsts, results, strict=False):
+        e.set_register(state, reg, value)
+    return [state]
+
+
+# --- generic memory ------------------------------------------------------------------------------------
+
+
+@handles(ops.Load)
+def _load(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Load)
+    made, addr = e.plan(op, state), e.origin(op.address, state)
+    for reg in op.dsts[len(made.accesses) :]:
+        e.set_register(state, reg, ("?", (e.thread.index, "nothing", state.instruction)))
+    for reg, access in zip(op.dsts, made.accesses, strict=False):
+        read = e.memory(state, op, Tag.R, access.address, access.size, op.sem, op.proxy, op.scope, addr=addr)
+        e.set_register(state, reg, typed(op.type, ("e", read.uid)))
+    state.order += 1
+    return [state]
+
+
+@handles(ops.Store)
+def _store(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Store)
+    made, addr = e.plan(op, state), e.origin(op.address, state)
+    for src, access in zip(op.srcs, made.accesses, strict=False):
+        where, size = access.address, access.size
+        value = raw(size, e.term(src, state))
+        data = e.origin(src, state)
+        e.memory(state, op, Tag.W, where, size, op.sem, op.proxy, op.scope, value=value, addr=addr, data=data)
+    state.order += 1
+    state.effects += 1
+    return [state]
+
+
+@handles(ops.Atomic)
+def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Atomic)
+    made, addr = e.plan(op, state), e.origin(op.address, state)
+    (access,) = e.effect(op, made, made.accesses or None)
+    base, size = access.address, access.size
+    operands = tuple(e.term(s, state) for s in op.srcs)
+    origins = frozenset[Uid]().union(*(e.origin(s, state) for s in op.srcs))
+    read_sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
+    write_sem = "release" if op.sem in ("release", "acq_rel") else "relaxed"
+    extra = (Tag.ATOM, Tag.RED) if op.is_red else (Tag.ATOM,)
+    read = e.memory(state, op, Tag.R, base, size, read_sem, op.proxy, op.scope, addr=addr, extra=(*extra, Tag.RMW))
+    state.order += 1
+    old: Term = ("e", read.uid)
+    e.set_register(state, op.dst, typed(op.type, old))
+
+    def write(s: State, value: Term) -> None:
+        data = origins | ({read.uid} if op.op != "exch" else NO_UIDS)
+        e.memory(
+            s, op, Tag.W, base, size, write_sem, op.proxy, op.scope,
+            value=value, addr=addr, data=data, rmw=read.uid, extra=(*extra, Tag.RMW),
+        )  # fmt: skip
+        s.order += 1
+
+    if op.op != "cas":
+        instance = e.site.at(base)
+        kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
+        write(state, rmw(kind, op.type, old, operands))
+        state.effects += 1
+        return [state]
+    condition: Term = ("x", "==", typed(op.type, old), typed(op.type, raw(size, operands[0])))
+    out = []
+    failed = state.fork()
+    if state.truth(condition) is not False:
+        state.constrain(condition, True)
+        state.forked = True
+        write(state, raw(size, operands[1]))
+        state.effects += 1
+        out.append(state)
+    if failed.truth(condition) is not True:
+        failed.constrain(condition, False)
+        failed.forked = True
+        if e.semantics.cas_stores:
+            write(failed, old)
+        out.append(failed)
+    return out
+
+
+# --- fences and barriers ---------------------------------------------------------------------------------
+
+
+@handles(ops.Fence)
+def _fence(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Fence)
+    tags: tuple[Tag, ...] = (Tag.F, FENCE_TAG[op.sem], Tag.GEN)
+    if op.restrict == "mbarrier_init":
+        tags = (Tag.F, Tag.MBARRIER_INIT_FENCE, Tag.GEN)
+    elif op.restrict is not None:
+        tags = (Tag.F, Tag.RESTRICTED, FENCE_TAG[op.sem], Tag.GEN)
+    spaces = frozenset({op.restrict}) if op.restrict in ("shared::cta", "shared::cluster") else frozenset[str]()
+    e.event(state, op, tags, scope=op.scope, spaces=spaces)
+    state.order += 1
+    return [state]
+
+
+@handles(ops.ProxyFence)
+def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.ProxyFence)
+    tags = [Tag.F, Tag.PROXYFENCE, Tag.ALIAS if op.kind == "alias" else PROXY_TAG[op.kind]]
+    covered = None
+    if op.half is not None:
+        tags += [Tag.PRELEASE if op.half == "release" else Tag.PACQUIRE]
+    made = e.plan(op, state)
+    for access in made.accesses:
+        instance = e.site.at(access.address)
+        assert instance is not None
+        covered = (instance.physical + access.address - instance.base, access.size)
+    if op.address is None and op.half is None:
+        tags.append(Tag.BOTH)
+    spaces = op.spaces | (frozenset({op.restrict}) if op.restrict else frozenset())
+    e.event(state, op, tuple(tags), scope=op.scope, spaces=spaces, covered=covered)
+    state.order += 1
+    return [state]
+
+
+# --- await --------------------------------------------------------------------------------------------------
+
+
+@handles(ops.Await)
+def _await(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Await)
+    return _attempt(e, op, state, 1)
+
+
+def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State]:
+    """One more try; where a try that fails has an effect the next one follows, as in the loop that it stands for."""
+    inner = op.inner
+    before, effects = len(state.events), state.effects
+    out: list[State] = []
+    for s in handler_of(inner)(e, inner, state):
+        if s.ended:
+            out.append(s)
+            continue
+        uids = tuple(ev.uid for ev in s.events[before:])
+        if op.compare is None:
+            condition: Term = ("e", uids[-1])
+        else:
+            operator, right = op.compare
+            dsts = getattr(inner, "dsts", None) or (getattr(inner, "dst", None),)
+            target = dsts[0]
+            if target is None:
+                raise InternalError("await without a destination register")
+            condition = ("x", operator, s.registers[target.name], e.term(right, s))
+        known = s.truth(condition)
+        if known is not True:
+            blocked = s.fork()
+            blocked.ctrl |= reads_of(condition)
+            blocked.constrain(condition, False)
+            if blocked.effects == effects or not e.unroll:
+                blocked.ended, blocked.stuck = "stuck", uids
+                out.append(blocked)
+            elif number >= e.unroll:
+                blocked.ended = "cut"
+                out.append(blocked)
+            else:
+                out += _attempt(e, op, blocked, number + 1)
+        if known is not False:
+            s.constrain(condition, True)
+            s.ctrl |= reads_of(condition)
+            out.insert(0, s)
+    return out
+
+
+def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[Tag, ...], **more: Any) -> Event:
+    """An event on an mbarrier object."""
+    return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=step, **more)

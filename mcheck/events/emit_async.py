@@ -1,0 +1,439 @@
+"""Events of asynchronous operations (PTX ISA 9.7.9.25, 8.9.1.1).
+
+Each gives an issue event in program order and, outside it, its memory events: weak source reads, weak destination
+writes or relaxed
+read-modify-writes, and the signal of its completion on an mbarrier. Groups complete at the waits of the issuing thread.
+"""
+
+from __future__ import annotations
+
+from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
+from mcheck.events.emit_mbarrier import object_of
+from mcheck.events.state import AsyncRecord, Groups, State
+from mcheck.executor.tensor_map import fill_pattern
+from mcheck.graph.event import BarrierStep, Event, MbarrierStep
+from mcheck.graph.maps import MAP_SIZE, decode
+from mcheck.graph.tags import Tag
+from mcheck.graph.terms import Term, join, raw, reads_of, rmw, slice_bytes, type_size
+from mcheck.graph.warpgroups import committers, group_key
+from mcheck.plans.copies import covers, one_group
+from mcheck.plans.plan import Plan, Run
+from mcheck.plans.plan_of import tensor_plan
+from mcheck.program import ops
+from mcheck.program.memory import TensorMapSpec
+from mcheck.program.ops import Op
+
+
+def _issue(e: Emitter, op: Op, state: State, *tags: Tag) -> Event:
+    event = e.event(state, op, (Tag.ISSUE, *tags))
+    state.order += 1
+    state.effects += 1
+    return event
+
+
+def _groups(state: State, family: str) -> Groups:
+    return state.groups.setdefault(family, Groups())
+
+
+def _signal(
+    e: Emitter,
+    op: Op,
+    state: State,
+    issue: Event,
+    where: int,
+    tx: int,
+    memory: list[Event],
+    *,
+    kind: str = "complete",
+) -> None:
+    """The completion on an mbarrier: complete-tx, or the arrive of cp.async.mbarrier.arrive."""
+    instance = e.site.at(where)
+    assert instance is not None and instance.cta is not None
+    done = mbarrier_event(
+        e, state, op, MbarrierStep(where, kind, tx=tx if kind == "complete" else None), (Tag.COMPLETE, Tag.ASYNCSIGNAL),
+        ordered=False, issue=issue.uid, scope="cluster", block=instance.cta.number,
+    )  # fmt: skip
+    state.tracked += [(m.uid, done.uid) for m in memory]
+
+
+def _read(e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag) -> Event:
+    return e.memory(state, op, Tag.R, address, size, "weak", proxy, None, ordered=False, issue=issue.uid, extra=tags)
+
+
+def _write(
+    e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, value: Term, *tags: Tag
+) -> Event:
+    return e.memory(
+        state, op, Tag.W, address, size, "weak", proxy, None,
+        value=value, ordered=False, issue=issue.uid, data=reads_of(value), extra=tags,
+    )  # fmt: skip
+
+
+# --- cp.async ----------------------------------------------------------------------------------------------
+
+
+@handles(ops.CpAsync)
+def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
+    """Weak, in the generic proxy; bytes past ``src_size`` are zero (PTX ISA 9.7.9.25.3.1)."""
+    assert isinstance(op, ops.CpAsync)
+    made = e.plan(op, state)
+    runs = e.effect(op, made, made.runs or None)
+    dst, size = runs[0].dst, sum(run.size for run in runs)
+    issue = _issue(e, op, state)
+    reads: list[Event] = []
+    value: Term = 0
+    first = runs[0]
+    if first.src is not None:
+        reads = [_read(e, op, state, issue, first.src, first.size, "generic", Tag.CPASYNC)]
+        value = ("e", reads[0].uid)
+        if first.size < size:
+            value = join(((value, first.size), (0, size - first.size)))
+    write = _write(e, op, state, issue, dst, size, "generic", value, Tag.CPASYNC)
+    record = AsyncRecord(tuple(r.uid for r in reads), (write.uid,), "cp.async", ((write.address, size),))
+    _groups(state, "cp.async").open.append(record)
+    state.cp_async.append(record)
+    return [state]
+
+
+@handles(ops.CpAsyncArrive)
+def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
+    """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
+    assert isinstance(op, ops.CpAsyncArrive)
+    address = object_of(e, op, state)
+    if not op.noinc:
+        mbarrier_event(e, state, op, MbarrierStep(address, "increment"), (Tag.INCREMENT,))
+        state.order += 1
+    issue = _issue(e, op, state)
+    by_uid = {ev.uid: ev for ev in state.events}
+    memory = [by_uid[u] for r in state.cp_async for u in r.reads + r.writes]
+    _signal(e, op, state, issue, address, 0, memory, kind="async-arrive")
+    return [state]
+
+
+# --- groups --------------------------------------------------------------------------------------------------
+
+
+@handles(ops.Commit)
+def _commit(e: Emitter, op: Op, state: State) -> list[State]:
+    assert isinstance(op, ops.Commit)
+    _close_group(e, op, state, op.family)
+    return [state]
+
+
+def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
+    """Batches what is open; two cp.async of one group must not write one place (PTX ISA 9.7.9.25.3.2)."""
+    groups = _groups(state, family)
+    if family == "cp.async":
+        e.admitted(op, state, one_group([d for r in groups.open for d in r.destinations]))
+    groups.committed.append(tuple(groups.open))
+    groups.open = []
+    if family == "wgmma" and _shared(e):
+        key = group_key(e.thread.place.warpgroup, len(groups.committed))
+        e.event(state, op, (Tag.MEET,), barrier=BarrierStep(key, "arrive"))
+        state.order += 1
+
+
+def _shared(e: Emitter) -> bool:
+    """Whether other threads make the wgmma-groups of the warpgroup too."""
+    return e.meets and len(committers(e.program, e.thread.place.warpgroup)) > 1
+
+
+@handles(ops.WaitGroup)
+def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
+    """Completes all but the ``pending`` most recent groups of this thread; ``.read`` only their source reads.
+
+    Of wgmma the groups are the warpgroup's: the wait lasts until all have committed them (9.7.15.7.2).
+    """
+    assert isinstance(op, ops.WaitGroup)
+    if op.commits:
+        _close_group(e, op, state, op.family)
+    pending = e.number(op.pending, state)
+    committed = _groups(state, op.family).committed
+    number = max(len(committed) - pending, 0)
+    out, step = [state], None
+    if op.family == "wgmma" and number and _shared(e):
+        step = BarrierStep(group_key(e.thread.place.warpgroup, number), "wait")
+        blocked = state.fork()
+        blocked.ended = "stuck"
+        e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
+        out.append(blocked)
+    wait = e.event(state, op, (Tag.GROUPWAIT,), barrier=step)
+    state.order += 1
+    if step is not None:
+        state.ctrl |= {wait.uid}
+    for group in committed[:number]:
+        for record in group:
+            finished = record.reads if op.read else record.reads + record.writes
+            state.completes += [(m, wait.uid) for m in finished]
+    return out
+
+
+# --- bulk copies and reductions ---------------------------------------------------------------------------------
+
+
+@handles(ops.BulkCopy)
+def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
+    """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak or one relaxed reduction per element (9.7.9.25.4)."""
+    assert isinstance(op, ops.BulkCopy)
+    made = e.plan(op, state)
+    issue = _issue(e, op, state)
+    if op.reduce is not None:
+        assert op.type is not None
+        reads, writes = _reduce(e, op, state, issue, made, op.reduce, op.type)
+    else:
+        reads, writes = _copy(e, op, state, issue, made)
+    _done(e, op, state, issue, made, reads, writes)
+    return [state]
+
+
+def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: list[Event], writes: list[Event]) -> None:
+    """How the completion of a bulk copy is learnt: by the signals on its mbarriers, or by its group."""
+    if getattr(op, "mbar", None) is None:
+        record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
+        _groups(state, "bulk").open.append(record)
+    for signal in made.signals:
+        part = reads + [w for w in writes if covers(signal, w.address)]
+        _signal(e, op, state, issue, signal.mbar, signal.bytes, part)
+
+
+def _copy(e: Emitter, op: Op, state: State, issue: Event, made: Plan) -> tuple[list[Event], list[Event]]:
+    """Each source is read once, however many CTAs receive it."""
+    reads: dict[tuple[int, int], Event] = {}
+    writes: list[Event] = []
+    for run in made.runs:
+        assert run.src is not None
+        read = reads.get((run.src, run.size))
+        if read is None:
+            read = reads[run.src, run.size] = _read(e, op, state, issue, run.src, run.size, "async")
+        writes.append(_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid)))
+    return list(reads.values()), writes
+
+
+def _reduce(
+    e: Emitter, op: Op, state: State, issue: Event, made: Plan, name: str, type_name: str
+) -> tuple[list[Event], list[Event]]:
+    """Element by element."""
+    width, scope = type_size(type_name), e.semantics.reduction_scope
+    reads: list[Event] = []
+    changes: list[Event] = []
+    for run in made.runs:
+        assert run.src is not None
+        for k in range(0, run.size, width):
+            source = _read(e, op, state, issue, run.src + k, width, "async")
+            reads.append(source)
+            value = ("e", source.uid)
+            changes += element_reduction(e, op, state, issue, run.dst + k, name, type_name, value, "async", scope)
+    return reads, changes
+
+
+def element_reduction(
+    e: Emitter,
+    op: Op,
+    state: State,
+    issue: Event,
+    address: int,
+    name: str,
+    type_name: str,
+    operand: Term,
+    proxy: str,
+    scope: str,
+) -> list[Event]:
+    """One relaxed read-modify-write of an element."""
+    width = type_size(type_name)
+    read = e.memory(
+        state, op, Tag.R, address, width, "relaxed", proxy, scope,
+        ordered=False, issue=issue.uid, extra=(Tag.RED, Tag.RMW, Tag.ASYNCREDUCTION),
+    )  # fmt: skip
+    value = rmw(name, type_name, ("e", read.uid), (operand,))
+    write = e.memory(
+        state, op, Tag.W, address, width, "relaxed", proxy, scope,
+        value=value, ordered=False, issue=issue.uid, rmw=read.uid, data=reads_of(value),
+        extra=(Tag.RED, Tag.RMW, Tag.ASYNCREDUCTION),
+    )  # fmt: skip
+    return [read, write]
+
+
+# --- st.async and red.async ----------------------------------------------------------------------------------------
+
+
+@handles(ops.AsyncStore)
+def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
+    """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
+    assert isinstance(op, ops.AsyncStore)
+    made, width = e.plan(op, state), type_size(op.type)
+    issue = _issue(e, op, state)
+    memory: list[Event] = []
+    for src, access in zip(op.srcs, made.accesses, strict=False):
+        where, value = access.address, raw(width, e.term(src, state))
+        if op.reduce is not None:
+            scope = op.scope or "cluster"
+            memory += element_reduction(e, op, state, issue, where, op.reduce, op.type, value, "generic", scope)
+        elif op.sem == "weak":
+            memory.append(_write(e, op, state, issue, where, width, "generic", value))
+        else:
+            memory.append(
+                e.memory(
+                    state, op, Tag.W, where, width, op.sem, "generic", op.scope,
+                    value=value, ordered=False, issue=issue.uid,
+                )
+            )  # fmt: skip
+    for signal in made.signals:
+        _signal(e, op, state, issue, signal.mbar, signal.bytes, memory)
+    return [state]
+
+
+# --- tensor copies ---------------------------------------------------------------------------------------------------
+
+
+@handles(ops.TensorCopy)
+def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
+    """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the
+    async one.
+
+    The fields of the map are what the read of the map returns: the path forks over the maps that may be found there.
+    """
+    assert isinstance(op, ops.TensorCopy)
+    found = e.plan(op, state)
+    (place,) = e.effect(op, found, found.accesses or None)
+    issue = _issue(e, op, state)
+    map_read = e.memory(
+        state, op, Tag.R, place.address, MAP_SIZE, "weak", "tensormap", None, ordered=False, issue=issue.uid
+    )
+    out: list[State] = []
+    for contents in e.domain(map_read.uid, state) or ():
+        fork = state.fork()
+        fork.assume(("e", map_read.uid), contents)
+        try:
+            _tensor_copy(e, op, fork, issue, map_read, contents)
+        except Stop as stop:
+            fork.misstep, fork.ended = stop.misstep, "undefined"
+        out.append(fork)
+    return out
+
+
+def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map_read: Event, contents: int) -> None:
+    spec = decode(contents)
+    made = e.admitted(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
+    spec = e.effect(op, made, spec)
+    reads, writes = [map_read], []
+    cache: dict[tuple[int, int], Event] = {}
+    for run in made.moved():
+        if op.kind == "load":
+            writes.append(_load_run(e, op, state, issue, spec, run, cache, reads))
+        else:
+            assert run.src is not None
+            read = _read(e, op, state, issue, run.src, run.size, "async")
+            reads.append(read)
+            writes += _store_run(e, op, state, issue, spec, run, read)
+    _done(e, op, state, issue, made, reads, writes)
+
+
+def _load_run(
+    e: Emitter, op: Op, state: State, issue: Event, spec: TensorMapSpec, run: Run,
+    cache: dict[tuple[int, int], Event], reads: list[Event],
+) -> Event:  # fmt: skip
+    """One run of a box: from the tensor, each run read once however many CTAs receive it, or filled."""
+    if run.src is None:
+        pattern = fill_pattern(spec)
+        value: Term = int.from_bytes((pattern * (run.size // len(pattern) + 1))[: run.size], "little")
+    else:
+        read = cache.get((run.src, run.size))
+        if read is None:
+            read = cache[run.src, run.size] = _read(e, op, state, issue, run.src, run.size, "async")
+            reads.append(read)
+        value = ("e", read.uid)
+    return _write(e, op, state, issue, run.dst, run.size, "async", value)
+
+
+def _store_run(
+    e: Emitter,
+    op: ops.TensorCopy,
+    state: State,
+    issue: Event,
+    spec: TensorMapSpec,
+    run: Run,
+    read: Event,
+) -> list[Event]:
+    """One run of a store or, element by element, of a reduction."""
+    if op.reduce is None:
+        return [_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid))]
+    element = _element(spec.elemtype)
+    width = type_size(element)
+    out: list[Event] = []
+    for k in range(0, run.size, width):
+        part = slice_bytes(("e", read.uid), k, width, run.size)
+        scope = e.semantics.reduction_scope
+        out += element_reduction(e, op, state, issue, run.dst + k, op.reduce, element, part, "async", scope)
+    return out
+
+
+def _element(elemtype: str) -> str:
+    """The PTX type of a tensor map's element type, for reductions."""
+    return {"f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32"}.get(elemtype, elemtype)
+
+
+@handles(ops.TensormapReplace)
+def _replace(e: Emitter, op: Op, state: State) -> list[State]:
+    """A weak read and write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
+    assert isinstance(op, ops.TensormapReplace)
+    made = e.plan(op, state)
+    where = e.effect(op, made, made.accesses or None)[0].address
+    read = e.memory(state, op, Tag.R, where, MAP_SIZE, "weak", "generic", None)
+    state.order += 1
+    value: Term = ("map", op.field_name, ("e", read.uid), e.number(op.value, state), e.maybe(op.ordinal, state))
+    data = frozenset({read.uid})
+    e.memory(state, op, Tag.W, where, MAP_SIZE, "weak", "generic", None, value=value, data=data)
+    state.order += 1
+    state.effects += 1
+    return [state]
+
+
+@handles(ops.TensormapCopyFence)
+def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
+    """Copies the object through the generic proxy, then releases it to the tensormap proxy (9.7.13.16)."""
+    assert isinstance(op, ops.TensormapCopyFence)
+    made = e.plan(op, state)
+    source, target = e.effect(op, made, made.accesses or None)
+    read = e.memory(state, op, Tag.R, source.address, source.size, "weak", "generic", None)
+    state.order += 1
+    e.memory(
+        state,
+        op,
+        Tag.W,
+        target.address,
+        target.size,
+        "weak",
+        "generic",
+        None,
+        value=("e", read.uid),
+        data=frozenset({read.uid}),
+    )
+    state.order += 1
+    state.effects += 1
+    e.event(state, op, (Tag.F, Tag.PROXYFENCE, Tag.TMAP, Tag.PRELEASE), scope=op.scope)
+    state.order += 1
+    return [state]
+
+
+# --- wgmma
+# --------------------------------------------------------------------------------------------------------------
+
+
+@handles(ops.Wgmma)
+def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
+    """An asynchronous read of byte ranges of shared memory; not ordered after earlier instructions but by
+    wgmma.fence.
+    """
+    assert isinstance(op, ops.Wgmma)
+    accesses = e.plan(op, state).accesses
+    issue = _issue(e, op, state)
+    reads = [_read(e, op, state, issue, a.address, a.size, "async", Tag.WGMMA) for a in accesses]
+    _groups(state, "wgmma").open.append(AsyncRecord(tuple(r.uid for r in reads), (), "wgmma"))
+    return [state]
+
+
+@handles(ops.WgmmaFence)
+def _wgmma_fence(e: Emitter, op: Op, state: State) -> list[State]:
+    e.event(state, op, (Tag.WGFENCE,))
+    state.order += 1
+    return [state]

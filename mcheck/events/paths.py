@@ -1,0 +1,239 @@
+"""The paths of a thread: its code run with unknown read values, forking where they decide.
+
+A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
+iteration
+of a loop that has no effect and comes back to the same live registers is not followed again: the execution without it
+is
+explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept as ``stuck``
+for the
+question whether it may go on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from mcheck.errors import Unsupported
+from mcheck.events import emit_async, emit_barrier, emit_mbarrier
+from mcheck.events.emit import Emitter
+from mcheck.events.liveness_of_registers import live_at, loop_heads
+from mcheck.events.semantics import Semantics
+from mcheck.events.state import State, Visit
+from mcheck.graph.event import Path
+from mcheck.graph.tags import Tag
+from mcheck.graph.terms import Term, Uid, reads_of
+from mcheck.program.ops import (
+    Barrier,
+    Branch,
+    BulkCopy,
+    ClusterBarrier,
+    Collective,
+    Exit,
+    Label,
+    Op,
+    TensorCopy,
+    WarpSync,
+    Wgmma,
+)
+from mcheck.program.program import Program, Thread
+
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
+"""Imported for the operations that they register."""
+
+MAX_STEPS = 200_000
+MAX_PATHS = 20_000
+MAX_ITERATIONS = 4096
+"""Iterations of one loop without effects and with ever new registers."""
+
+Domain = Callable[[Uid, State], tuple[int, ...] | None]
+
+
+@dataclass(slots=True)
+class Walker:
+    """Enumerates the paths of one thread.
+
+    ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier
+    numbers);
+    ``wanted`` are the registers that the condition names.
+    """
+
+    program: Program
+    thread: Thread
+    semantics: Semantics
+    unroll: int
+    wanted: frozenset[str]
+    domain: Domain
+    deadline: Callable[[], None] = lambda: None
+    steps: int = 0
+    paths: list[Path] = field(default_factory=list)
+
+    def run(self) -> list[Path]:
+        """All paths, in the order of the code."""
+        emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unroll)
+        heads = loop_heads(self.thread)
+        live = live_at(self.thread, heads, set(self.wanted))
+        todo = [emitter.start()]
+        code = self.thread.code
+        while todo:
+            state = todo.pop()
+            if state.ended:
+                self._finish(state, state.ended)
+                continue
+            while True:
+                self.steps += 1
+                if self.steps % 1024 == 0:
+                    self.deadline()
+                if self.steps > MAX_STEPS:
+                    self._finish(state, "cut")
+                    break
+                if state.pc >= len(code):
+                    self._finish(state, "end")
+                    break
+                if state.pc in heads and state.arrived != state.pc:
+                    state.arrived = state.pc
+                    ending = self._revisit(state, live[state.pc])
+                    if isinstance(ending, str):
+                        self._finish(state, ending)
+                        break
+                    if ending is not None:
+                        for fork in ending:
+                            fork.arrived = -1
+                        todo += ending
+                        break
+                op = code[state.pc]
+                if isinstance(op, Label):
+                    state.pc += 1
+                    continue
+                state.arrived = -1
+                if op.guard is not None:
+                    term = state.registers.get(op.guard.reg.name, 0)
+                    runs, skips = self._decide(state, term, taken=not op.guard.negated)
+                    if skips is not None:
+                        skips.pc += 1
+                        if runs is None:
+                            state = skips
+                            continue
+                        todo.append(skips)
+                    assert runs is not None
+                    state = runs
+                if isinstance(op, Exit):
+                    self._finish(state, "end")
+                    break
+                if isinstance(op, Branch):
+                    if op.condition is None:
+                        state.pc = self.thread.labels[op.target]
+                        continue
+                    go, stay = self._decide(state, emitter.term(op.condition, state), taken=True)
+                    if stay is not None:
+                        stay.pc += 1
+                    if go is not None:
+                        go.pc = self.thread.labels[op.target]
+                        if stay is not None:
+                            todo.append(go)
+                    state = stay if stay is not None else go  # type: ignore[assignment]
+                    continue
+                following = self._execute(emitter, op, state)
+                if not following:
+                    break
+                state = following[0]
+                todo += following[:0:-1]
+                if state.ended:
+                    self._finish(state, state.ended)
+                    break
+            if len(self.paths) > MAX_PATHS:
+                raise Unsupported(f"more than {MAX_PATHS} paths through thread {self.thread.name}")
+        return self.paths
+
+    def _execute(self, emitter: Emitter, op: Op, state: State) -> list[State]:
+        """One operation: the states after it; forks first over operands whose value must be known."""
+        unknown = emitter.needs(op, state)
+        if unknown is None:
+            return emitter.execute(op, state)
+        out: list[State] = []
+        for fork in self._concretise(state, unknown):
+            out += self._execute(emitter, op, fork)
+        return out
+
+    def _concretise(self, state: State, term: Term) -> Iterator[State]:
+        """A fork for every combination of values of the events that ``term`` depends on."""
+        uids = sorted(reads_of(term))
+        if not uids:
+            raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
+        uid = uids[0]
+        values = self.domain(uid, state)
+        if values is None:
+            raise Unsupported("the value of an operand depends on too many reads to enumerate")
+        for value in values:
+            fork = state.fork()
+            fork.assume(("e", uid), value)
+            yield fork
+        if state.events[uid[1]].size:
+            other = state.fork()  # on which the read returns what is not known: see the engine
+            for value in values:
+                other.constrain(("x", "==", ("e", uid), value), False)
+            self._finish(other, "unknown")
+
+    def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
+        """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.
+
+        Registers that hold what was read are compared by value, so that an iteration without effect is followed
+        exactly:
+        there are finitely many values, and the path ends when a combination of them returns.
+        """
+        key = tuple((r, state.settle(state.registers.get(r, 0))) for r in live)
+        here = ((key, len(state.events)),)
+        before = state.visits.get(state.pc)
+        if before is None:
+            state.visits[state.pc] = Visit(here, state.effects, 0)
+            state.forked = False
+            return None
+        if before.effects == state.effects:
+            for old, position in before.seen:
+                if old == key:
+                    state.stuck = tuple(e.uid for e in state.events[position:])
+                    return "stuck"
+            open_term = next((v for _, v in key if not isinstance(v, int) and reads_of(v)), None)
+            if open_term is not None:
+                return list(self._concretise(state, open_term))
+            if len(before.seen) > MAX_ITERATIONS:
+                return "cut"
+            state.visits[state.pc] = Visit(before.seen + here, state.effects, before.count)
+            return None
+        again = any(old == key for old, _ in before.seen)
+        count = before.count + 1
+        if count >= self.unroll and (again or state.forked):
+            return "cut"
+        state.visits[state.pc] = Visit(here, state.effects, count)
+        state.forked = False
+        return None
+
+    def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
+        """(the state in which the term's truth is ``taken``, the state in which it is not)."""
+        state.ctrl |= reads_of(term)
+        known = state.truth(term)
+        if known is not None:
+            return (state, None) if known is taken else (None, state)
+        state.forked = True
+        other = state.fork()
+        state.constrain(term, taken)
+        other.constrain(term, not taken)
+        return state, other
+
+    def _finish(self, state: State, ending: str) -> None:
+        if ending == "end" and exits_matter(self.program):
+            emitter = Emitter(self.program, self.thread, self.semantics)
+            emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), (Tag.EXIT,))
+        code = self.thread.code
+        at = code[min(state.pc, len(code) - 1)] if code else None
+        self.paths.append(state.path(self.thread.index, ending, at))
+
+
+def exits_matter(program: Program) -> bool:
+    """Whether something may depend on when a thread exits: shared memory of others, or a barrier without a count."""
+    return program.clustered or any(
+        isinstance(op, ClusterBarrier | WarpSync | Collective | BulkCopy | TensorCopy | Wgmma)
+        or (isinstance(op, Barrier) and op.count is None)
+        for thread in program.threads
+        for op in thread.code
+    )

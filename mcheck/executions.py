@@ -1,0 +1,58 @@
+"""Executions of a test as graphs of networkx, for scripts and notebooks.
+
+::
+
+    import networkx as nx
+    from mcheck.executions import executions
+
+    for graph in executions("MP.litmus", model="ptx-9.0", forbidden=3):
+        print(graph.graph["state"], graph.graph["axiom"] or "allowed")
+        reads_from = [(w, r) for w, r, relation in graph.edges(keys=True) if relation == "rf"]
+
+Nodes are events, with the attributes ``thread``, ``instruction``, ``line``, ``sets`` (the sets of cat that the event is
+in), ``object`` and ``value``; edges are the pairs of relations, the relation being the key. The graph itself knows its
+``state``; one that the model forbids knows the ``axiom`` that it fails and the ``cycle`` that shows it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcheck.policy.question import Question
+from mcheck.policy.show import executions as shown
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+DEFAULT_MODEL = "ptx-9.0"
+
+
+def executions(
+    test: str | Path,
+    *,
+    model: str | None = None,
+    most: int = 100,
+    forbidden: int = 0,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+) -> list[nx.MultiDiGraph]:
+    """An execution of each final state that the model allows (up to ``most``), then executions of up to ``forbidden``
+    states that it does not. ``test`` is a path, or the text of a test.
+    """
+    from mcheck.cat import load_model
+    from mcheck.syntax import load, parse
+
+    text = isinstance(test, str) and "\n" in test
+    program = parse(str(test), "test.litmus") if text else load(str(test))
+    found = shown(
+        program,
+        load_model(model or program.model or DEFAULT_MODEL),
+        Question(profile=profile, unroll=unroll, timeout=timeout),
+        forbidden=forbidden,
+        drawn=most,
+        networks=True,
+    )
+    allowed = [g for g in (found.networks.get(o.state) for o in found.answer.outcomes) if g is not None]
+    return allowed + [f.network for f in found.forbidden if f.network is not None]

@@ -1,0 +1,394 @@
+"""Loads, stores and the memory operations of asynchronous instructions."""
+
+from __future__ import annotations
+
+from mcheck.events.state import State
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.graph.terms import Uid, type_size
+from mcheck.kernel import warps, words
+from mcheck.kernel.agents import Split, registers_of
+from mcheck.kernel.control import runs
+from mcheck.kernel.history import Record
+from mcheck.kernel.lanes import lane_conflict
+from mcheck.kernel.machine import Agent, Machine, coalesced, does
+from mcheck.kernel.mbarriers import announced, increment
+from mcheck.kernel.objects import Signal
+from mcheck.kernel.polling import spun_value
+from mcheck.kernel.races import touch
+from mcheck.kernel.records import record_of
+from mcheck.kernel.setup import Footprint
+from mcheck.kernel.values import Bytes, bytes_of
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op
+from mcheck.views.entries import Entry as Live
+
+
+def lane_op(m: Machine, agent: Agent, lane: int) -> Op:
+    """The present operation of one lane."""
+    return m.program.threads[agent.threads[lane]].code[agent.pc]
+
+
+# --- records ----------------------------------------------------------------------------------------------
+
+
+def access(
+    m: Machine, agent: Agent, found: list[Footprint], edges: list[dict[str, int]], *, part: int = 0
+) -> list[Record]:
+    """The accesses of one instruction: those that nothing but their bytes tells apart are one event."""
+    groups: dict[tuple[object, ...], list[tuple[Record, int, int]]] = {}
+    for event, low, high, lanes in found:
+        record = record_of(m, agent, event, lanes)
+        key = (event.tags, event.block, m.place_of(event, exact=False))
+        groups.setdefault(key, []).append((record, low, high))
+    for ranges in groups.values():
+        if any(high > low for _, low, high in ranges):
+            touch(m, agent, ranges, [dict(e) for e in edges], part=part)
+    return [record for ranges in groups.values() for record, _, _ in ranges]
+
+
+def depends(agent: Agent, names: list[str]) -> list[dict[str, int]]:
+    """The address dependencies of each shown lane on the reads that these registers come from."""
+    out = []
+    for lane in range(len(agent.shown)):
+        origin = agent.origin[lane]
+        mask = 0
+        for name in names if origin else ():
+            mask |= origin.get(name, 0)
+        out.append({"addr": mask} if mask else {})
+    return out
+
+
+# --- ld and st ----------------------------------------------------------------------------------------------
+
+
+def _footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
+    """The ranges of a load or a store with constant addresses, found once per program."""
+    key = (agent.index, agent.pc)
+    found = m.setup.footprints.get(key, ())
+    if found != ():
+        return found  # type: ignore[return-value]
+    lanes = range(len(agent.lanes))
+    constant = all(isinstance(lane_op(m, agent, k).address, Const) for k in lanes)  # type: ignore[attr-defined]
+    result: list[Footprint] | None = None
+    if constant and getattr(op, "sem", "") == "weak":
+        events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, lane_op(m, agent, k))]
+        result = _by_scalar(events, len(agent.lanes))
+    m.setup.footprints[key] = result
+    return result
+
+
+def _by_scalar(events: list[tuple[Event, int, int, int]], lanes: int) -> list[Footprint]:
+    """One footprint per scalar of a vector, or one for all where the lanes' vectors follow each other."""
+    width = len(events) // lanes
+    if width == 1:
+        return coalesced(events)
+    whole = [(events[k * width][0], events[k * width][1], width * events[k * width][2], k) for k in range(lanes)]
+    if all(events[k * width + j][1] == whole[k][1] + j * whole[k][0].size for k in range(lanes) for j in range(width)):
+        merged = coalesced(whole)
+        if len(merged) == 1 and lanes > 1:
+            return merged
+    out: list[Footprint] = []
+    for j in range(width):
+        out += coalesced([events[k * width + j] for k in range(lanes)])
+    return out
+
+
+def _races_between_lanes(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
+    """Lanes of one instruction that write common bytes race with each other, if the model says so."""
+    if agent.single:
+        return
+    lane_conflict(m, agent, found, op, records)
+
+
+@does(ops.Load)
+def load(m: Machine, agent: Agent, op: Op) -> None:
+    """``ld``: weak ones return the latest value, strong ones whatever they may see."""
+    assert isinstance(op, ops.Load)
+    if not runs(m, agent, op):
+        return
+    if op.sem != "weak":
+        spun = (
+            spun_value(agent.code, m.program.threads[agent.threads[0]].labels, agent.pc) if op.guard is None else None
+        )
+        value = m.known(agent, spun[1]) if spun is not None else None
+        words.load(m, agent, op, (spun[0], value) if spun is not None and value is not None else None)
+        agent.pc += 1
+        return
+    found = _footprints(m, agent, op)
+    if found is None:
+        events = [
+            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
+        ]
+        found = _by_scalar(events, len(agent.lanes))
+    if not words.plain_load(m, agent, op, found):
+        access(m, agent, found, depends(agent, registers_of(op.address)))
+        _results(m, agent, op)
+    agent.pc += 1
+
+
+def _results(m: Machine, agent: Agent, op: ops.Load) -> None:
+    wanted = m.setup.needed[agent.threads[0]]
+    names = [(k, reg.name) for k, reg in enumerate(op.dsts) if reg is not None]
+    for k, name in names:
+        for lane in range(len(agent.lanes)):
+            raw: int | None = None
+            if name in wanted:
+                lane_load = lane_op(m, agent, lane)
+                assert isinstance(lane_load, ops.Load)
+                address = m.term(agent, lane, lane_load.address)
+                size = type_size(op.type)
+                if isinstance(address, int):
+                    raw = m.memory.load(address + k * size, size)
+            m.set(agent, lane, name, op.type, raw)
+
+
+@does(ops.Store)
+def store(m: Machine, agent: Agent, op: Op) -> None:
+    """``st``."""
+    assert isinstance(op, ops.Store)
+    if not runs(m, agent, op):
+        return
+    agent.effects += 1
+    if op.sem != "weak":
+        words.store(m, agent, op)
+        agent.pc += 1
+        return
+    found = _footprints(m, agent, op)
+    if found is None:
+        events = [
+            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
+        ]
+        found = _by_scalar(events, len(agent.lanes))
+    if words.plain_store(m, agent, op, found):
+        agent.pc += 1
+        return
+    records = access(m, agent, found, depends(agent, registers_of(op.address)))
+    _races_between_lanes(m, agent, found, op, records)
+    size = type_size(op.type)
+    for lane in range(len(agent.lanes)):
+        mine = lane_op(m, agent, lane)
+        assert isinstance(mine, ops.Store)
+        address = m.term(agent, lane, mine.address)
+        assert isinstance(address, int)
+        for k, src in enumerate(mine.srcs):
+            value = m.term(agent, lane, src)
+            m.memory.store(address + k * size, size, value if isinstance(value, int) else None)
+            words.partly_written(m, agent, address + k * size, size)
+    agent.pc += 1
+
+
+@does(ops.Fill)
+def fill(m: Machine, agent: Agent, op: Op) -> None:
+    """``st.bulk``: a weak write of zeros."""
+    if not runs(m, agent, op):
+        return
+    agent.effects += 1
+    events = m.emit(agent, 0, op)
+    found: list[Footprint] = [(e, e.address, e.address + e.size, None) for e in events if e.size]
+    access(m, agent, found, [{} for _ in agent.shown])
+    _values(m, [events])
+    agent.pc += 1
+
+
+# --- asynchronous operations ----------------------------------------------------------------------------------
+
+
+@does(
+    ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.CpAsync, ops.CpAsyncArrive, ops.Prefetch,
+    ops.TensormapReplace, ops.TensormapCopyFence,
+)  # fmt: skip
+def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
+    """Issues an asynchronous operation: its accesses are outside program order, its signals are on their way."""
+    if not runs(m, agent, op):
+        return
+    agent.effects += 1
+    per_lane = isinstance(op, ops.CpAsync | ops.CpAsyncArrive | ops.Wgmma)
+    lanes = range(len(agent.lanes)) if per_lane else range(1)
+    emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
+    width = len(emitted[0])
+    if any(len(events) != width for events in emitted):
+        raise Split([(t,) for t in agent.threads])
+    issues = _issue(m, agent, op, emitted)
+    previous: Record | None = None
+    for j in range(width):
+        column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
+        event = column[0][0]
+        if event.size:
+            previous = _memory(m, agent, column, issues, previous, j)
+        elif Tag.F in event.tags:
+            m.put(agent, event, part=min(j, 7))
+    _values(m, emitted)
+    _send(m, agent, emitted, issues)
+    agent.pc += 1
+
+
+def _issue(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
+    """The issue, and what cp.async.mbarrier.arrive does to its object at once."""
+    issues: tuple[Live, ...] = ()
+    for j, event in enumerate(emitted[0]):
+        if Tag.INCREMENT in event.tags:
+            increment(m, agent, op, [events[j] for events in emitted])
+        elif Tag.ISSUE in event.tags:
+            issues = m.put(agent, event, part=1)
+    return issues
+
+
+def _memory(
+    m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]], issues: tuple[Live, ...],
+    previous: Record | None, number: int,
+) -> Record:  # fmt: skip
+    """The accesses of one event of all lanes."""
+    records: list[Record] = []
+    event = column[0][0]
+    ordered = event.order is not None
+    edges: list[dict[str, int]] = []
+    for k in range(len(agent.shown)):
+        own: dict[str, int] = {}
+        if not ordered:
+            fences = m.fences.get(warps.group_of(m, agent), 0) if Tag.WGMMA in event.tags else 0
+            own["issue"] = fences if Tag.WGMMA in event.tags else issues[k].bit
+        if event.rmw is not None and previous is not None:
+            own["rmw"] = own["data"] = previous.entries[k].bit
+        edges.append(own)
+    if len(column) == 1 and words.watched(m, event):
+        record = words.asynchronous(m, agent, event, edges, min(number, 7))
+        records.append(record)
+    else:
+        records = access(m, agent, coalesced(column), edges, part=min(number, 7))
+    for record in records:
+        if not ordered:
+            record.bars = _bars_of(m, agent, record.event)
+        if Tag.WGMMA in event.tags:
+            agent.wgmma_open.append(record)
+        for e, address, _, lane in column:
+            if record.lanes is None or not isinstance(record.lanes, int) or record.lanes == lane:
+                start = record.event.address if not isinstance(record.lanes, tuple) else record.lanes[0]
+                if isinstance(record.lanes, tuple) or start == address:
+                    agent.of_event[lane, e.uid] = record
+    return records[-1]
+
+
+def _bars_of(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
+    """The components of the mbarriers that this access's completion signals."""
+    op = event.op
+    if getattr(op, "mbar", None) is None:
+        return ()
+    state = agent.lanes[0]
+    targets = []
+    for memory, signal in state.tracked[agent.tracked[0] if agent.tracked else 0 :]:
+        if memory == event.uid:
+            step = state.events[signal[1]].mbarrier
+            if step is not None and step.address in m.mbarriers:
+                targets.append(m.mbarriers[step.address].seen)
+    return tuple(targets)
+
+
+def _values(m: Machine, emitted: list[list[Event]]) -> None:
+    """Moves the data, as if the operation completed at once: only a race could tell."""
+    for events in emitted:
+        read: dict[Uid, Bytes] = {}
+        for event in events:
+            if not event.size:
+                continue
+            if "R" in event.tags:
+                read[event.uid] = m.memory.read(event.address, event.size)
+            elif "W" in event.tags:
+                m.memory.write(event.address, *bytes_of(event.value, event.size, read))
+                words.overwritten(m, event)
+
+
+def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
+    """Puts the completion signals on their way; equal ones of several lanes travel together."""
+    by_address: dict[tuple[int, int], Signal] = {}
+    for lane, events in enumerate(emitted):
+        state = agent.lanes[lane]
+        signals = [e for e in events if e.mbarrier is not None and e.order is None]
+        if not signals:
+            continue
+        while len(agent.tracked) <= lane:
+            agent.tracked.append(0)
+        new = state.tracked[agent.tracked[lane] :]
+        agent.tracked[lane] = len(state.tracked)
+        for number, event in enumerate(signals):
+            step = event.mbarrier
+            assert step is not None
+            signal = by_address.get((step.address, number))
+            if signal is None:
+                if not announced(m, agent, step.address, event):
+                    continue
+                key = (agent.index, agent.step, number)
+                signal = by_address[step.address, number] = Signal(
+                    key,
+                    agent.index,
+                    agent.step,
+                    step.address,
+                    step.kind,
+                    step.tx or 0,
+                    0,
+                    agent.now(),
+                    event,
+                    [],
+                    issues,
+                )
+                m.signals[key] = signal
+                m.queue.append(key)
+            signal.count += 1
+            for memory, uid in new:
+                if uid == event.uid:
+                    record = agent.of_event.get((lane, memory))
+                    if record is not None and (not signal.records or record not in signal.records[-32:]):
+                        signal.records.append(record)
+
+
+@does(ops.Commit, ops.WaitGroup)
+def groups(m: Machine, agent: Agent, op: Op) -> None:
+    """Groups belong to the thread that issued their operations (Q17), those of wgmma to its warp."""
+    if not runs(m, agent, op):
+        return
+    assert isinstance(op, ops.Commit | ops.WaitGroup)
+    of_warp = op.family == "wgmma"
+    number = 0
+    if of_warp and isinstance(op, ops.WaitGroup):
+        number = max(len(agent.wgmma_groups) - (m.known(agent, op.pending) or 0), 0)
+        if not warps.together(m, agent, op):
+            return
+        warps.committed(m, agent, number)
+    elif of_warp:
+        warps.commit(m, agent)
+    finished: list[int] = [0] * len(agent.shown)
+    event: Event | None = None
+    for lane in range(len(agent.lanes)):
+        events = m.emit(agent, lane, op)
+        event = next((e for e in events if Tag.GROUPWAIT in e.tags), event)
+        state = agent.lanes[lane]
+        while len(agent.completed) <= lane:
+            agent.completed.append(0)
+        for memory, _ in state.completes[agent.completed[lane] :]:
+            record = agent.of_event.get((lane, memory))
+            if record is not None:
+                if lane < len(finished):
+                    finished[lane] |= record.entries[lane if lane < len(record.entries) else 0].bit
+                if not any(a == agent.index for a, _ in record.done):
+                    record.done.append((agent.index, agent.step))
+        agent.completed[lane] = len(state.completes)
+        if isinstance(op, ops.WaitGroup):
+            _forget(state, op)
+    if of_warp:
+        mine = warps.waited(m, agent, number)
+        finished = [mine for _ in finished]
+    if event is not None:
+        m.put(agent, event, edges=[{"complete": mask} if mask else {} for mask in finished])
+    agent.pc += 1
+
+
+def _forget(state: State, op: ops.WaitGroup) -> None:
+    """Groups that were waited for in full need not be waited for again."""
+    pending = getattr(op.pending, "value", None)
+    family = state.groups.get(op.family)
+    if family is None or op.read or not isinstance(pending, int):
+        return
+    keep = len(family.committed) - pending
+    if keep > 0:
+        family.committed = family.committed[keep:]

@@ -1,0 +1,144 @@
+"""Threads that run together.
+
+Lanes of one warp with the same code but for data addresses are one agent: one clock component, one step per
+operation, arrivals counted as many at a time as there are lanes. Lanes of an agent are unordered among themselves
+between operations that all of them wait for. Where lanes would part ways, the engine starts again with smaller agents
+(``Split``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from mcheck.kernel import sequential
+from mcheck.program import ops
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.program.ops import Op
+from mcheck.program.program import Program, Thread
+
+Partition = tuple[tuple[int, ...], ...]
+"""The agents, each as the indices of its threads."""
+
+
+class Split(Exception):
+    """The lanes of an agent must not run as one; ``groups`` are the agents to make of it."""
+
+    def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
+        super().__init__("lanes part ways")
+        self.groups = tuple(groups)
+
+
+PER_LANE: dict[type[Op], tuple[str, ...]] = {
+    ops.Load: ("address",),
+    ops.Store: ("address", "srcs"),
+    ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
+    ops.Alu: ("srcs",),
+}
+"""The operands in which lanes of one agent may differ."""
+
+TOGETHER = (
+    ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
+    ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
+    ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
+    ops.WgmmaFence, ops.Prefetch, )  # fmt: skip
+"""Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
+
+
+def partition(program: Program) -> Partition:
+    """The largest agents: neighbours in a warp whose code has the same shape."""
+    found: list[list[int]] = []
+    where: dict[tuple[int, int, str], list[list[int]]] = {}
+    alike = Alike(sequential=sequential.decides(program))
+    for thread in program.threads:
+        place = (thread.place.cta.number, thread.place.warp, thread.role)
+        groups = where.setdefault(place, [])
+        if alike.mergeable(thread):
+            for group in groups:
+                if alike.same(program.threads[group[0]], thread):
+                    group.append(thread.index)
+                    break
+            else:
+                group = [thread.index]
+                groups.append(group)
+                found.append(group)
+        else:
+            found.append([thread.index])
+    return tuple(tuple(group) for group in found)
+
+
+@dataclass(slots=True)
+class Alike:
+    """Compares code; remembers what it has compared."""
+
+    known: dict[tuple[int, int], bool] = field(default_factory=dict)
+    single: dict[int, bool] = field(default_factory=dict)
+    kept: list[Op] = field(default_factory=list)
+    sequential: bool = True
+    """Whether the order of the fence.sc decides anything, so that those of different lanes are told apart."""
+
+    def mergeable(self, thread: Thread) -> bool:
+        """Whether every operation of the thread may be executed by several lanes at once."""
+        return not thread.init and all(map(self._together, thread.code))
+
+    def _together(self, op: Op) -> bool:
+        found = self.single.get(id(op))
+        if found is None:
+            self.kept.append(op)
+            found = self.single[id(op)] = _may_merge(op, self.sequential)
+        return found
+
+    def same(self, a: Thread, b: Thread) -> bool:
+        """Whether two threads have the same code but for the operands of ``PER_LANE``."""
+        if len(a.code) != len(b.code) or a.labels != b.labels:
+            return False
+        return all(x is y or self._same_op(x, y) for x, y in zip(a.code, b.code, strict=True))
+
+    def _same_op(self, x: Op, y: Op) -> bool:
+        key = (id(x), id(y))
+        found = self.known.get(key)
+        if found is None:
+            self.kept += (x, y)
+            found = self.known[key] = _same_but_for_addresses(x, y)
+        return found
+
+
+def _may_merge(op: Op, ordered: bool) -> bool:
+    if not isinstance(op, TOGETHER):
+        return False
+    if isinstance(op, ops.Await):
+        return isinstance(op.inner, ops.MbarrierWait)
+    if isinstance(op, ops.Load | ops.Store):
+        return op.sem == "weak" and not op.volatile
+    if isinstance(op, ops.MbarrierArrive):
+        return op.state is None and not op.no_complete
+    if isinstance(op, ops.Fence):
+        return op.sem != "sc" or not ordered
+    return True
+
+
+def _same_but_for_addresses(x: Op, y: Op) -> bool:
+    if type(x) is not type(y):
+        return False
+    free = PER_LANE.get(type(x), ())
+    for f in fields(x):
+        if f.name in free or f.name in ("text", "section"):
+            continue
+        a, b = getattr(x, f.name), getattr(y, f.name)
+        if a is not b and a != b:
+            return False
+    return True
+
+
+def registers_of(expr: Expr | None) -> list[str]:
+    """The registers in an operand."""
+    match expr:
+        case Reg(name):
+            return [name]
+        case Unary(_, a):
+            return registers_of(a)
+        case Binary(_, a, b):
+            return registers_of(a) + registers_of(b)
+        case Const() | None:
+            return []
+    return []

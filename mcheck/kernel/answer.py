@@ -1,0 +1,49 @@
+"""The engine's answer to any question about a program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcheck.answers.final import terms_of
+from mcheck.answers.result import Answer
+from mcheck.cat.ast import Model
+from mcheck.kernel import engine, states
+from mcheck.program.program import Program
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    prop: str = "spec",
+    unroll: int = 2,
+    timeout: float | None = None,
+    profile: str = "ptx",
+    findings: bool = False,
+    witnesses: bool = False,
+    limit: int | None = None,
+    thorough: bool = False,
+) -> Answer:
+    """Findings, and the final states of what a condition names where they can be told.
+
+    With ``findings`` nothing else is looked for. A sketch without a condition passes once it has been looked at.
+    Liveness fails with the first deadlock.
+    """
+    if prop == "spec" and not findings and terms_of(program.condition):
+        return states.answer(program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses)
+    given = engine.answer(
+        program,
+        model,
+        unroll=unroll,
+        timeout=timeout,
+        profile=profile,
+        limit=limit or engine.MAX_EXECUTIONS,
+        thorough=thorough,
+    )
+    if findings:
+        return given
+    if prop == "liveness" and any(f.kind == "deadlock" for f in given.findings):
+        return replace(given, verdict="fail", reason=None)
+    if given.bound is not None and given.reason is None and not any(f.severity == "error" for f in given.findings):
+        return replace(given, verdict="unknown", reason=f"explored up to {given.bound}")
+    return given

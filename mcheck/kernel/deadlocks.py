@@ -1,0 +1,239 @@
+"""Deadlocks in words: who waits where for what, in which state that is, and who could still help and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mcheck.answers.steps import deadlock_code, text_of
+from mcheck.errors import Span
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
+from mcheck.kernel.problems import Problem
+from mcheck.kernel.remedies import line_of
+from mcheck.kernel.warps import GROUPS
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op
+
+SHOWN = 6
+"""Waits that the message spells out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Agents that wait at one statement for the same thing."""
+
+    agents: tuple[Agent, ...]
+    op: Op
+    code: str
+    why: str
+
+
+def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
+    """The problem of those who can never go on."""
+    groups = list(_groups(m, stuck))
+    parts = [f"{names(m, g.agents)} at line {line_of(g.op)} ({text_of(g.op)}) {g.why}" for g in groups[:SHOWN]]
+    if len(groups) > SHOWN:
+        parts.append(f"and {len(groups) - SHOWN} more")
+    code = max(g.code for g in groups)  # whatever the order of the roles
+    missing = [_remedy(m, g) for g in groups] + [_helpers(m, g, stuck) for g in groups]
+    return Problem(
+        code,
+        "wait for ever: " + "; ".join(parts),
+        tuple(_place(m, g.agents[0], g.op) for g in groups),
+        tuple(g.agents[0].index for g in groups)[:SHOWN],
+        len(m.trace),
+        max(len(m.trace) - 40, 0),
+        " ".join(dict.fromkeys(filter(None, missing))),
+    )
+
+
+def _groups(m: Machine, stuck: list[Agent]) -> Iterator[Waits]:
+    found: dict[tuple[Span | None, str, str], list[Agent]] = {}
+    at: dict[tuple[Span | None, str, str], Op] = {}
+    for agent in stuck:
+        op = agent.code[min(agent.pc, len(agent.code) - 1)]
+        code, why = _reason(m, agent, op)
+        key = (op.span, code, why)
+        found.setdefault(key, []).append(agent)
+        at.setdefault(key, op)
+    for key, agents in found.items():
+        yield Waits(tuple(agents), at[key], key[1], key[2])
+
+
+def names(m: Machine, agents: Iterable[Agent]) -> str:
+    """Threads by role, neighbours as ranges: ``consumer[0..63]``."""
+    numbers: dict[str, list[int]] = {}
+    alone: list[str] = []
+    for agent in agents:
+        for t in agent.threads:
+            thread = m.program.threads[t]
+            if thread.name == thread.role:
+                alone.append(thread.name)
+            else:
+                numbers.setdefault(thread.role, []).append(thread.number)
+    return ", ".join(alone + [f"{role}[{_ranges(sorted(found))}]" for role, found in numbers.items()])
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [str(a) if a == b else f"{a}..{b}" for a, b in runs[:4]]
+    return ", ".join(shown) + (", …" if len(runs) > 4 else "")
+
+
+def _place(m: Machine, agent: Agent, op: Op) -> Access:
+    where = agent.where
+    label, bytes_ = "", (0, 0)
+    if isinstance(where, Mbarrier | Word):
+        instance = m.program.memory.find(where.address)
+        size = 8 if isinstance(where, Mbarrier) else where.size
+        if instance is not None:
+            label, bytes_ = instance.label, (where.address - instance.base, where.address - instance.base + size)
+    return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
+
+
+# --- what they wait for -----------------------------------------------------------------------------------------
+
+
+def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+    where = agent.where
+    if isinstance(where, Mbarrier) and where.state is not None:
+        return "DEAD003", _of_mbarrier(m, agent, op, where)
+    if isinstance(where, Rendezvous):
+        lacks = [m.agents[k] for k in sorted(where.members - set(where.here)) if m.agents[k].status != "done"]
+        missing = names(m, lacks) or "nobody"
+        if where.key[0] == "cluster":
+            return "DEAD005", f"stands at the cluster barrier, which lacks {missing}"
+        if where.count is not None:
+            return (
+                "DEAD002",
+                f"stands at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
+            )
+        if where.key[-1] == "aligned":
+            return deadlock_code(op), f"is executed by all lanes of the warp together, and lacks {missing}"
+        what = f"barrier {where.key[-1]}" if where.key[0] == "bar" else "bar.warp.sync"
+        return deadlock_code(op), f"stands at {what}, which lacks {missing}"
+    if where == GROUPS:
+        waits = "waits for the wgmma-groups of other warps of its warpgroup, which have not committed as many"
+        return deadlock_code(op), waits
+    if isinstance(where, Word):
+        code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
+        return code, f"reads {m.label(where.address)}, which keeps the value {where.writes[-1].value}"
+    return "DEAD001", "repeats a loop that nobody ends: what it reads no longer changes"
+
+
+def _wanted(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
+    """The parity that is waited for, and the phase that the waiter means: the one after the last that it saw."""
+    inner = ops.performed(op)
+    if not isinstance(inner, ops.MbarrierWait) or inner.parity is None:
+        return None, None
+    parity = m.uniform(agent, inner.parity)
+    if not isinstance(parity, int):
+        return None, None
+    last = bar.known.get(agent.index, -1)
+    return parity, last + 1 if (last + 1) % 2 == parity else last + 2
+
+
+def _of_mbarrier(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+    state = bar.state
+    assert state is not None
+    parity, meant = _wanted(m, agent, op, bar)
+    which = f"for parity {parity} (phase {meant}) of {bar.label}" if parity is not None else f"for {bar.label}"
+    return (
+        f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
+        f"expected {bar.expected_bytes} bytes, got {bar.got_bytes}"
+    )
+
+
+# --- what would help --------------------------------------------------------------------------------------------
+
+
+def _remedy(m: Machine, group: Waits) -> str:
+    bar = group.agents[0].where
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return catalogue.get(group.code).remedy
+    state = bar.state
+    parity, meant = _wanted(m, group.agents[0], group.op, bar)
+    if meant is not None and meant < state.phase:
+        return (
+            f"Phase {meant} of {bar.label} was over, and the next one too, before line {line_of(group.op)} asked: let "
+            f"the phase depend on every waiter, each arriving after its wait, or meet at a barrier before one arrives "
+            f"for all; or correct the parity."
+        )
+    if not state.pending and state.tx:
+        return (
+            f"The arrivals of phase {state.phase} of {bar.label} have come, but {bar.expected_bytes} bytes are "
+            f"expected and {bar.got_bytes} came: expect what the copies bring."
+        )
+    if state.pending < state.expected:
+        came = state.expected - state.pending
+        return (
+            f"Phase {state.phase} of {bar.label} got {came} of {state.expected} arrivals: correct the count of its "
+            f"init, or let the others arrive."
+        )
+    if state.phase == 0 and parity == 0 and bar.got_bytes:
+        return (
+            f"Bytes came to {bar.label} without an arrival: arrive with expect_tx on the barrier that the copy signals."
+        )
+    if state.phase == 0 and parity == 0:
+        nothing = f"Nothing arrived on {bar.label}"
+        if _fills(group.agents[0]):
+            return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
+        return f"{nothing}."
+    return (
+        f"Nobody arrives in phase {state.phase} of {bar.label}: let those who signal it go through as many rounds as "
+        f"line {line_of(group.op)} waits for."
+    )
+
+
+def _fills(agent: Agent) -> bool:
+    """Whether what the agent waits to do is to write, rather than to read."""
+    for op in agent.code[agent.pc + 1 :]:
+        if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.CpAsync | ops.Store | ops.MbarrierTx):
+            return True
+        if isinstance(op, ops.Load | ops.Wgmma):
+            return False
+        if isinstance(op, ops.MbarrierArrive):
+            return op.tx is not None
+    return False
+
+
+def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
+    """Whose code holds an operation that signals the mbarrier, and why it does not come."""
+    bar = group.agents[0].where
+    if not isinstance(bar, Mbarrier):
+        return ""
+    able = [(b, op) for b in stuck for op in [_signals_later(b, bar)] if op is not None]
+    if able:
+        lines = sorted({line_of(op) for _, op in able})
+        waiting = names(m, [b for b, _ in able])
+        where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+        return f"Still to signal {bar.label}: {waiting} at {where}, and waits itself."
+    over = [b for b in m.agents if b not in stuck and _signals(b.code, bar) is not None]
+    if over:
+        return f"Nobody is left who would signal {bar.label}: {names(m, over)} did what they had to, and ended."
+    return f"Nobody is left who would signal {bar.label}."
+
+
+def _signals_later(agent: Agent, bar: Mbarrier) -> Op | None:
+    return _signals(agent.code[agent.pc + 1 :], bar)
+
+
+def _signals(code: Iterable[Op], bar: Mbarrier) -> Op | None:
+    """The first operation on the object, or copy that signals it, whose address is a constant."""
+    for op in code:
+        if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
+            continue
+        for name in ("address", "mbar"):
+            expr = getattr(op, name, None)
+            if isinstance(expr, Const) and expr.value == bar.address:
+                return op
+    return None

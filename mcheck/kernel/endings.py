@@ -1,0 +1,99 @@
+"""How an execution ends: threads that leave, threads that wait for ever, what is left undone."""
+
+from __future__ import annotations
+
+from mcheck.events.paths import exits_matter
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel import warps
+from mcheck.kernel.barriers import cluster_complete, try_complete
+from mcheck.kernel.deadlocks import deadlock
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.mbarriers import _unannounced, looked_in_vain, postponed
+from mcheck.kernel.objects import Mbarrier
+from mcheck.kernel.races import use_of_object
+from mcheck.program import ops
+from mcheck.program.ops import Exit
+
+
+def left(m: Machine, agent: Agent) -> None:
+    """A thread has exited: barriers no longer wait for it (exiting orders nothing)."""
+    agent.exit_time = agent.now()
+    if exits_matter(m.program):
+        op = agent.code[-1] if agent.code else Exit()
+        agent.step += 1
+        event = Event((agent.threads[0], 0), op, frozenset((Tag.EXIT,)), 0, agent.step, agent.place[2])
+        for entry in m.put(agent, event):
+            m.exits[agent.index] = m.exits.get(agent.index, 0) | entry.bit
+    for state in agent.lanes:
+        for uid in state.unfinished():
+            op = state.events[uid[1]].op
+            text = "exits without waiting until this copy has read its source in shared memory"
+            m.problem("UB501", text, agent, op)
+    for meeting in list(m.meetings.values()):
+        if agent.index in meeting.members:
+            if meeting.key[0] == "cluster":
+                cluster_complete(m, meeting)
+            elif meeting.key[-1] == "aligned":
+                warps.complete(m, meeting)
+            elif meeting.key[0] == "lanes":
+                warps.exchange(m, meeting)
+            else:
+                try_complete(m, meeting, late=False)
+    for other in list(m.meetings.values()):
+        if other.count is not None:
+            try_complete(m, other, late=False)
+
+
+def finish(m: Machine) -> None:
+    """Nobody can go on: all have ended, or some wait for ever."""
+    if any(a.status == "cut" for a in m.agents):
+        m.ended = "cut"
+        return
+    stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
+    lost = [a for a in stuck if isinstance(a.where, Mbarrier) and a.where.state is None]
+    for agent in lost:
+        assert isinstance(agent.where, Mbarrier)
+        m.problem("UB201", f"{agent.where.label} holds no mbarrier", agent, ops.performed(agent.code[agent.pc]))
+    for agent in stuck:
+        if isinstance(agent.where, Mbarrier) and agent not in lost:
+            looked_in_vain(m, agent, agent.where)
+    _late(m)
+    for bar in m.mbarriers.values():
+        if bar.state is not None:
+            postponed(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
+    if lost or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
+        m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
+        return
+    if stuck:
+        m.ended = "stuck"
+        m.problems.append(deadlock(m, stuck))
+    for bar in m.mbarriers.values():
+        _unannounced(m, bar)
+        _unwaited(m, bar)
+
+
+def _unwaited(m: Machine, bar: Mbarrier) -> None:
+    """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
+    for phase, event in bar.arrived.items():
+        if phase > 0 and phase - 1 not in bar.waited:
+            agent = m.agents[m.names[event.uid[0]]]
+            text = f"arrives in phase {phase} of {bar.label} although no wait has returned true for phase {phase - 1}"
+            m.problem("UB212", text, agent, event.op, event)
+
+
+def _late(m: Machine) -> None:
+    """What only the end tells: uses of objects and of shared memory that nothing keeps within their lives."""
+    alive = {a.place[2] for a in m.agents if a.status != "done"}
+    for name, slot in m.window.last():
+        entry = m.window.entries[slot]
+        assert entry is not None
+        event = entry.node.source
+        assert event is not None
+        if name in OF_EXITS and m.owner_of(event) in alive:
+            continue
+        use_of_object(m, name, m.names[entry.thread], event, None)
+
+
+OF_EXITS = frozenset(("UB502", "UB504"))
+"""Flags about the exits of a CTA, all of whose threads must have exited."""

@@ -1,0 +1,307 @@
+"""All executions that differ in more than the order of what commutes, one after the other.
+
+An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in
+the other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one
+itself make a new prefix. A well-formed pipeline needs one execution.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mcheck.answers.judgement import assumptions, judged, voids
+from mcheck.answers.result import Answer
+from mcheck.cat.ast import Model
+from mcheck.findings.finding import Finding
+from mcheck.kernel import symmetry
+from mcheck.kernel.agents import Partition, Split, partition
+from mcheck.kernel.machine import Entry, Forced, Machine, Reversal
+from mcheck.kernel.needed import Watched
+from mcheck.kernel.problems import Problem
+from mcheck.kernel.reordering import beyond
+from mcheck.kernel.report import finding_of, key_of, says_less
+from mcheck.kernel.running import execute
+from mcheck.kernel.setup import NewMbarrier, NewWord, Setup, prepare
+from mcheck.limit import Limit
+from mcheck.program import ops
+from mcheck.program.program import Program
+
+MAX_EXECUTIONS = 2_000
+MAX_WORK = 4_000_000
+"""Steps of all executions together, beside those of the first ones with each set of agents."""
+COST_OF_TRIAL = 8
+"""Steps that it takes to ask the model whether an event may be."""
+AFTER_FINDING = 48
+WORK_AFTER_FINDING = 8_000
+"""Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
+
+
+@dataclass(slots=True)
+class Search:
+    """The executions of a program, up to a ``limit``, and what was found in them."""
+
+    program: Program
+    model: Model
+    profile: str
+    unroll: int
+    limit: int = MAX_EXECUTIONS
+    thorough: bool = False
+    given: Limit = field(default_factory=Limit)
+    findings: dict[object, Finding] = field(default_factory=dict)
+    executions: int = 0
+    bounded: str | None = None
+    unsure: str | None = None
+    extra: tuple[int, ...] = ()
+    words: dict[int, int] = field(default_factory=dict)
+    setup: Setup | None = None
+    halved: set[tuple[int, ...]] = field(default_factory=set)
+    found_at: int | None = None
+    work_then: int = 0
+    work: int = 0
+    steps: int = 0
+    watched: Watched | None = None
+    watch: Callable[[Machine], None] = lambda _: None
+    """Is shown every execution; with ``watched``, for those who want final states."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether more executions would not change the answer: those that end have states beside those that do not."""
+        return any(
+            f.severity == "error" and (self.watched is None or f.kind != "deadlock") for f in self.findings.values()
+        )
+
+    def found(self) -> tuple[Finding, ...]:
+        """The findings, errors first."""
+        return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
+
+    def deadline(self) -> None:
+        """Raises ``TimeOut`` once the time is over."""
+        self.given.check()
+
+    def explore(self, timeout: float | None) -> str | None:
+        """``run`` within a time; the reason if there is no answer."""
+        self.given = Limit(timeout)
+        return self.given.attempt(self.run)
+
+    def run(self) -> None:
+        """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
+        agents = partition(self.program)
+        while True:
+            try:
+                self.setup = prepare(
+                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
+                    self.watched, self.words,
+                )  # fmt: skip
+                coarse = self._explore(self.setup)
+            except Split as split:
+                if self._enough():
+                    return
+                agents = self._smaller(agents, split.groups)
+                continue
+            except NewMbarrier as new:
+                self.extra = (*self.extra, new.address)
+                continue
+            except NewWord as word:
+                self.words[word.address] = word.size
+                continue
+            if not coarse or (self.wrong and not self.thorough) or self.bounded:
+                return
+            for k in coarse:
+                group = self.setup.partition[k]
+                agents = self._smaller(agents, [group[:1], group[1:]])
+
+    def _enough(self) -> bool:
+        """Whether enough has been done since the first error was found."""
+        if self.thorough or not self.wrong:
+            return False
+        if self.found_at is None:
+            self.found_at, self.work_then = self.executions, self.steps
+        return self.executions - self.found_at >= AFTER_FINDING or self.steps - self.work_then > WORK_AFTER_FINDING
+
+    def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
+        """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
+        whole = tuple(sorted(t for g in groups for t in g))
+        if any(set(whole) < set(earlier) for earlier in self.halved):
+            groups = [(t,) for t in whole]
+        self.halved.add(whole)
+        out = [a for a in agents if not set(a) & set(whole)]
+        rest = [tuple(t for t in a if t not in whole) for a in agents if set(a) & set(whole)]
+        out += [g for g in groups if g] + [r for r in rest if r]
+        return tuple(sorted(out))
+
+    def _explore(self, setup: Setup) -> set[int]:
+        """All executions with these agents; the agents whose lanes would have to be told apart."""
+        todo: deque[Forced] = deque([()])
+        planned: set[Forced] = {()}
+        seen: set[object] = set()
+        coarse: set[int] = set()
+        alike = symmetry.classes(setup) if self.watched is not None else {}
+        while todo:
+            forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
+            self.deadline()
+            if self.executions >= self.limit:
+                self.bounded = f"{self.limit} executions"
+                return set()
+            setup.brief, setup.thorough = self.wrong, self.thorough or self.watched is not None
+            machine = execute(setup, forced)
+            self.executions += 1
+            self.steps += len(machine.trace) + COST_OF_TRIAL * machine.trials
+            self.work += len(machine.trace) if forced else 0
+            setup.shown = machine.window.shown
+            if machine.impossible is not None:
+                continue  # no execution of the model
+            if self.work > MAX_WORK:
+                self.bounded = f"{self.executions} executions"
+                todo.clear()
+            self._collect(machine)
+            self.watch(machine)
+            coarse |= machine.coarse
+            if machine.bounded:
+                self.bounded = "the rounds of a loop"
+            if machine.unsure:
+                self.unsure = machine.unsure
+            if self._enough():
+                return coarse
+            alternatives = _alternatives(machine, self.wrong)
+            if not alternatives:
+                continue
+            signature = hash(symmetry.signature(machine, alike)), machine.ended
+            if self.watched is None and signature in seen:  # states tell more apart than findings
+                continue
+            seen.add(signature)
+            for other in alternatives:
+                plan = symmetry.renamed(other, alike)
+                if plan not in planned and self.work <= MAX_WORK:
+                    planned.add(plan)
+                    todo.append(plan)
+        return coarse
+
+    def _collect(self, machine: Machine) -> None:
+        for problem in _without_echoes(machine.problems):
+            key = key_of(problem)
+            if key not in self.findings and not says_less(problem, self.findings.values()):
+                self.findings[key] = finding_of(machine, problem, self.profile)
+
+
+def _without_echoes(problems: list[Problem]) -> list[Problem]:
+    """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
+    groups = [p for p in problems if p.code == "UB106"]
+    if not groups:
+        return problems
+    threads = {a.thread for p in groups for a in p.accesses}
+    return [
+        p
+        for p in problems
+        if p.code != "RACE003"
+        or len({a.thread for a in p.accesses}) > 1
+        or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
+    ]
+
+
+def _alternatives(machine: Machine, few: bool) -> list[Forced]:
+    """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
+    trace = machine.trace
+    if not machine.reversals and not any(e.choices for e in trace):
+        return []
+    steps: list[tuple[object, tuple[int, ...]]] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
+    out: list[Forced] = []
+    for k, entry in enumerate(trace):
+        for j, (taken, of) in enumerate(entry.choices):
+            for other in range(taken + 1, of):
+                ways = (*(c for c, _ in entry.choices[:j]), other)
+                out.append((*steps[:k], (entry.who, ways)))
+    for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
+        first = trace[earlier]
+        between = range(earlier + 1, min(later, len(trace)))
+        chosen = {k for k in between if any(trace[k] is e for e in ends)}
+        free = {k for k in between if not _before(first, trace[k])}
+        needed = chosen | {k for k in free if any(_before(trace[k], e) for e in ends)}
+        # What else need not come after the first may come before it as well: which of it does is part of the order.
+        for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
+            tail = [steps[k] for k in sorted(which)]
+            if not chosen:
+                tail.append((ends[-1].who, ()))
+            if first.guess is not None:  # it was about this that the two were not ordered
+                tail.append((first.who, (first.guess,)))
+            out.append((*steps[:earlier], *tail))
+    return out
+
+
+def _one_per_pair(machine: Machine) -> list[Reversal]:
+    """The first reversal of every two statements."""
+    found: dict[object, Reversal] = {}
+    for reversal in machine.reversals:
+        found.setdefault((machine.trace[reversal[0]].op.span, reversal[1][-1].op.span), reversal)
+    return list(found.values())
+
+
+def _before(a: Entry, b: Entry) -> bool:
+    """Whether step ``a`` is before ``b`` in time."""
+    if a.signal >= 0:
+        return b.time[a.signal] > a.phase
+    if a.agent == b.agent:
+        return a.step < b.step if b.signal < 0 else a.step <= b.step
+    return b.time[a.agent] >= a.step
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    limit: int = MAX_EXECUTIONS,
+    thorough: bool = False,
+) -> Answer:
+    """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
+
+    After the first error a little more is looked at; with ``thorough`` everything.
+    """
+    search = Search(program, model, profile, unroll, limit, thorough)
+    reason = search.explore(timeout)
+    if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
+        more = beyond(program, search.setup.needed, search.setup.partition) or _lost_updates(search)
+        search.bounded = f"interleavings: {more}" if more is not None else None
+    found = search.found()
+    reason = reason or search.unsure
+    return Answer(
+        verdict="unknown" if reason is not None else "pass",
+        complete=False,
+        undefined=any(map(voids, found)),
+        findings=found,
+        covered=reason is None and search.bounded is None and (thorough or not search.wrong),
+        bound=search.bounded,
+        assumptions=(*assumptions(program), INTERLEAVED),
+        executions=search.executions,
+        engine="protocol",
+        reason=reason,
+    )
+
+
+INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
+
+
+def check(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    limit: int = MAX_EXECUTIONS,
+    thorough: bool = False,
+) -> Answer:
+    """``answer`` with its verdict about findings."""
+    return judged(
+        answer(program, model, profile=profile, unroll=unroll, timeout=timeout, limit=limit, thorough=thorough)
+    )
+
+
+def _lost_updates(search: Search) -> str | None:
+    """Atomics that race are not atomic to each other (8.10.3): what one of them loses, no interleaving shows."""
+    raced = {a.span for f in search.findings.values() if f.kind == "race" for a in f.accesses}
+    atomics = {op.span for t in search.program.threads for op in t.code if isinstance(ops.performed(op), ops.Atomic)}
+    return "atomics that race may lose updates" if raced & atomics - {None} else None

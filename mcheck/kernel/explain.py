@@ -1,0 +1,107 @@
+"""What is missing between two accesses, and why what is there does not count."""
+
+from __future__ import annotations
+
+from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Machine
+from mcheck.kernel.remedies import committed, hand_over, line_of, remedy, seen
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.memory import SHARED_WINDOW
+from mcheck.program.ops import Op
+
+NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
+UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
+
+
+def missing(m: Machine, code: str, old: Record, new: Record) -> str:
+    """The remedy, with what is wrong with the fences and waits of this execution."""
+    remarks = [remedy(m, code, old, new)]
+    if code in NEEDS_FENCE:
+        remarks.append(_idle_fences(m, old, new))
+    if code == "RACE003":
+        remarks.append(_half_waits(m, old))
+    if code in UNORDERED and old.agent != new.agent and not old.asynchronous:
+        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent]))
+    return " ".join(filter(None, remarks))
+
+
+def _idle_fences(m: Machine, old: Record, new: Record) -> str:
+    """Why no proxy fence of this execution lies on the path between the two."""
+    space = "global" if "global" in old.spaces else "shared"
+    writer, issuer = m.agents[old.agent], m.agents[new.agent]
+    remarks: list[str] = []
+    for entry in m.trace[old.position :]:
+        op = entry.op
+        if not isinstance(op, ops.ProxyFence) or op.kind != "async" or op.span is None:
+            continue
+        agent = m.agents[entry.agent]
+        where = f"the fence.proxy.async at line {op.span.line}"
+        if not _names(op, space):
+            remarks.append(f"{where} is for {', '.join(sorted(op.spaces)) or 'another space'}, not for these bytes")
+        elif agent is writer:
+            release = hand_over(m, agent, old.position, entry.step)
+            if release is not None:
+                remarks.append(f"{where} comes after the hand-over at line {line_of(release)}")
+        elif agent is not issuer:
+            remarks.append(f"{where} is executed by {m.name(agent)}, which is not on the path between the two")
+    unique = list(dict.fromkeys(remarks))[:2]
+    return "; ".join(unique)[:1].upper() + "; ".join(unique)[1:] + "." if unique else ""
+
+
+def _names(op: ops.ProxyFence, space: str) -> bool:
+    spaces = op.spaces | ({op.restrict} if op.restrict else set())
+    return not spaces or any(str(s).startswith(space) for s in spaces)
+
+
+def _half_waits(m: Machine, old: Record) -> str:
+    """Whether a wait of the issuing thread, or of another one, was meant for this operation and does not cover it."""
+    if not old.asynchronous or old.bars:
+        return ""
+    family = "wgmma" if isinstance(old.event.op, ops.Wgmma) else "cp.async" if old.cp_async else "bulk"
+    for entry in m.trace[old.position :]:
+        op = entry.op
+        if not isinstance(op, ops.WaitGroup) or op.span is None or op.family != family:
+            continue
+        where = f"The wait at line {op.span.line}"
+        if entry.agent != old.agent:
+            who = m.name(m.agents[entry.agent])
+            return f"{where} is executed by {who}; groups belong to the issuing thread."
+        if op.read and old.write:
+            return f"{where} has .read: it waits until the source has been read, not for the writes."
+        pending = getattr(op.pending, "value", 0)
+        if pending:
+            return f"{where} leaves the {pending} latest groups pending, this one among them."
+        if not committed(m, old, entry.step):
+            return f"{where} does not cover the operation, which no commit_group precedes it for."
+    return ""
+
+
+MOST = 2
+"""Handovers that a message names."""
+
+
+def narrow_between(m: Machine, old: Record, new: Record) -> list[Narrow]:
+    """The handovers to the later access's thread whose scopes leave one of the two threads out."""
+    since = m.trace[old.position :]
+    reader = m.agents[new.agent]
+    place = m.program.threads[reader.threads[0]].place
+    takes = [End(e.op, place) for e in since if e.agent == new.agent and e.signal < 0 and acquires(e.op)]
+    gives = [
+        End(e.op, m.program.threads[m.agents[e.agent].threads[0]].place)
+        for e in since
+        if e.agent != new.agent and e.signal < 0 and releases(e.op)
+    ]
+    return too_narrow((give, take) for take in reversed(takes) for give in gives if _meet(give.op, take.op))[:MOST]
+
+
+def _meet(release: Op, acquire: Op) -> bool:
+    """Whether the one may be what the other observes: an arrive and a wait, or two accesses to memory, or fences."""
+    waits = ops.performed(acquire)
+    if isinstance(release, ops.MbarrierArrive) and isinstance(waits, ops.MbarrierWait):
+        one, other = release.address, waits.address
+        apart = isinstance(one, Const) and isinstance(other, Const) and (one.value - other.value) % SHARED_WINDOW
+        return not apart
+    kinds = isinstance(release, ops.MbarrierArrive), isinstance(waits, ops.MbarrierWait)
+    return kinds == (False, False) or isinstance(release, ops.Fence) or isinstance(acquire, ops.Fence)

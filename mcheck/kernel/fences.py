@@ -1,0 +1,59 @@
+"""Fences: what they order is for the model; here they enter the window (PTX ISA 9.0 sections 8.8 and 9.7.13.4)."""
+
+from __future__ import annotations
+
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel.clocks import joined, mutual
+from mcheck.kernel.control import runs
+from mcheck.kernel.machine import Agent, Machine, does
+from mcheck.kernel.objects import Done
+from mcheck.program import ops
+from mcheck.program.ops import Op
+
+
+@does(ops.Fence)
+def fence(m: Machine, agent: Agent, op: Op) -> None:
+    """``fence``, ``membar``, ``fence.mbarrier_init`` and the fences restricted to a space."""
+    assert isinstance(op, ops.Fence)
+    if not runs(m, agent, op):
+        return
+    event = m.emit(agent, 0, op)[0]
+    if Tag.SC in event.tags:
+        _sequential(m, agent, event, event.scope or "sys")
+    else:
+        m.put(agent, event)
+    agent.pc += 1
+
+
+def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
+    """fence.sc: those whose scopes include each other are in one order (8.10.2): that of the steps, and where nothing
+    fixes it and it decides anything, the other one as well.
+    """
+    time = agent.now()
+    done = Done(agent.index, agent.step, len(m.trace) - 1, time, event, "sc", 0)
+    earlier = 0
+    for their_scope, other, entries in m.sc_fences:
+        if not mutual(their_scope, m.agents[other.agent].place, scope, agent.place):
+            continue
+        known = other.agent == agent.index or time[other.agent] >= other.step
+        if not known and not m.setup.sequential:
+            continue  # an order of the two could only hide what the other order shows
+        for entry in entries:
+            earlier |= entry.bit
+        if known:
+            continue
+        m.reverse(other, agent.index, time, agent.single)
+        agent.time = joined(agent.time, other.time)
+        m.assigned.append((agent.index, agent.step, "sc", other.agent, other.step))
+    entries = m.put(agent, event, common={"sync_fence": earlier} if earlier else None)
+    m.sc_fences.append((scope, done, entries))
+
+
+@does(ops.ProxyFence)
+def proxy_fence(m: Machine, agent: Agent, op: Op) -> None:
+    """``fence.proxy``: what comes before it, in causality, is carried over to the other proxy behind it."""
+    if not runs(m, agent, op):
+        return
+    m.put(agent, m.emit(agent, 0, op)[0])
+    agent.pc += 1

@@ -1,0 +1,107 @@
+"""Who touched which bytes: the accesses of an object that a later one may still conflict with.
+
+Every object is cut into runs of bytes that no access so far has split. A record leaves a run when nothing can tell it
+from a later one any more (``mcheck.views.settle``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from mcheck.graph.event import Event
+from mcheck.views.entries import Entry as Live
+
+Lanes = int | tuple[int, int] | None
+"""Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
+the address; ``None`` for all of them."""
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """An access, or all accesses of one instruction by the lanes of an agent; ``entries`` are its events in the window.
+
+    ``done`` are (agent, step) of the waits of its group, ``bars`` the mbarriers that it signals.
+    """
+
+    agent: int
+    step: int
+    lanes: Lanes
+    event: Event
+    write: bool
+    proxy: str
+    asynchronous: bool
+    cp_async: bool
+    cta: int
+    spaces: tuple[object, ...]
+    bars: tuple[int, ...] = ()
+    done: list[tuple[int, int]] = field(default_factory=list)
+    signalled: bool = False
+    position: int = 0
+    entries: tuple[Live, ...] = ()
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a wait to come may be the first to observe its completion."""
+        return self.asynchronous and not self.done and not self.signalled
+
+    def key(self) -> tuple[object, ...]:
+        """What tells it from other records of the same bytes."""
+        return tuple(e.bit for e in self.entries), self.write, self.lanes
+
+    @property
+    def bits(self) -> int:
+        """Its events as a set of the window."""
+        out = 0
+        for entry in self.entries:
+            out |= entry.bit
+        return out
+
+
+@dataclass(slots=True)
+class History:
+    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between."""
+
+    starts: list[int]
+    cells: list[list[Record]]
+    end: int
+
+    @staticmethod
+    def of(base: int, size: int) -> History:
+        """The history of an object that nobody has touched."""
+        return History([base], [[]], base + size)
+
+    def cut(self, low: int, high: int) -> range:
+        """The cells of the bytes from ``low`` to ``high``, cut so that they are covered exactly."""
+        first = self._split(low)
+        last = self._split(high)
+        return range(first, last)
+
+    def _split(self, at: int) -> int:
+        """The index of the cell that starts at ``at``."""
+        starts = self.starts
+        k = bisect_right(starts, at) - 1
+        if at >= self.end:
+            return len(starts)
+        if k < 0:
+            return 0
+        if starts[k] == at:
+            return k
+        starts.insert(k + 1, at)
+        self.cells.insert(k + 1, list(self.cells[k]))
+        return k + 1
+
+
+def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
+    """Whether different lanes of one agent touch a common byte of a cell, one by ``a`` and one by ``b``."""
+    if a is None or b is None:
+        return True
+    if isinstance(a, int) and isinstance(b, int):
+        return a != b
+    if a == b:
+        return False
+    return any(_lane(a, byte) != _lane(b, byte) for byte in range(low, high))
+
+
+def _lane(lanes: int | tuple[int, int], byte: int) -> int:
+    return lanes if isinstance(lanes, int) else (byte - lanes[0]) // lanes[1]

@@ -1,0 +1,92 @@
+"""Which registers decide anything: branches, addresses, counts, awaited values.
+
+The value of a read that decides nothing need not be chosen; the read is explored as the one that learns the least.
+"""
+
+from __future__ import annotations
+
+from mcheck.events.liveness_of_registers import effects
+from mcheck.kernel.agents import registers_of
+from mcheck.program import ops
+from mcheck.program.ops import Op
+from mcheck.program.program import Program, Thread
+
+Watched = dict[int, frozenset[str]]
+"""By thread, registers whose final values are asked for."""
+
+
+def needed(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
+    """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
+    seen: dict[int, frozenset[str]] = {}
+    found: list[frozenset[str]] = []
+    for stores in (False, True) if watched is None else (True,):
+        found = []
+        seen.clear()
+        by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
+        for thread in program.threads:
+            names = (watched or {}).get(thread.index, frozenset())
+            key = (names, tuple(map(id, thread.code)))
+            if key not in by_code:
+                by_code[key] = _of_thread(thread, stores, names)
+            found.append(by_code[key])
+        if stores or not (_maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)):
+            break
+    return found
+
+
+def _maps_are_moved(program: Program) -> bool:
+    """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
+    kinds = ops.TensormapReplace | ops.TensormapCopyFence
+    return any(isinstance(op, kinds) for code in {id(t.code): t.code for t in program.threads}.values() for op in code)
+
+
+def _awaits_values(program: Program) -> bool:
+    """Whether a value of memory is waited for: what is stored there decides if the wait ends."""
+    code = {id(op): op for t in program.threads for op in t.code}.values()
+    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
+
+
+def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
+    return any(
+        _results(op) & names
+        for thread, names in zip(program.threads, found, strict=True)
+        if names
+        for op in thread.code
+        if isinstance(op, ops.Load | ops.Atomic)
+    )
+
+
+def _results(op: Op) -> set[str]:
+    return effects(op)[0]
+
+
+def _of_thread(thread: Thread, stores: bool, watched: frozenset[str]) -> frozenset[str]:
+    wanted: set[str] = set(watched)
+    flows: list[tuple[set[str], set[str]]] = []
+    done: set[int] = set()
+    for op in thread.code:
+        if id(op) in done:
+            continue
+        done.add(id(op))
+        defined, used = effects(op)
+        if isinstance(op, ops.Alu):
+            if op.guard is not None:
+                wanted.add(op.guard.reg.name)
+                defined = {r.name for r in op.dsts if r is not None}
+            flows.append((defined, used))
+            continue
+        if isinstance(op, ops.Store) and not stores:
+            data = {name for src in op.srcs for name in registers_of(src)}
+            keep = set(registers_of(op.address))
+            used = (used - data) | keep
+            if op.guard is not None:
+                used.add(op.guard.reg.name)
+        wanted |= used
+    changed = True
+    while changed:
+        changed = False
+        for defined, used in flows:
+            if defined & wanted and not used <= wanted:
+                wanted |= used
+                changed = True
+    return frozenset(wanted)

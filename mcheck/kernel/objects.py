@@ -1,0 +1,208 @@
+"""What threads meet at: mbarriers, execution barriers, words that strong operations share, signals in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.executor import mbarrier as state_machine
+from mcheck.graph.event import Event
+from mcheck.graph.terms import Term
+from mcheck.kernel.clocks import Vector
+from mcheck.kernel.history import Record
+from mcheck.views.entries import Entry as Live
+
+Place = tuple[int, int, int]
+"""(gpu, cluster, CTA)"""
+When = tuple[int, int]
+"""(life of an mbarrier object, phase)"""
+
+
+@dataclass(slots=True)
+class Done:
+    """An operation on a shared object: who, at which step, where in the trace, what it knew of time."""
+
+    agent: int
+    step: int
+    position: int
+    time: Vector
+    event: Event
+    kind: str
+    phase: int
+    signal: int = -1
+    """The component of the mbarrier if this is a completion signal."""
+    effect: tuple[int, int] = (0, 0)
+    """What it adds to the pending arrivals of an mbarrier, and to its tx-count."""
+
+
+@dataclass(slots=True)
+class Acts:
+    """The live operations of one phase of an mbarrier, as sets of the window.
+
+    ``signals`` are those that a wait for the phase observes, ``copies`` the memory operations that they complete,
+    ``waits`` those that found the object in this phase, ``completing`` what completed it.
+    """
+
+    acts: int = 0
+    signals: int = 0
+    copies: int = 0
+    waits: int = 0
+    completing: int = 0
+
+    def forget(self, keep: int) -> None:
+        """Drops events that are no longer live."""
+        self.acts &= keep
+        self.signals &= keep
+        self.copies &= keep
+        self.waits &= keep
+        self.completing &= keep
+
+
+@dataclass(slots=True)
+class Mbarrier:
+    """An mbarrier object. ``seen`` and ``born`` are its components in the vectors of time."""
+
+    address: int
+    label: str
+    seen: int
+    born: int
+    state: state_machine.State | None = None
+    generation: int = 0
+    began: Done | None = None
+    ended: Done | None = None
+    now: list[Done] = field(default_factory=list)
+    before: list[Done] = field(default_factory=list)
+    looks: list[Done] = field(default_factory=list)
+    """Waits since the current phase began."""
+    failed: list[Done] = field(default_factory=list)
+    """Operations that were undefined: others could come before them, to other effect."""
+    phases: dict[When, Acts] = field(default_factory=dict)
+    time: Vector = field(default_factory=list)
+    next_time: Vector = field(default_factory=list)
+    times: dict[int, Vector] = field(default_factory=dict)
+    """When the latest phases were complete."""
+    waited: set[int] = field(default_factory=set)
+    arrived: dict[int, Event] = field(default_factory=dict)
+    expected_bytes: int = 0
+    got_bytes: int = 0
+    known: dict[int, int] = field(default_factory=dict)
+    """By agent, the last phase that it saw complete."""
+    joined: int = -1
+    """The last phase whose operations are no longer told from those of earlier ones."""
+
+    def at(self, phase: int) -> Acts:
+        """The operations of a phase of the present object."""
+        return self.phases.setdefault((self.generation, phase), Acts())
+
+    def earlier(self, phase: int) -> tuple[Acts, Acts]:
+        """(those of all phases before this one, those of the same object alone)."""
+        every, own = Acts(), Acts()
+        for (life, number), acts in self.phases.items():
+            if (life, number) >= (self.generation, phase):
+                continue
+            for into in (every, own) if life == self.generation else (every,):
+                into.acts |= acts.acts
+                into.signals |= acts.signals
+                into.copies |= acts.copies
+                into.waits |= acts.waits
+        return every, own
+
+    def forget(self, keep: int) -> None:
+        """Drops events that are no longer live, and joins phases that are long over."""
+        for acts in self.phases.values():
+            acts.forget(keep)
+        if self.state is None:
+            return
+        old = [k for k in self.phases if k[0] == self.generation and 0 <= k[1] < self.state.phase - KEPT_PHASES]
+        self.joined = max([self.joined, *(k[1] for k in old)])
+        if len(old) > 1:
+            last = self.phases[max(old)]
+            for key in old:
+                if key != max(old):
+                    acts = self.phases.pop(key)
+                    last.acts |= acts.acts
+                    last.signals |= acts.signals
+                    last.copies |= acts.copies
+                    last.waits |= acts.waits
+
+
+KEPT_PHASES = 1
+"""Phases before the current one that a stale look may still find."""
+
+
+@dataclass(slots=True)
+class Signal:
+    """A completion signal of an asynchronous operation, on its way to an mbarrier."""
+
+    key: tuple[int, int, int]
+    agent: int
+    step: int
+    address: int
+    kind: str
+    tx: int
+    count: int
+    time: Vector
+    event: Event
+    records: list[Record]
+    issues: tuple[Live, ...]
+
+
+@dataclass(slots=True)
+class Rendezvous:
+    """An execution barrier. ``here`` are the agents that have arrived in this round, ``brought`` their arrivals and
+    when they came, ``warps`` those of each warp.
+    """
+
+    key: tuple[object, ...]
+    members: frozenset[int] = frozenset()
+    """The agents that it waits for if it has no count."""
+    round: int = 0
+    count: int | None = None
+    here: dict[int, Done] = field(default_factory=dict)
+    twice: dict[int, int] = field(default_factory=dict)
+    """Arrivals of an agent beside the one that is in ``here``."""
+    brought: dict[int, tuple[int, Vector]] = field(default_factory=dict)
+    kinds: set[str] = field(default_factory=set)
+    arrivals: int = 0
+    time: Vector = field(default_factory=list)
+    before: list[Done] = field(default_factory=list)
+    failed: list[Done] = field(default_factory=list)
+    votes: dict[int, list[int | None]] = field(default_factory=dict)
+    own: dict[int, list[tuple[Term, ...]]] = field(default_factory=dict)
+    """Operands that only the lane itself looks at, of those who exchange values."""
+    warps: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    last: int = 0
+    """The live arrivals of the last complete round."""
+
+
+@dataclass(slots=True, eq=False)
+class Written:
+    """A write to a shared word, in coherence order: its value and its events in the window."""
+
+    agent: int
+    step: int
+    value: int | None
+    time: Vector
+    entries: tuple[Live, ...] = ()
+    event: Event | None = None
+    kind: str = ""
+    position: int = -1
+
+    @property
+    def bits(self) -> int:
+        """The write as a set of the window."""
+        out = 0
+        for entry in self.entries:
+            out |= entry.bit
+        return out
+
+
+@dataclass(slots=True)
+class Word:
+    """A word that strong operations access. ``written`` are all its live writes."""
+
+    address: int
+    size: int
+    writes: list[Written] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
+    version: int = 0
+    written: int = 0

@@ -1,0 +1,199 @@
+"""Waits that are written out: spin loops that mean ``await``, and polls whose answer only saves a wait.
+
+A loop that does nothing but poll leaves with the answer true, whenever it was asked; a poll whose answer only decides
+whether a wait for the same phase follows leads to the same state either way. Neither needs a second execution.
+"""
+
+from __future__ import annotations
+
+from mcheck.events.liveness_of_registers import effects, live_at
+from mcheck.program import ops
+from mcheck.program.alu import compute
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
+from mcheck.program.ops import Guard, Op
+from mcheck.program.program import Thread
+
+NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
+PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+AHEAD = 64
+"""How far behind a poll its use is looked for."""
+
+
+def spins(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether the poll at ``pc`` is asked again, to the same effect, for as long as its answer is false.
+
+    Nothing but local computation may lie on the way back, which must follow from the answer alone and leave behind no
+    register that is used before it is written again, or whose final value is ``asked`` for.
+    """
+    op = thread.code[pc]
+    if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
+        return False
+    changed = _way_back(thread, pc, {op.dst.name: 0})
+    return changed is not None and changed.isdisjoint(live_at(thread, {pc}, set(asked))[pc])
+
+
+def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
+    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there."""
+    code = thread.code
+    written = set(known)
+    k = pc + 1
+    for _ in range(AHEAD):
+        if k == pc:
+            return written
+        if k >= len(code):
+            return None
+        op = code[k]
+        goes = _goes(op.guard, known)
+        k += 1
+        if goes is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
+            return None
+        if isinstance(op, ops.Branch) and goes:
+            taken = 1 if op.condition is None else _value(op.condition, known)
+            if taken is None:
+                return None
+            k = thread.labels[op.target] if taken else k
+        elif isinstance(op, ops.Alu) and goes:
+            _compute(op, known)
+            written |= {r.name for r in op.dsts if r is not None}
+    return None
+
+
+def _goes(guard: Guard | None, known: dict[str, int]) -> bool | None:
+    """Whether a guard lets its operation run, ``None`` if that is not known."""
+    if guard is None:
+        return True
+    value = known.get(guard.reg.name)
+    return None if value is None else bool(value) is not guard.negated
+
+
+def _compute(op: ops.Alu, known: dict[str, int]) -> None:
+    """Carries out a local computation on what is known."""
+    sources = [_value(src, known) for src in op.srcs]
+    values = [v for v in sources if v is not None]
+    local = op.op not in ("mapa", "activemask") and len(values) == len(sources)
+    results = compute(op.op, op.type, op.src_type, values) if local else ()
+    for k, register in enumerate(op.dsts):
+        if register is not None:
+            known.pop(register.name, None)
+            if k < len(results):
+                known[register.name] = results[k]
+
+
+def _value(expr: Expr, known: dict[str, int]) -> int | None:
+    match expr:
+        case Const(value):
+            return value
+        case Reg(name):
+            return known.get(name)
+        case Unary(op, inner):
+            a = _value(inner, known)
+            return None if a is None else apply_unary(op, a)
+        case Binary(op, left, right):
+            a, b = _value(left, known), _value(right, known)
+            if a is None or b is None or (op in ("/", "%") and not b):
+                return None
+            return apply_binary(op, a, b)
+    return None
+
+
+def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr] | None:
+    """What the loop around the load at ``pc`` waits for, as (operator, value), if it holds but load and test."""
+    op = code[pc]
+    if not isinstance(op, ops.Load) or len(op.dsts) != 1 or op.dsts[0] is None or pc + 2 >= len(code):
+        return None
+    test = code[pc + 1]
+    if not isinstance(test, ops.Alu) or not test.op.startswith("setp.") or test.guard is not None:
+        return _compared(code, labels, pc, op.dsts[0].name)
+    name = test.op.partition(".")[2]
+    if name not in PLAIN or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
+        return None
+    if not isinstance(test.srcs[1], Const):
+        return None
+    back = _back(code, labels, pc, pc + 2)
+    if back is None:
+        return None
+    sense = _sense(back, test.dsts[0].name)
+    if sense is None:
+        return None
+    return (NEGATED if sense else PLAIN)[name], test.srcs[1]
+
+
+def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr] | None:
+    """The same for a branch that compares the register itself, as the table dialect has it."""
+    back = _back(code, labels, pc, pc + 1)
+    if back is None or back.guard is not None or not isinstance(back.condition, Binary):
+        return None
+    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+    condition = back.condition
+    if condition.op in opposite and condition.left == Reg(name) and isinstance(condition.right, Const):
+        return opposite[condition.op], condition.right
+    return None
+
+
+def _back(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops.Branch | None:
+    """The branch at ``at`` if it goes to a label right before ``pc``."""
+    back = code[at]
+    if not isinstance(back, ops.Branch):
+        return None
+    head = labels[back.target]
+    if head >= pc or not all(isinstance(code[k], ops.Label) for k in range(head, pc)):
+        return None
+    return back
+
+
+def _sense(branch: ops.Branch, name: str) -> bool | None:
+    """The value of predicate ``name`` for which the branch is taken, ``None`` if it is about something else."""
+    if branch.guard is not None:
+        if branch.guard.reg.name != name or branch.condition is not None:
+            return None
+        return not branch.guard.negated
+    match branch.condition:
+        case Reg(other) if other == name:
+            return True
+        case Unary("!", Reg(other)) if other == name:
+            return False
+    return None
+
+
+def only_saves_a_wait(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> bool:
+    """Whether the answer of the poll at ``pc`` only decides if a wait for the same phase is executed."""
+    op = code[pc]
+    if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.parity is None:
+        return False
+    name = op.dst.name
+    used = False
+    k = pc + 1
+    while k < min(len(code), pc + AHEAD):
+        now = code[k]
+        if isinstance(now, ops.Branch) and _sense(now, name) is True:
+            target = labels[now.target]
+            between = [o for o in code[k + 1 : target] if not isinstance(o, ops.Label)]
+            if target <= k or len(between) != 1 or not _same_wait(op, between[0]):
+                return False
+            used, k = True, target
+            continue
+        if now.guard is not None and now.guard.reg.name == name:
+            if not now.guard.negated or not _same_wait(op, now):
+                return False
+            used = True
+        elif isinstance(now, ops.Branch):
+            return False
+        else:
+            defined, reads = effects(now)
+            if name in reads:
+                return False
+            if name in defined:
+                return used
+        k += 1
+    return used and k >= len(code)
+
+
+def _same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
+    inner = ops.performed(other)
+    return (
+        isinstance(other, ops.Await)
+        and isinstance(inner, ops.MbarrierWait)
+        and isinstance(poll.address, Const)
+        and isinstance(poll.parity, Const)
+        and (inner.address, inner.parity, inner.sem, inner.scope) == (poll.address, poll.parity, poll.sem, poll.scope)
+    )

@@ -1,0 +1,252 @@
+"""Conflicting accesses, as the flags of the model judge them, and what the flags say of uses of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.answers.scopes import remedy, why
+from mcheck.errors import InputError
+from mcheck.findings import catalogue
+from mcheck.findings.entry import Entry as Explained
+from mcheck.findings.finding import bytes_of
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel.explain import missing, narrow_between
+from mcheck.kernel.history import Record, lanes_overlap
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.problems import Problem
+from mcheck.kernel.records import access_of
+from mcheck.kernel.remedies import publication
+from mcheck.kernel.settling import settle
+from mcheck.views.entries import Entry as Live
+from mcheck.views.entries import Flagged
+
+COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
+"""Operations of which any two of one kind, on integers, may change places."""
+
+Conflict = tuple[Record, int, int, bool, bool]
+"""An earlier record, the bytes in common, whether the accesses are on the same bytes, whether different lanes of one
+agent may have made them."""
+
+
+def touch(
+    m: Machine, agent: Agent, ranges: Iterable[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
+    exact: bool = False, back: dict[str, int] | None = None,
+) -> tuple[Live, ...]:  # fmt: skip
+    """Enters the event of some records, holds them against all earlier accesses to the same bytes, remembers them.
+
+    The ``ranges`` (record, low, high) are those of one event: they share its entries. ``edges`` are those of each of
+    the lanes that stand for the agent.
+    """
+    found = [(record, low, high) for record, low, high in ranges if high > low]
+    record = found[0][0]
+    event = record.event
+    conflicts: list[tuple[Record, Conflict]] = []
+    for new, low, high in found:
+        conflicts += [(new, c) for c in _conflicts(m, new, low, high)]
+    kinds = {same for _, (_, _, _, same, _) in conflicts} or {True}
+    ordered = event.order is not None
+    where = m.place_of(event, exact=exact)
+    entries: list[Live] = []
+    said: list[dict[bool, list[Flagged]]] = []
+    for thread, own in zip(agent.shown, edges, strict=True):
+        entry = m.live(thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back)
+        first = max(kinds)
+        flags = {first: m.enter(entry, ordered=ordered, complete=first)}
+        if len(kinds) > 1:
+            flags[False] = m.window.look(entry, complete=False)
+        objects_flagged(m, agent, entry, flags[first])
+        entries.append(entry)
+        said.append(flags)
+    for new, _, _ in found:
+        new.entries = tuple(entries)
+    for new, conflict in conflicts:
+        _judge(m, new, conflict, said)
+    for new, low, high in found:
+        _remember(m, new, low, high)
+    if len(m.window.entries) - len(m.window.free) > m.settle_at:
+        settle(m)
+    return tuple(entries)
+
+
+def _conflicts(m: Machine, new: Record, low: int, high: int) -> Iterable[Conflict]:
+    _, history = m.history(low)
+    seen: set[int] = set()
+    for k in history.cut(low, high):
+        start = history.starts[k]
+        end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
+        for old in history.cells[k]:
+            if not (new.write or old.write) or old.event is new.event or id(old) in seen:
+                continue
+            a, b = old.event, new.event
+            same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0
+            across = False
+            if old.agent == new.agent and not m.agents[new.agent].single:
+                across = lanes_overlap(old.lanes, new.lanes, start, end)
+                if not across:
+                    yield old, start, end, same, False
+                    continue
+            seen.add(id(old))
+            yield old, start, end, same, across
+
+
+def _start(record: Record) -> int:
+    """The address of an access; where lanes access neighbours, of the first one."""
+    return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
+
+
+def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
+    """Reports what the flags say of the pair."""
+    old, low, high, same, across = conflict
+    pairs = [(0, 0)]
+    if across and len(new.entries) > 1:
+        pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))
+    names: list[str] = []
+    for mine, theirs in ((b, a) for a, b in pairs):
+        bit = old.entries[theirs].bit if theirs < len(old.entries) else old.entries[0].bit
+        for flag in said[mine].get(same, said[mine][max(said[mine])]):
+            if flag.pairs & bit and flag.name not in names:
+                names.append(flag.name)
+    for name in names:
+        entry = _known(name)
+        if entry is not None:
+            _report(m, entry, old, new, low, high)
+    if names:
+        return
+    if _unordered_reductions(old, new) and not _commute(old.event, new.event):
+        m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
+    elif _undecided(m, old, new):
+        m.inexact = "accesses that nothing orders, and of which the model does not say that they race"
+
+
+def _undecided(m: Machine, old: Record, new: Record) -> bool:
+    """Whether either of two accesses that are not followed one by one may come first."""
+    if old.agent == new.agent or old.asynchronous or new.asynchronous:
+        return False
+    followed = old.entries[0].exact and new.entries[0].exact
+    return not followed and m.agents[new.agent].time[old.agent] < old.step
+
+
+def _known(name: str) -> Explained | None:
+    """The catalogue's entry of a flag; flags that are none of its codes are the model's own business."""
+    try:
+        return catalogue.get(name)
+    except InputError:
+        return None
+
+
+def _unordered_reductions(old: Record, new: Record) -> bool:
+    return Tag.ASYNCREDUCTION in old.event.tags and Tag.ASYNCREDUCTION in new.event.tags
+
+
+def _commute(a: Event, b: Event) -> bool:
+    """Whether two operations on one word leave the same, whichever comes first: reductions of one kind on integers."""
+    if Tag.W not in a.tags or Tag.W not in b.tags:
+        return True  # the two writes are held against each other as well
+    match a.value, b.value:
+        case ("rmw", kind, type_, _, _), ("rmw", other, other_type, _, _):
+            return (kind, type_) == (other, other_type) and commutes(kind, type_)
+    return False
+
+
+def commutes(kind: str, type_: str) -> bool:
+    """Whether any two operations of this kind and type may change places."""
+    return kind in COMMUTING and type_[0] in "usb" and not type_.startswith("bf")
+
+
+def _remember(m: Machine, new: Record, low: int, high: int) -> None:
+    _, history = m.history(low)
+    for k in history.cut(low, high):
+        cell = history.cells[k]
+        if len(cell) > 8:
+            alike = {r.key(): r for r in cell}
+            cell[:] = alike.values()
+        cell.append(new)
+
+
+def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
+    """Reports flags about events that are no two accesses to memory: uses of mbarrier objects, life cycles."""
+    mine = entry.node.source
+    assert mine is not None
+    for flag in flags:
+        explained = _known(flag.name)
+        if explained is None:
+            continue
+        rest = flag.pairs
+        while rest or flag.own:
+            low = rest & -rest
+            rest ^= low
+            other = m.window.entries[low.bit_length() - 1] if low else None
+            theirs = other.node.source if other is not None else None
+            if theirs is not None and theirs.size and mine.size:
+                continue
+            if theirs is not None and mine.size == 0 and theirs.size and other is not None:
+                use_of_object(m, explained.code, m.names[other.thread], theirs, mine)
+            else:
+                use_of_object(m, explained.code, agent.index, mine, theirs)
+            if not low:
+                break
+
+
+def use_of_object(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
+    """Reports a use of an object, or of memory, that comes at the wrong time; once for each statement."""
+    if (code, event.op.span) in m.reported:
+        return
+    m.reported.add((code, event.op.span))
+    agent = m.agents[who]
+    text, hint = _words(m, code, agent, event, other)
+    m.problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
+
+
+def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
+    address = event.mbarrier.address if event.mbarrier is not None else event.address
+    if other is not None and other.mbarrier is not None:
+        address = other.mbarrier.address
+    name = m.label(address)
+    match code:
+        case "UB201":
+            bar = m.mbarriers.get(address)
+            hint = publication(m, agent, bar, event.op) if bar is not None else ""
+            return f"{name} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation", hint
+        case "UB202" | "UB203":
+            what = "copies over" if code == "UB203" else "accesses"
+            return f"{what} {name}, which holds an mbarrier at that time or may hold one", ""
+        case "UB502":
+            return f"may use {m.object_of(event)} after its CTA has ended", ""
+        case "UB503":
+            return "uses the shared memory of a CTA that may not have started", ""
+        case "UB504":
+            return f"copies to {m.object_of(event)}, whose CTA may end before the copy is complete", ""
+    return catalogue.get(code).name.replace("-", " "), ""
+
+
+def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
+    code = entry.code
+    spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
+    if spans in m.reported:
+        return
+    m.reported.add(spans)
+    first, second = access_of(m, old, low, high), access_of(m, new, low, high)
+    base = _base(m, low)
+    where = bytes_of(first.object, low - base, high - base)
+    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread}" for a in (first, second))
+    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
+    narrow = narrow_between(m, old, new) if code == "RACE010" else []
+    if narrow:
+        message = f"{message}: {'; '.join(map(why, narrow))}"
+    m.problems.append(
+        Problem(
+            code,
+            message,
+            (first, second),
+            tuple(sorted({old.agent, new.agent})),
+            len(m.trace),
+            old.position,
+            " ".join(map(remedy, narrow)) or missing(m, code, old, new),
+        )
+    )
+
+
+def _base(m: Machine, address: int) -> int:
+    instance = m.program.memory.find(address)
+    return instance.base if instance is not None else 0

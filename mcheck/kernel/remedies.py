@@ -1,0 +1,263 @@
+"""What would order two accesses, and where it may stand.
+
+A remedy names instructions and lines: ``Execute X after line N`` and ``Execute X before line N`` mean what they say,
+and the tests carry them out.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.steps import text_of
+from mcheck.findings import catalogue
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.objects import Mbarrier
+from mcheck.program import ops
+from mcheck.program.ops import Op
+
+HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
+
+
+def line_of(op: Op) -> int:
+    """The line of an instruction."""
+    return op.span.line if op.span is not None else 0
+
+
+def remedy(m: Machine, code: str, old: Record, new: Record) -> str:
+    """What mends a pair of accesses; that of the catalogue where nothing can be said of the place."""
+    match code:
+        case "RACE004" | "RACE006":
+            return _proxy_fence(m, old, new)
+        case "RACE007":
+            return _after_wait(m, old) or catalogue.get(code).remedy
+        case "RACE009":
+            return _map_fences(m, old, new)
+        case "RACE001" | "RACE002" | "RACE003":
+            return _order(m, code, old, new)
+    return catalogue.get(code).remedy
+
+
+# --- proxy fences -----------------------------------------------------------------------------------------------
+
+
+def _proxy_fence(m: Machine, old: Record, new: Record) -> str:
+    first, second = line_of(old.event.op), line_of(new.event.op)
+    if m.setup.many_ctas and old.cta != new.cta:
+        return (
+            f"Execute fence.proxy.async after line {first}, before its CTA hands over, "
+            f"and execute fence.proxy.async before line {second}, after what takes over."
+        )
+    fence = "fence.proxy.async.global" if "global" in old.spaces else "fence.proxy.async.shared::cta"
+    agent = m.agents[old.agent]
+    over = hand_over(m, agent, old.position)
+    if over is not None and over is not new.event.op:
+        who = "in every thread that does, " if _shared(m, old.event.op) else ""
+        return f"Execute {fence} after line {first}, {who}before the hand-over at line {line_of(over)}."
+    if old.agent == new.agent:
+        return f"Execute {fence} after line {first}, before line {second}."
+    return f"Execute {fence} after line {first}, in every thread that does, before it hands the bytes over."
+
+
+def _shared(m: Machine, op: Op) -> bool:
+    """Whether several threads execute a statement."""
+    return sum(any(o.span == op.span for o in t.code) for t in m.program.threads) > 1
+
+
+def _after_wait(m: Machine, old: Record) -> str:
+    for agent, step in old.done:
+        waited = at_step(m, m.agents[agent], step)
+        if waited is not None:
+            return f"Execute fence.proxy.async.shared::cta after line {line_of(waited.op)}, which waits for the copy."
+    return ""
+
+
+def _map_fences(m: Machine, old: Record, new: Record) -> str:
+    first, second = line_of(old.event.op), line_of(new.event.op)
+    released = isinstance(old.event.op, ops.TensormapCopyFence) or any(
+        _is_half(e.op, "release") and e.agent == old.agent for e in m.trace[old.position :]
+    )
+    acquired = any(_is_half(e.op, "acquire") and e.agent == new.agent for e in m.trace[old.position :])
+    scope = "gpu" if not m.setup.many_ctas or m.agents[old.agent].place[0] == m.agents[new.agent].place[0] else "sys"
+    name = m.label(new.event.address)
+    halves = []
+    if not released:
+        halves.append(f"execute fence.proxy.tensormap::generic.release.{scope} after line {first}")
+    if not acquired:
+        halves.append(f"execute fence.proxy.tensormap::generic.acquire.{scope} [{name}], 128 before line {second}")
+    if not halves:
+        return catalogue.get("RACE009").remedy
+    text = " and ".join(halves)
+    return f"{text[0].upper()}{text[1:]}; between the two, threads need a release and an acquire of that scope."
+
+
+def _is_half(op: Op, half: str) -> bool:
+    return isinstance(op, ops.ProxyFence) and op.kind == "tensormap" and half in op.text
+
+
+# --- order ------------------------------------------------------------------------------------------------------
+
+
+def _order(m: Machine, code: str, old: Record, new: Record) -> str:
+    if code == "RACE003" and old.asynchronous:
+        return _completion(m, old, new)
+    issuer, owner = m.agents[new.agent], m.agents[old.agent]
+    first, second = line_of(old.event.op), line_of(new.event.op)
+    elected = _elected(m, owner, issuer, old)
+    if elected is not None:
+        lane, arrive = elected
+        return (
+            f"Execute bar.warp.sync 0xffffffff after line {first}: at line {line_of(arrive.op)} {m.name(lane)} arrives "
+            f"for its warp, and a release covers what its own thread did."
+        )
+    if code == "RACE003":
+        way = "a barrier, or a release that the issuing thread acquires"
+        fence = ", with fence.proxy.async before it" if old.proxy == "GEN" and new.proxy == "ASYNC" else ""
+        return f"Hand line {first} over before the operation at line {second} is issued: {way}{fence}."
+    return catalogue.get(code).remedy
+
+
+def _completion(m: Machine, old: Record, new: Record) -> str:
+    """The wait for an asynchronous operation that something else comes too early for."""
+    op = old.event.op
+    second = line_of(new.event.op)
+    mechanism, what = _mechanism(m, old)
+    if new.proxy == "TMAP":
+        releases = [e.op for e in m.trace[old.position :] if _is_half(e.op, "release")]
+        if old.done or not releases:
+            return _map_fences(m, old, new)
+        return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
+    if old.agent == new.agent and m.agents[old.agent].single:
+        return f"{mechanism} before line {second}."
+    if not old.write and m.agents[new.agent].time[old.agent] < old.step:
+        return (
+            f"Hand line {second} over before line {line_of(op)} is issued: fence.proxy.async, then a barrier or a "
+            f"release that is acquired. Or, if it belongs behind it: {mechanism[0].lower()}{mechanism[1:]} in "
+            f"{m.name(m.agents[old.agent])}, then hand over."
+        )
+    issuer, other = m.agents[old.agent], m.agents[new.agent]
+    if what == "group":
+        over = hand_over(m, issuer, old.position)
+        known = over is not None and any(
+            e.op is over and other.time[e.agent] >= e.step for e in m.trace[old.position :] if e.agent == old.agent
+        )
+        if known and over is not None:
+            return f"{mechanism} before line {line_of(over)}, which hands the bytes over."
+        return (
+            f"{mechanism} in {m.name(issuer)}, then hand over to line {second}: "
+            f"a barrier, or a release that is acquired."
+        )
+    return f"{mechanism} before line {second}, or take over from a thread that did."
+
+
+def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
+    """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
+    op = old.event.op
+    if old.bars:
+        names = []
+        for bar in m.mbarriers.values():
+            if bar.seen in old.bars:
+                phase = bar.state.phase if bar.state is not None else 0
+                names.append(f"phase {phase} (parity {phase % 2}) of {bar.label}")
+        return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
+    if isinstance(op, ops.Wgmma):
+        return "Execute wgmma.wait_group.sync.aligned 0", "group"
+    open_ = not committed(m, old)
+    if old.cp_async:
+        return f"Execute {'cp.async.wait_all' if open_ else 'cp.async.wait_group 0'}", "group"
+    if isinstance(op, ops.BulkCopy | ops.TensorCopy):
+        commit = "cp.async.bulk.commit_group; " if open_ else ""
+        return f"Execute {commit}cp.async.bulk.wait_group{'' if old.write else '.read'} 0", "group"
+    return f"Wait for the completion of line {line_of(op)}", "mbar"
+
+
+def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:
+    """Another lane of the owner's warp that hands over to the issuer after the access."""
+    place = m.warp_of(owner)
+    for k in m.setup.warps[owner.index]:
+        lane = m.agents[k]
+        if lane is owner or lane is issuer or m.warp_of(lane) != place:
+            continue
+        known = at_step(m, lane, issuer.time[k])
+        if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.event.op):
+            continue
+        alone = known.op.guard is not None or not any(op.span == known.op.span for op in owner.code)
+        if alone and _times(m, lane, known.op, known.step) == _times(m, owner, old.event.op, old.step):
+            return lane, known
+    return None
+
+
+def _times(m: Machine, agent: Agent, op: Op, step: int) -> int:
+    """How often an agent has executed a statement before a step."""
+    return sum(1 for e in m.trace if e.agent == agent.index and e.signal < 0 and e.step < step and e.op.span == op.span)
+
+
+# --- mbarrier objects -------------------------------------------------------------------------------------------
+
+
+def publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> str:
+    """What puts the initialisation of an object before an operation of another thread."""
+    began = bar.began
+    if began is None:
+        return ""
+    owner = m.agents[began.agent]
+    line = line_of(began.event.op)
+    if owner.place[2] != agent.place[2]:
+        return (
+            f"Execute fence.mbarrier_init.release.cluster after line {line}, in the thread that initialises, and "
+            f"barrier.cluster.arrive and barrier.cluster.wait between that and line {line_of(op)}."
+        )
+    return f"Put a barrier such as bar.sync 0 between the mbarrier.init at line {line} and line {line_of(op)}."
+
+
+def once(bar: Mbarrier, op: Op) -> str:
+    """What mends an init of an object that exists."""
+    if bar.began is None or bar.began.event.op.span == op.span:
+        return f"Let one thread execute line {line_of(op)}, once, or mbarrier.inval before it is executed again."
+    first = line_of(bar.began.event.op)
+    return (
+        f"Execute mbarrier.inval before line {line_of(op)}, when nothing on the object of line {first} is outstanding."
+    )
+
+
+# --- what the trace tells ---------------------------------------------------------------------------------------
+
+
+def hand_over(m: Machine, agent: Agent, position: int, step: int | None = None) -> Op | None:
+    """The first operation of the agent after a position of the trace (and before a step) that hands its accesses
+    over.
+    """
+    for entry in m.trace[position + 1 :]:
+        if (
+            entry.agent == agent.index
+            and entry.signal < 0
+            and (step is None or entry.step < step)
+            and (isinstance(entry.op, HANDS_OVER) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak"))
+        ):
+            return entry.op
+    return None
+
+
+def committed(m: Machine, old: Record, step: int | None = None) -> bool:
+    """Whether the issuing thread closed a group behind the operation (and before a step)."""
+    return any(
+        isinstance(e.op, ops.Commit) and e.agent == old.agent and (step is None or e.step < step)
+        for e in m.trace[old.position :]
+    )
+
+
+def at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
+    """What an agent did at a step."""
+    if step <= 0:
+        return None
+    found = (e for e in reversed(m.trace) if e.agent == agent.index and e.signal < 0 and e.step == step)
+    return next(found, None)
+
+
+def seen(m: Machine, issuer: Agent, owner: Agent) -> str:
+    """How far the one knows, by causality, what the other did."""
+    last = at_step(m, owner, issuer.time[owner.index])
+    if last is None:
+        return f"Nothing that {m.name(owner)} did is handed to {m.name(issuer)}."
+    return (
+        f"What {m.name(issuer)} knows of {m.name(owner)} ends with line {line_of(last.op)} "
+        f"({text_of(last.op)}, step {m.trace.index(last) + 1})."
+    )

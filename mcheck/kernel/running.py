@@ -1,0 +1,121 @@
+"""One execution from its beginning: forced steps first, then signals, then whoever ran last."""
+
+from __future__ import annotations
+
+from mcheck.errors import Unsupported
+from mcheck.events.emit import Stop
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel import accesses, barriers, fences, mbarriers, warps, words
+from mcheck.kernel.barriers import complete_late
+from mcheck.kernel.control import skip
+from mcheck.kernel.endings import finish, left
+from mcheck.kernel.machine import DOERS, Agent, Blocked, Doer, Entry, Forced, Machine, Undefined
+from mcheck.kernel.mbarriers import deliver
+from mcheck.kernel.races import objects_flagged
+from mcheck.kernel.setup import Setup
+from mcheck.plans.registry import PLANS
+from mcheck.program.ops import Exit, Op
+
+MODULES = (accesses, barriers, fences, mbarriers, warps, words)
+"""Imported for the operations that they register."""
+
+MAX_STEPS = 3_000_000
+
+
+def execute(setup: Setup, forced: Forced = ()) -> Machine:
+    """The execution with these steps first, to its end, to a deadlock or to undefined behaviour."""
+    m = Machine(setup, forced, objects_flagged)
+    if m.program.clustered:
+        for agent in m.agents:
+            agent.step += 1  # the beginning of a thread is known to those who know anything of it
+            op = agent.code[0] if agent.code else Exit()
+            m.put(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.place[2]))
+    current = _replay(m)
+    count = len(m.agents)
+    step = 0
+    while m.impossible is None:
+        step += 1
+        if step % 512 == 0:
+            m.setup.deadline()
+        if step > MAX_STEPS:
+            m.bounded = True
+            m.ended = "cut"
+            break
+        if m.queue:
+            key = m.queue.popleft()
+            if key in m.signals:
+                _deliver(m, key, ())
+            continue
+        agent = m.agents[current]
+        if agent.status != "run":
+            others = (m.agents[(current + k) % count] for k in range(1, count + 1))
+            ready = next((a for a in others if a.status == "run"), None)
+            if ready is None:
+                if m.ended == "end" and complete_late(m):
+                    continue
+                finish(m)
+                break
+            agent = ready
+            current = agent.index
+        _step(m, agent, ())
+    return m
+
+
+def _replay(m: Machine) -> int:
+    """The forced steps; the agent that made the last one."""
+    current = 0
+    for who, choices in m.forced:
+        for agent in m.agents:  # those that have nothing left to do exit: no step of the trace says when they did
+            if agent.status == "run" and agent.pc >= m.setup.tails[agent.index]:
+                _step(m, agent, ())
+        if isinstance(who, tuple):
+            if who in m.signals:
+                _deliver(m, who, choices)
+        elif isinstance(who, int) and m.agents[who].status == "run":
+            _step(m, m.agents[who], choices)
+            current = who
+    return current
+
+
+def doer_of(op: Op) -> Doer:
+    """Who executes an operation; one that its plan says all of is what its events are."""
+    doer = DOERS.get(type(op)) or (accesses.asynchronous if type(op) in PLANS else None)
+    if doer is None:
+        raise Unsupported(f"{type(op).__name__} is not followed by the kernel engine")
+    return doer
+
+
+def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
+    """The next operation of an agent; blocks it where it cannot be done now."""
+    try:
+        op = skip(m, agent)
+        if op is not None:
+            agent.step += 1
+            entry = Entry(agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices])
+            m.begin(entry)
+            doer_of(op)(m, agent, op)
+            entry.time = agent.time
+    except Blocked as blocked:
+        m.trace.pop()
+        agent.step -= 1
+        agent.status, agent.where = "blocked", blocked.where
+    except Stop as stop:  # the emitters' word for undefined behaviour
+        m.problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
+        agent.status = "undefined"
+    except Undefined:
+        agent.status = "undefined"  # it goes no further; the others may
+    if agent.status == "leaving":
+        agent.status = "done"
+        left(m, agent)
+
+
+def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:
+    signal = m.signals.pop(key)
+    entry = Entry(key, signal.agent, signal.step, signal.time, signal.event.op, [(c, -1) for c in choices])
+    entry.note = "completes"
+    m.begin(entry)
+    try:
+        deliver(m, signal, entry)
+    except Undefined:
+        m.ended = "undefined"

@@ -1,0 +1,27 @@
+"""Whether the order of the ``fence.sc`` decides anything (PTX ISA 9.0 section 8.10.2).
+
+Where nothing observed fixes it, it decides what a strong load behind a fence may return. A load that waits for a value
+only waits longer, and atomics read the latest write whatever the fences do. Of weak accesses the order would only hide
+races that the opposite order has: a pair that no other causality orders is unordered with the fences the other way
+round. So a program without a strong load that reads once has no need to follow both orders.
+"""
+
+from __future__ import annotations
+
+from mcheck.kernel.polling import spun_value
+from mcheck.program import ops
+from mcheck.program.program import Program, Thread
+
+
+def decides(program: Program) -> bool:
+    """Whether the program has ``fence.sc`` and a strong load that returns what it finds."""
+    threads = list({id(t.code): t for t in program.threads}.values())
+    fences = any(isinstance(op, ops.Fence) and op.sem == "sc" for t in threads for op in t.code)
+    return fences and any(_looks(t, pc) for t in threads for pc in range(len(t.code)))
+
+
+def _looks(thread: Thread, pc: int) -> bool:
+    op = thread.code[pc]
+    if not isinstance(op, ops.Load) or (op.sem == "weak" and not op.volatile):
+        return False
+    return op.guard is not None or spun_value(thread.code, thread.labels, pc) is None

@@ -1,0 +1,59 @@
+"""Forgetting what nothing can tell apart any more, and which live events a new edge may still touch."""
+
+from __future__ import annotations
+
+from mcheck.kernel.machine import SETTLE_AT, Machine
+from mcheck.kernel.objects import KEPT_PHASES
+
+
+def pinned(m: Machine) -> int:
+    """Operations of phases that a wait may still find, barriers that are filling, copies in flight, shared words."""
+    out = 0
+    for bar in m.mbarriers.values():
+        phase = bar.state.phase if bar.state is not None else -1
+        for (life, number), acts in bar.phases.items():
+            if bar.state is None or life != bar.generation or number >= phase - KEPT_PHASES:
+                out |= acts.acts | acts.waits | acts.copies
+    for meeting in m.meetings.values():
+        out |= meeting.arrivals | meeting.last
+        for arrivals, _ in meeting.brought.values():
+            out |= arrivals
+    for signal in m.signals.values():
+        for entry in signal.issues:
+            out |= entry.bit
+        for record in signal.records:
+            out |= record.bits
+    for word in m.words.values():
+        for written in word.writes[-16:]:
+            out |= written.bits
+    for history in m.histories.values():
+        for cell in history.cells:
+            for record in cell:
+                if record.in_flight:
+                    out |= record.bits
+    for agent in m.agents:
+        if agent.cluster_arrived is not None:
+            out |= agent.cluster_arrived.arrivals
+    return out
+
+
+def settle(m: Machine) -> None:
+    """Forgets events that nothing can tell apart from others any more."""
+    gone = m.window.settle(pinned(m))
+    live = m.window.all.bit_count()
+    m.settle_at = max(SETTLE_AT, live + max(live // 2, 64))
+    if not gone:
+        return
+    keep = ~sum(1 << k for k in gone)
+    m.before = {t: (b & keep, at, here & keep) for t, (b, at, here) in m.before.items()}
+    m.waits_for = {t: m & keep for t, m in m.waits_for.items()}
+    m.fences = {k: m & keep for k, m in m.fences.items()}
+    m.exits = {k: m & keep for k, m in m.exits.items()}
+    for bar in m.mbarriers.values():
+        bar.forget(keep)
+    for word in m.words.values():
+        word.written &= keep
+    for agent in m.agents:
+        for lane in agent.origin:
+            for name, mask in lane.items():
+                lane[name] = mask & keep

@@ -1,0 +1,276 @@
+"""What all executions of a program share: its agents, the components of the vectors, the footprints found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+
+from mcheck.algebra.tape import Tape
+from mcheck.algebra.tapes import tape_of
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.events import emit_async, emit_barrier, emit_mbarrier
+from mcheck.events.liveness_of_registers import loop_heads
+from mcheck.events.semantics import Semantics
+from mcheck.events.semantics import of as semantics_of
+from mcheck.graph.event import Event
+from mcheck.graph.terms import type_size
+from mcheck.kernel import sequential
+from mcheck.kernel.agents import Partition
+from mcheck.kernel.history import Lanes
+from mcheck.kernel.needed import Watched, needed
+from mcheck.kernel.polling import spins
+from mcheck.plans.site import widened
+from mcheck.program import ops
+from mcheck.program.expr import Binary, Const, Unary
+from mcheck.program.program import Program
+from mcheck.views.compile import Shown
+from mcheck.views.foreseen import foreseen
+
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
+"""Imported for the operations that they register."""
+
+Footprint = tuple[Event, int, int, Lanes]
+"""An event that stands for those of all lanes, the bytes that they touch, and who touched which."""
+
+SCOPED_PROXIES = frozenset(("texture", "surface", "constant"))
+
+
+class NewMbarrier(Exception):
+    """An mbarrier at an address that was not foreseen: the vectors need two more components."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__("an mbarrier at a computed address")
+        self.address = address
+
+
+class NewWord(Exception):
+    """A word that strong operations access, or on whose value something depends, at an address not foreseen."""
+
+    def __init__(self, address: int, size: int) -> None:
+        super().__init__("a shared word at a computed address")
+        self.address = address
+        self.size = size
+
+
+MOST_WORDS = 512
+"""Words that are followed write by write."""
+
+
+@dataclass(slots=True)
+class Setup:
+    """A program as the engine runs it."""
+
+    program: Program
+    partition: Partition
+    semantics: Semantics
+    profile: str
+    unroll: int
+    deadline: Callable[[], None]
+    mbarriers: list[int]
+    needed: list[frozenset[str]]
+    places: list[tuple[int, int, int]] = field(default_factory=list)
+    warps: list[tuple[int, ...]] = field(default_factory=list)
+    """For each agent, those of its warp."""
+    components: int = 0
+    footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
+    loops: dict[int, set[int]] = field(default_factory=dict)
+    tails: list[int] = field(default_factory=list)
+    many_ctas: bool = False
+    spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
+    thorough: bool = False
+    """Whether everything is looked at, whatever has been found."""
+    brief: bool = False
+    """Whether an error has been found already, so that what is stale need not be looked for any more."""
+    sequential: bool = True
+    """Whether the order of the fence.sc decides anything."""
+    watched: Watched | None = None
+    """Registers whose final values are asked for; ``None`` if no final states are."""
+    tape: Tape = field(default_factory=Tape)
+    shown: Shown = field(default_factory=Shown)
+    words: dict[int, int] = field(default_factory=dict)
+    """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
+    written: frozenset[int] = frozenset()
+    """Constant addresses that plain stores write."""
+    maps: tuple[tuple[int, int], ...] = ()
+    """The ranges of the objects that hold tensor maps."""
+
+    def in_map(self, address: int, size: int) -> bool:
+        """Whether an access touches an object that holds a tensor map."""
+        return any(low < address + size and address < high for low, high in self.maps)
+
+    def follows(self, address: int) -> bool:
+        """Whether a word at an address, on whose value something depends, should be followed from the beginning."""
+        return address not in self.words and len(self.words) < MOST_WORDS and address in self.written
+
+    def commits(self, agent: int) -> bool:
+        """Whether an agent commits groups of wgmma: those who do are waited for."""
+        code = self.program.threads[self.partition[agent][0]].code
+        return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in code)
+
+    def asked(self, agent: int) -> frozenset[str]:
+        """The registers of an agent whose final values are asked for."""
+        return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
+
+    def spins(self, agent: int, pc: int) -> bool:
+        """Whether the poll of an mbarrier there is a wait that is written out."""
+        found = self.spinning.get((agent, pc))
+        if found is None:
+            thread = self.program.threads[self.partition[agent][0]]
+            found = self.spinning[agent, pc] = spins(thread, pc, self.asked(agent))
+        return found
+
+
+def prepare(
+    program: Program,
+    partition: Partition,
+    model: Model,
+    profile: str,
+    unroll: int,
+    deadline: Callable[[], None],
+    known: Setup | None = None,
+    extra: tuple[int, ...] = (),
+    watched: Watched | None = None,
+    more_words: dict[int, int] | None = None,
+) -> Setup:
+    """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
+    if known is None:
+        _check(program, semantics_of(model, dialect=program.dialect))
+    found = sorted(
+        {
+            op.address.value
+            for code in {id(t.code): t.code for t in program.threads}.values()
+            for op in code
+            if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
+        }
+        if known is None
+        else set(known.mbarriers)
+    )
+    mbarriers = found + [a for a in extra if a not in found]
+    setup = Setup(
+        program,
+        partition,
+        semantics_of(model, dialect=program.dialect),
+        profile,
+        unroll,
+        deadline,
+        mbarriers,
+        needed(program, watched) if known is None or watched is not None else known.needed,
+        watched=watched,
+        tape=tape_of(model),
+        shown=foreseen(program) if known is None else known.shown,
+        words={**(_words(program) if known is None else known.words), **(more_words or {})},
+        written=_written(program) if known is None else known.written,
+        maps=_maps(program) if known is None else known.maps,
+    )
+    for group in partition:
+        if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
+            setup.needed[group[0]] = frozenset().union(*(setup.needed[t] for t in group))
+        cta = program.threads[group[0]].place.cta
+        setup.places.append((cta.gpu, cta.cluster, cta.number))
+    mates: dict[tuple[int, int], list[int]] = {}
+    for k, group in enumerate(partition):
+        place = program.threads[group[0]].place
+        mates.setdefault(place.own_warp, []).append(k)
+    by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
+    setup.warps = [by_agent[k] for k in range(len(partition))]
+    setup.sequential = sequential.decides(program) if known is None else known.sequential
+    setup.many_ctas = len({p[2] for p in setup.places}) > 1
+    setup.components = len(partition) + 2 * len(mbarriers)
+    for k, group in enumerate(partition):
+        setup.loops[k] = loop_heads(program.threads[group[0]])
+        setup.tails.append(_tail(program.threads[group[0]].code, setup.loops[k]))
+    return setup
+
+
+def _tail(code: tuple[ops.Op, ...], heads: set[int]) -> int:
+    """The place in the code from which a thread only computes and exits."""
+    k = len(code)
+    while k and (
+        (isinstance(code[k - 1], ops.Label) and k - 1 not in heads)
+        or (isinstance(code[k - 1], ops.Alu | ops.Exit) and code[k - 1].guard is None)
+    ):
+        k -= 1
+    return k
+
+
+def _words(program: Program) -> dict[int, int]:
+    """The words at constant addresses that strong operations access, or that are waited for."""
+    out: dict[int, int] = {}
+    for op in _code(program):
+        inner = ops.performed(op)
+        if not isinstance(inner, ops.Load | ops.Store | ops.Atomic) or not isinstance(inner.address, Const):
+            continue
+        if isinstance(inner, ops.Atomic) or inner.sem != "weak" or isinstance(op, ops.Await):
+            size = type_size(inner.type)
+            several = (
+                inner.dsts if isinstance(inner, ops.Load) else inner.srcs if isinstance(inner, ops.Store) else (0,)
+            )
+            for k in range(len(several)):
+                out.setdefault(widened(inner.address.value) + k * size, size)
+    return out
+
+
+def _written(program: Program) -> frozenset[int]:
+    """The constant addresses of plain stores."""
+    out: set[int] = set()
+    for op in _code(program):
+        if isinstance(op, ops.Store) and isinstance(op.address, Const):
+            out.update(widened(op.address.value) + k * type_size(op.type) for k in range(len(op.srcs)))
+    return frozenset(out)
+
+
+def _maps(program: Program) -> tuple[tuple[int, int], ...]:
+    """The ranges of the objects that instructions name as tensor maps."""
+    found: set[tuple[int, int]] = set()
+    for op in _code(program):
+        for name in ("tensor_map", "address", "dst", "src"):
+            expr = getattr(op, name, None)
+            kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
+            if isinstance(op, kinds) and isinstance(expr, Const):
+                instance = program.memory.find(widened(expr.value))
+                if instance is not None:
+                    found.add((instance.base, instance.base + instance.object.size))
+    return tuple(sorted(found))
+
+
+def _code(program: Program) -> list[ops.Op]:
+    """The operations of all threads, each once."""
+    return list({id(op): op for t in program.threads for op in t.code}.values())
+
+
+def _check(program: Program, semantics: Semantics) -> None:
+    if semantics.cas_stores and any(
+        isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed, _code(program))
+    ):
+        raise Unsupported("a compare-and-swap that stores the old value is not followed by the kernel engine")
+    aliases = [
+        (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
+    ]
+    if aliases and any(_names(op, aliases) for thread in program.threads for op in thread.code):
+        raise Unsupported("aliases are not followed by the kernel engine")
+    seen: set[int] = set()
+    for thread in program.threads:
+        for op in thread.code:
+            if id(op) in seen:
+                continue
+            seen.add(id(op))
+            inner = ops.performed(op)
+            if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
+                isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
+            ):
+                raise Unsupported("texture, surface and constant proxies are not followed by the kernel engine")
+            if isinstance(inner, ops.Barrier) and inner.instance is not None:
+                raise Unsupported("static barriers of the table dialect are not followed by the kernel engine")
+
+
+def _names(value: object, ranges: list[tuple[int, int]]) -> bool:
+    """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
+    match value:
+        case Const(number):
+            return any(low <= number < high for low, high in ranges)
+        case tuple():
+            return any(_names(item, ranges) for item in value)
+        case Unary() | Binary() | ops.Op():
+            return any(_names(getattr(value, f.name), ranges) for f in fields(value))
+    return False

@@ -1,0 +1,183 @@
+"""Final states of programs without races, from the executions that the protocol engine tells apart.
+
+In such a program every weak read has one causally latest write, so what a state holds follows from the phases, the
+values of strong reads and the winners of atomics: from what the engine explores anyway. With final states in question
+it also tells apart what the registers and locations in question depend on. The states are all of them if nothing races
+in any execution, if interleavings show every execution (``mcheck.kernel.interleaved``), and if no value had to be
+guessed; a state that was reached counts also where others may be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.algebra.tapes import tape_of
+from mcheck.answers.final import UNKNOWN, terms_of, truth_of
+from mcheck.answers.judgement import ACCEPTED, assumptions, voids
+from mcheck.answers.result import Answer, Outcome, State, Value
+from mcheck.cat import load_model
+from mcheck.cat.ast import Model
+from mcheck.findings.finding import Finding
+from mcheck.findings.trace import Trace
+from mcheck.graph.terms import typed
+from mcheck.kernel.engine import INTERLEAVED, Search
+from mcheck.kernel.interleaved import shares_words, why_not
+from mcheck.kernel.machine import Machine
+from mcheck.kernel.needed import Watched
+from mcheck.kernel.report import step
+from mcheck.program import ops
+from mcheck.program.condition import MemTerm, RegTerm, Term
+from mcheck.program.program import Program
+
+MAX_EXECUTIONS = 10_000
+WITNESS_LINES = 40
+
+
+@dataclass(slots=True)
+class States:
+    """The final states of the executions seen so far: how many executions end in each, and one of them."""
+
+    program: Program
+    terms: tuple[Term, ...]
+    witnesses: bool
+    found: dict[State, int] = field(default_factory=dict)
+    told: dict[State, Trace] = field(default_factory=dict)
+    inexact: str | None = None
+    absent: bool = False
+
+    def see(self, m: Machine) -> None:
+        """Adds the state of an execution in which every thread has ended (interface: others have none)."""
+        if m.inexact is not None:
+            self.inexact = m.inexact
+        self.absent = self.absent or m.absent
+        if m.ended != "end" or any(a.status != "done" for a in m.agents):
+            return
+        state = tuple((t.label, _value(m, t)) for t in self.terms if isinstance(t, RegTerm | MemTerm))
+        self.found[state] = self.found.get(state, 0) + 1
+        if self.witnesses and state not in self.told:
+            self.told[state] = _witness(m)
+
+
+def _value(m: Machine, term: RegTerm | MemTerm) -> Value:
+    if isinstance(term, MemTerm):
+        raw = m.memory.load(term.address, term.size)
+        value = UNKNOWN if raw is None else typed(term.type, raw)
+    else:
+        agent = m.agents[m.names[term.thread]]
+        lane = agent.threads.index(term.thread)
+        value = agent.lanes[lane].registers.get(term.reg, 0)
+    return value if isinstance(value, int) else UNKNOWN
+
+
+def _witness(m: Machine) -> Trace:
+    """The last steps of an execution."""
+    first = max(len(m.trace) - WITNESS_LINES, 0)
+    return tuple(step(m, k, skipped=first if k == first else 0) for k in range(first, len(m.trace)))
+
+
+def watched(program: Program) -> Watched:
+    """The registers that the condition names."""
+    found: dict[int, set[str]] = {}
+    for term in terms_of(program.condition):
+        if isinstance(term, RegTerm):
+            found.setdefault(term.thread, set()).add(term.reg)
+    return {thread: frozenset(names) for thread, names in found.items()}
+
+
+OTHER_MODEL = "the kernel engine lists final states under the models ptx-9.0 and ptx-9.3, or what says the same"
+SHIPPED = ("ptx-9.0", "ptx-9.3")
+
+
+def _has_the_axioms(model: Model) -> bool:
+    """Whether the model is one of those of which it is known that a program without races leaves weak reads no choice;
+    names make no difference.
+    """
+    mine = tape_of(model)
+    return any((t.code, t.axioms) == (mine.code, mine.axioms) for t in map(tape_of, map(load_model, SHIPPED)))
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    witnesses: bool = False,
+) -> Answer:
+    """The final states of a program with the verdict of its condition; ``unknown`` with the reason where they cannot
+    be told. Never raises for a time-out or an unmodelled construct.
+    """
+    if not _has_the_axioms(model):
+        return Answer(verdict="unknown", complete=False, engine="protocol", reason=OTHER_MODEL)
+    states = States(program, terms_of(program.condition), witnesses)
+    search = Search(program, model, profile, unroll, MAX_EXECUTIONS, watched=watched(program), watch=states.see)
+    reason = search.explore(timeout)
+    findings = search.found()
+    undefined = any(voids(f) for f in findings)
+    reason = reason or search.unsure or _incomplete(search, states, findings)
+    verdict, why = _verdict(program, states, undefined=undefined, reason=reason)
+    return Answer(
+        verdict=verdict,
+        outcomes=tuple(
+            Outcome(state=state, executions=count, witness=states.told.get(state, ()))
+            for state, count in sorted(states.found.items(), key=lambda kv: [(str(type(v)), v) for _, v in kv[0]])
+        )
+        if states.inexact is None
+        else (),
+        complete=reason is None,
+        undefined=undefined,
+        findings=findings,
+        executions=search.executions,
+        covered=reason is None,
+        bound=search.bounded,
+        assumptions=(*assumptions(program), INTERLEAVED),
+        engine="protocol",
+        reason=why,
+    )
+
+
+def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> str | None:
+    """Why there may be other states."""
+    races = sorted({f.code for f in findings if f.kind == "race" and f.code not in ACCEPTED})
+    if races:
+        return f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
+    if search.bounded is not None:
+        return f"the protocol engine explored up to {search.bounded}"
+    if states.inexact is not None:
+        return f"the protocol engine does not list states here: {states.inexact}"
+    if _counts_pending(search):
+        return "the protocol engine does not list the counts of pending arrivals"
+    if states.absent and shares_words(search.program):
+        return "shared words are read and written on both sides of a barrier that waits for a thread to exit"
+    return why_not(search.program)
+
+
+def _counts_pending(search: Search) -> bool:
+    """Whether a register in question is a count of arrivals, which arrivals that commute do not leave alone."""
+    assert search.setup is not None
+    return any(
+        (isinstance(op, ops.MbarrierPending) and op.dst.name in names)
+        or (isinstance(op, ops.MbarrierArrive) and op.state is not None and op.state.name in (search.watched or {}).get(
+            thread.index, ()))
+        for thread, names in zip(search.program.threads, search.setup.needed, strict=True)
+        for op in thread.code
+    )  # fmt: skip
+
+
+def _verdict(program: Program, states: States, *, undefined: bool, reason: str | None) -> tuple[str, str | None]:
+    condition = program.condition
+    kind = condition.kind
+    if undefined:
+        text = "some execution is undefined, so anything may happen"
+        return ("pass", None) if kind == "none" else ("pass" if kind == "exists" else "fail", text)
+    if kind != "none" and states.inexact is None:
+        truths = [truth_of(condition, s) for s in states.found]
+        if kind == "forall":
+            if any(False in t for t in truths):
+                return "fail", None
+        elif any(True in t for t in truths):
+            return ("pass" if kind == "exists" else "fail"), None
+    if reason is not None:
+        return "unknown", reason
+    return ("fail" if kind == "exists" else "pass"), None

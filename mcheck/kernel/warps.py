@@ -1,0 +1,209 @@
+"""wgmma: its instructions are executed by warps together, its groups are those of the warpgroup (PTX ISA 9.0 section
+9.7.15, Q21).
+
+They are ``.sync.aligned``: the lanes of a warp wait for each other, which is an order in time and none of their
+accesses. What precedes the ``wgmma.fence`` of any lane of the warp comes before the warp's reads. A ``wait_group`` of
+any warp waits until all warps of the warpgroup have committed as many groups, and covers the reads of all of them.
+"""
+
+from __future__ import annotations
+
+from mcheck.executor.warps import result
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel.agents import Split
+from mcheck.kernel.clocks import joined
+from mcheck.kernel.control import runs
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Agent, Blocked, Machine, does
+from mcheck.kernel.objects import Done, Rendezvous
+from mcheck.program import ops
+from mcheck.program.ops import Op
+
+
+def mates(m: Machine, agent: Agent) -> tuple[int, ...]:
+    """The agents of a warp, the given one among them."""
+    return m.setup.warps[agent.index]
+
+
+def group_of(m: Machine, agent: Agent) -> object:
+    """The warp whose wgmma.fence orders what comes before the wgmma of an agent."""
+    return m.warp_of(agent)
+
+
+def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
+    """The agents of the four warps that execute a wgmma together, as far as they are declared and use it."""
+    mine = m.program.threads[agent.threads[0]].place.warpgroup
+    return [
+        other
+        for other in m.agents
+        if m.program.threads[other.threads[0]].place.warpgroup == mine and m.setup.commits(other.index)
+    ]
+
+
+@does(ops.Collective)
+def collective(m: Machine, agent: Agent, op: Op) -> None:
+    """``elect.sync``, ``shfl.sync`` and their like: the lanes of the mask meet, which orders no memory (Q23)."""
+    assert isinstance(op, ops.Collective)
+    if not runs(m, agent, op):
+        return
+    m.known(agent, op.mask)
+    each = range(len(agent.lanes))
+    brought = [m.term(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
+    own = [tuple(m.term(agent, k, x) for x in op.srcs[1:]) for k in each]
+    for lane in each:
+        m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
+    mask = m.known(agent, op.mask) or 0
+    lanes = [m.program.threads[t].place.lane for t in agent.threads]
+    if not all(mask >> lane & 1 for lane in lanes):
+        raise Split(
+            [
+                tuple(t for t, k in zip(agent.threads, lanes, strict=True) if bool(mask >> k & 1) is want)
+                for want in (True, False)
+            ]
+        )
+    key = ("lanes", *m.warp_of(agent), mask, op.op, op.type)
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        members = {
+            k for k in mates(m, agent) for t in m.agents[k].threads if mask >> m.program.threads[t].place.lane & 1
+        }
+        meeting = m.meetings[key] = Rendezvous(key, frozenset(members))
+    agent.effects += 1
+    m.trace[-1].note = "arrives"
+    meeting.here[agent.index] = Done(
+        agent.index, agent.step, len(m.trace) - 1, agent.now(), m.emit_nothing(agent, op), "arrive", 0
+    )
+    event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.place[2])
+    for entry in m.put(agent, event):
+        meeting.arrivals |= entry.bit
+    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+    meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in brought]
+    meeting.own[agent.index] = own
+    agent.status, agent.where = "standing", meeting
+    exchange(m, meeting)
+
+
+def exchange(m: Machine, meeting: Rendezvous) -> None:
+    """Gives the lanes of a mask their results once all that have not exited are there."""
+    if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
+        return
+    threads = m.program.threads
+    values = {
+        threads[t].place.lane: v
+        for k in meeting.here
+        for t, v in zip(m.agents[k].threads, meeting.votes[k], strict=True)
+    }
+    for k in meeting.here:
+        agent = m.agents[k]
+        op = agent.code[agent.pc]
+        assert isinstance(op, ops.Collective)
+        event = Event((agent.threads[0], 0), op, frozenset((Tag.MET,)), 0, agent.step, agent.place[2])
+        met = m.put(agent, event, part=1, common={"meet": meeting.arrivals})
+        m.depend(agent, met)
+        for lane, thread in enumerate(agent.threads):
+            own = meeting.own[k][lane]
+            known = {at: v for at, v in values.items() if v is not None}
+            found: tuple[int | None, int | None] = (None, None)
+            if len(known) == len(values) and all(isinstance(x, int) for x in own):
+                place = threads[thread].place
+                mask = int(str(meeting.key[3]))
+                found = result(op.op, op.type, mask, place.lane, known, tuple(x for x in own if isinstance(x, int)))
+            for register, value, type_name in zip(op.dsts, found, (op.type, "pred"), strict=True):
+                if register is not None:
+                    m.set(agent, lane, register.name, type_name, value)
+        agent.time = joined(agent.time, meeting.time)
+        agent.status, agent.where = "run", None
+        agent.pc += 1
+    meeting.here, meeting.time, meeting.arrivals, meeting.votes, meeting.own = {}, [], 0, {}, {}
+
+
+def commit(m: Machine, agent: Agent) -> None:
+    """Closes the agent's group; those who wait for all warps to have committed it may go on."""
+    agent.wgmma_groups.append((agent.wgmma_open, agent.now()))
+    agent.wgmma_open = []
+    for other in m.agents:
+        if other.status == "blocked" and other.where == GROUPS:
+            other.status, other.where = "run", None
+
+
+GROUPS = "warpgroup"
+"""What a wait_group stands at while another warp of the warpgroup has not committed as many groups."""
+
+
+def committed(m: Machine, agent: Agent, number: int) -> None:
+    """Blocks until all warps of the warpgroup that are still there have committed so many groups."""
+    for other in warpgroup(m, agent):
+        if len(other.wgmma_groups) < number and other.status != "done":
+            agent.met = len(mates(m, agent)) > 1
+            raise Blocked(GROUPS)
+    for other in warpgroup(m, agent):
+        if 0 < number <= len(other.wgmma_groups):
+            agent.time = joined(agent.time, other.wgmma_groups[number - 1][1])
+
+
+def together(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether all lanes of the warp have come; if not, the agent stands and waits."""
+    warp = mates(m, agent)
+    if len(warp) == 1:
+        return True
+    if agent.met:
+        agent.met = False
+        return True
+    key = ("warp", *m.warp_of(agent), "aligned")
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        meeting = m.meetings[key] = Rendezvous(key, frozenset(warp))
+    m.trace[-1].note = "arrives"
+    event = m.emit_nothing(agent, op)
+    meeting.here[agent.index] = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", 0)
+    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+    agent.status, agent.where = "standing", meeting
+    complete(m, meeting)
+    return False
+
+
+def complete(m: Machine, meeting: Rendezvous) -> None:
+    """Lets the lanes go on once all that have not exited are there."""
+    if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
+        return
+    for k in meeting.here:
+        agent = m.agents[k]
+        agent.met = True
+        agent.time = joined(agent.time, meeting.time)
+        agent.status, agent.where = "run", None
+    meeting.here, meeting.time = {}, []
+
+
+@does(ops.WgmmaFence)
+def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
+    """What precedes it in any lane of the warp is ordered before the reads of the wgmma that follow."""
+    if not runs(m, agent, op):
+        return
+    if not agent.met:  # the fences of all lanes are there before any of them goes on
+        event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.place[2])
+        key = group_of(m, agent)
+        for entry in m.put(agent, event):
+            m.fences[key] = m.fences.get(key, 0) | entry.bit
+    if together(m, agent, op):
+        agent.pc += 1
+
+
+def waited(m: Machine, agent: Agent, number: int) -> int:
+    """The reads of so many groups are over, for all warps of the warpgroup: their events."""
+    out = 0
+    for mate in warpgroup(m, agent):
+        for records, _ in mate.wgmma_groups[:number]:
+            for record in records:
+                out |= record.bits
+                if not any(a == agent.index for a, _ in record.done):
+                    record.done.append((agent.index, agent.step))
+        if all(number <= len(a.wgmma_groups) and all(_seen(r, a) for rs, _ in mate.wgmma_groups[:number] for r in rs)
+               for a in warpgroup(m, agent)):  # fmt: skip
+            for k in range(number):
+                mate.wgmma_groups[k] = ([], mate.wgmma_groups[k][1])
+    return out
+
+
+def _seen(record: Record, agent: Agent) -> bool:
+    return any(a == agent.index for a, _ in record.done)

@@ -1,0 +1,490 @@
+"""Words whose values decide something: flags, counters, semaphores.
+
+A read may return any write that the model lets it, a stale one too; a write may come before others in coherence order,
+if the model lets it. Every way that is left is explored. What comes later in the order of the steps is read by running
+the two in the other order.
+"""
+
+from __future__ import annotations
+
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
+from mcheck.kernel.agents import Split, registers_of
+from mcheck.kernel.clocks import Vector, joined
+from mcheck.kernel.control import runs
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Agent, Blocked, Machine, does
+from mcheck.kernel.mbarriers import wait
+from mcheck.kernel.objects import Done, Word, Written
+from mcheck.kernel.races import COMMUTING, commutes, touch
+from mcheck.kernel.records import record_of
+from mcheck.kernel.setup import Footprint, NewWord
+from mcheck.kernel.values import value_of
+from mcheck.program import ops
+from mcheck.program.expr import apply_binary
+from mcheck.program.ops import Op
+from mcheck.views.entries import Entry as Live
+
+MIXED = "strong accesses of several sizes to the same bytes"
+UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
+STALE = 12
+"""So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
+COPIED = "copied"
+"""What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
+INITIAL = frozenset(("IW", "W", "M"))
+
+
+# --- which words ------------------------------------------------------------------------------------------------
+
+
+def watched(m: Machine, event: Event) -> bool:
+    """Whether an access is to a word that is followed write by write."""
+    words = m.setup.words
+    if not words:
+        return False
+    if words.get(event.address) == event.size:
+        return True
+    if any(a < event.address + event.size and event.address < a + n for a, n in words.items()) and (
+        Tag.WEAK not in event.tags
+    ):
+        m.inexact = MIXED
+    return False
+
+
+def word_at(m: Machine, address: int, size: int) -> Word:
+    """The word at an address, its present contents being its first write; asks for it where it was not foreseen."""
+    word = m.words.get(address)
+    if word is not None:
+        return word
+    if m.setup.words.get(address) != size:
+        if any(a < address + size and address < a + n for a, n in m.setup.words.items()):
+            m.inexact = MIXED
+        raise NewWord(address, size)
+    word = m.words[address] = Word(address, size)
+    event = Event((-1, address), ops.Exit(), INITIAL, 0, 0, -1, address=address, size=size)  # type: ignore[arg-type]
+    entry = m.window.entry(event, -1, edges={}, exact=True, where=address)
+    m.enter(entry, ordered=False)
+    word.writes.append(Written(-1, 0, m.memory.load(address, size), m.zero, (entry,)))
+    word.written = entry.bit
+    return word
+
+
+def overwritten(m: Machine, event: Event) -> None:
+    """Bytes that an asynchronous operation wrote, now that their value is known."""
+    for word in m.words.values():
+        if event.address < word.address + word.size and word.address < event.address + event.size:
+            if (event.address, event.size) == (word.address, word.size):
+                word.writes[-1].value = m.memory.load(word.address, word.size)
+            else:
+                m.inexact = "an asynchronous operation writes a part of a word that strong operations access"
+            word.version += 1
+            _wake(m, word)
+
+
+def partly_written(m: Machine, agent: Agent, address: int, size: int) -> None:
+    """A weak store of other bytes than those of a followed word: the value is followed, the order is not."""
+    for word in m.words.values():
+        if address < word.address + word.size and word.address < address + size:
+            m.inexact = MIXED
+            word.writes.append(Written(agent.index, agent.step, m.memory.load(word.address, word.size), agent.now()))
+            word.version += 1
+            _wake(m, word)
+
+
+def _wake(m: Machine, word: Word) -> None:
+    for agent in m.agents:
+        if agent.status == "blocked" and (agent.where is word or isinstance(agent.where, list)):
+            agent.status, agent.where = "run", None
+
+
+# --- reads ------------------------------------------------------------------------------------------------------
+
+
+def _enter(
+    m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0,
+    own: list[dict[str, int]] | None = None,
+) -> Record:  # fmt: skip
+    record = record_of(m, agent, event, None)
+    lanes = [{**edges, **(own[k] if own else {})} for k in range(len(agent.shown))]
+    touch(m, agent, [(record, event.address, event.address + event.size)], lanes, part=part, exact=True, back=back)
+    return record
+
+
+def _try(
+    m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0
+) -> bool:
+    """Whether the model lets the event be, with these edges."""
+    saved = m.save()
+    for thread in agent.shown:
+        entry = m.live(
+            thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
+            where=event.address, back=back,
+        )  # fmt: skip
+        m.enter(entry, ordered=event.order is not None)
+    allowed = m.impossible is None
+    m.restore(saved)
+    return allowed
+
+
+def _may_read(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int = 0) -> list[int]:
+    """The indices of the writes that a read may return, the latest first."""
+    last = len(word.writes) - 1
+    found = [last]
+    for k in range(last - 1, max(last - STALE, -1), -1) if not m.brief else ():
+        m.setup.deadline()
+        if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
+            found.append(k)
+    if last - STALE >= 0 and found[-1] == last - STALE + 1:
+        m.bounded = True
+    return found
+
+
+def read(
+    m: Machine,
+    agent: Agent,
+    event: Event,
+    type_name: str,
+    compare: tuple[str, int] | None,
+    names: list[str],
+    part: int = 0,
+) -> tuple[int | None, Record]:
+    """Enters a read of a word: its value. With ``compare`` it blocks until some write satisfies it."""
+    word = word_at(m, event.address, event.size)
+    edges = {"addr": m.origin_of(agent, 0, names)} if names else {}
+    found = _may_read(m, agent, word, event, edges, part)
+    index = _choose(m, agent, word, type_name, compare, found)
+    chosen = word.writes[index]
+    condition = (type_name, *compare) if compare else None
+    _dependent(m, agent, word, event, "read", agent.now(), condition)
+    record = _enter(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
+    _observe(m, agent, word, index)
+    return chosen.value, record
+
+
+def _observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
+    w = word.writes[index]
+    for first in word.writes[1 : index + 1]:  # of those that commute, it might have seen others
+        for then in word.writes[index + 1 :]:
+            if first.position >= 0 and first.position < then.position and then.kind == first.kind in COMMUTING:
+                m.swap(first.position, then.position)
+    agent.time = joined(agent.time, w.time)
+    m.assigned.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
+    agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
+
+
+def _choose(
+    m: Machine, agent: Agent, word: Word, type_name: str, compare: tuple[str, int] | None, found: list[int]
+) -> int:
+    """Which write is read."""
+    if compare is None:
+        if agent.spinning or len(found) == 1:
+            return found[0]
+        return found[m.choose(len(found))]
+    operator, right = compare
+    if any(word.writes[k].value is None for k in found):
+        m.inexact = UNKNOWN
+    fits = [k for k in found if _fits(word.writes[k].value, type_name, operator, right)]
+    if not fits:
+        raise Blocked(word)
+    ways = len(fits) + (fits[0] != found[0])  # a value that has been overwritten may also be missed
+    taken = m.choose(ways) if ways > 1 else 0
+    if taken == len(fits):
+        raise Blocked(word)
+    return fits[taken]
+
+
+def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
+    if value is None:
+        return True
+    left = typed(type_name, value)
+    assert isinstance(left, int)
+    return bool(apply_binary(operator, left, right))
+
+
+def _dependent(
+    m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector,
+    compare: tuple[str, str, int] | None = None,
+) -> None:  # fmt: skip
+    """Notes the earlier operations on the word that could come after this one, to other effect."""
+    for other in reversed(word.done):
+        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind in COMMUTING)):
+            continue
+        if other.kind == "write":
+            continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
+        if compare is not None and other.phase and not _fits(word.writes[other.phase - 1].value, *compare):
+            continue  # it would only wait until the other has come
+        m.reverse(other, agent.index, time, agent.single)
+    word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))
+    if len(word.done) > 256:
+        del word.done[:128]
+        m.bounded = True
+
+
+def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
+    """A load of shared words; with ``compare`` an awaited one, which blocks until some write satisfies it."""
+    events = m.emit(agent, 0, op)
+    names = registers_of(op.address)
+    for k, event in enumerate(events):
+        reg = op.dsts[k]
+        value, record = read(m, agent, event, op.type, compare if k == 0 else None, names)
+        if compare is not None and k == 0:
+            m.depend(agent, record.entries)
+        if reg is not None:
+            m.set(agent, 0, reg.name, op.type, value)
+            agent.origin[0][reg.name] = record.bits
+
+
+def plain_load(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
+    """A weak load, if it is one of followed words by a thread of its own."""
+    if not m.setup.words or not any(watched(m, event) for event, *_ in found):
+        _decides(m, agent, op, found)
+        return False
+    _alone(agent)
+    load(m, agent, op, None)
+    return True
+
+
+def _decides(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> None:
+    """A weak load on whose value something depends is followed as well, where the bytes are written at all."""
+    wanted = m.setup.needed[agent.threads[0]]
+    if agent.single and any(r is not None and r.name in wanted for r in op.dsts):
+        for event, *_ in found:
+            if m.setup.follows(event.address):
+                raise NewWord(event.address, event.size)
+
+
+def _alone(agent: Agent) -> None:
+    if not agent.single:
+        raise Split([(t,) for t in agent.threads])
+
+
+# --- writes -----------------------------------------------------------------------------------------------------
+
+
+def write(
+    m: Machine, agent: Agent, event: Event, value: int | None, kind: str, edges: dict[str, int], time: Vector, *,
+    after: int | None = None, part: int = 0, own: list[dict[str, int]] | None = None,
+) -> tuple[Written, Record]:  # fmt: skip
+    """Enters a write of a word at a place in coherence order: right ``after`` a write, or where the model lets it."""
+    word = word_at(m, event.address, event.size)
+    _dependent(m, agent, word, event, kind, time)
+    places = [len(word.writes) if after is None else after + 1]
+    if after is None and not m.brief:
+        places += _earlier_places(m, agent, word, event, edges, part)
+    at = places[m.choose(len(places))] if len(places) > 1 else places[0]
+    before, behind = _around(word, at)
+    last = word.writes[at - 1]
+    m.assigned.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
+    back = {"co": behind} if behind else None
+    record = _enter(m, agent, event, {**edges, "co": before}, back, part, own)
+    written = Written(agent.index, agent.step, value, agent.now(), record.entries, event, kind, len(m.trace) - 1)
+    word.writes.insert(at, written)
+    word.written |= written.bits
+    word.version += 1
+    if at == len(word.writes) - 1 and kind != COPIED:
+        m.memory.store(event.address, event.size, value)
+    _wake(m, word)
+    return written, record
+
+
+def _around(word: Word, at: int) -> tuple[int, int]:
+    """The writes before and behind a place in coherence order, as sets of the window."""
+    behind = 0
+    for w in word.writes[at:]:
+        behind |= w.bits
+    return word.written & ~behind, behind
+
+
+def _earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> list[int]:
+    """Places before writes that this one does not come after in time, where the model lets it stand."""
+    out = []
+    for at in range(len(word.writes) - 1, 0, -1):
+        if len(word.writes) - at > STALE:
+            break
+        before, behind = _around(word, at)
+        if _try(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
+            out.append(at)
+    return out
+
+
+def store(m: Machine, agent: Agent, op: ops.Store) -> None:
+    """A store to shared words."""
+    events = m.emit(agent, 0, op)
+    names = [n for src in op.srcs for n in registers_of(src)]
+    data, address = m.origin_of(agent, 0, names), m.origin_of(agent, 0, registers_of(op.address))
+    for event in events:
+        value = value_of(event.value, {})
+        write(m, agent, event, value, "write", {"data": data, "addr": address}, agent.now())
+
+
+def plain_store(m: Machine, agent: Agent, op: ops.Store, found: list[Footprint]) -> bool:
+    """A weak store, if it is one to followed words."""
+    if not m.setup.words or not any(watched(m, event) for event, *_ in found):
+        return False
+    _alone(agent)
+    store(m, agent, op)
+    return True
+
+
+def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, int]], part: int) -> Record:
+    """An asynchronous access to a followed word: the latest write is read, what is written comes last."""
+    word = word_at(m, event.address, event.size)
+    if Tag.R in event.tags:
+        return _enter(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
+    _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
+    return record
+
+
+# --- atomics ----------------------------------------------------------------------------------------------------
+
+
+@does(ops.Atomic)
+def atomic(m: Machine, agent: Agent, op: Op) -> None:
+    """``atom`` and ``red``."""
+    assert isinstance(op, ops.Atomic)
+    if not runs(m, agent, op):
+        return
+    _atomic(m, agent, op, None)
+    agent.pc += 1
+
+
+def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
+    base, size = m.known(agent, op.address), type_size(op.type)
+    assert base is not None
+    operands = [m.term(agent, 0, s) for s in op.srcs]  # before the destination, which may be one of them, is set
+    names = [n for src in op.srcs for n in registers_of(src)]
+    data_from = m.origin_of(agent, 0, names)
+    read_event, write_event = m.emit(agent, 0, op)[:2]
+    word = word_at(m, read_event.address, size)
+    values = [v if isinstance(v, int) else None for v in operands]
+    used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
+    plain = op.op in COMMUTING and _commutes(agent, op)
+    kind = op.op if plain and not used and compare is None else "atomic"
+    edges = {"addr": m.origin_of(agent, 0, registers_of(op.address))}
+    ways = _ways(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
+    index = ways[m.choose(len(ways))] if len(ways) > 1 else ways[0]
+    if index is None:
+        raise Blocked(word)
+    old = word.writes[index].value
+    stores, new = _result(m, op, size, old, values, base)
+    before = agent.now()
+    if not stores:
+        _dependent(m, agent, word, read_event, "read", before)
+    record = _enter(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
+    if not op.is_red or kind == "atomic":
+        _observe(m, agent, word, index)
+    agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
+    if compare is not None:
+        m.depend(agent, record.entries)
+    if stores:
+        data = data_from | (record.bits if op.op != "exch" else 0)
+        version = word.version
+        own = [{"rmw": record.bits, "data": data}]
+        write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own)
+        if op.op == "exch" and new is not None and new == old:
+            word.version = version  # a loop that does this again and again has no effect: it is a wait
+        else:
+            agent.effects += 1
+    if op.dst is not None:
+        m.set(agent, 0, op.dst.name, op.type, old)
+        agent.origin[0][op.dst.name] = record.bits
+
+
+def _ways(
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, one: Event, two: Event, edges: dict[str, int],
+    values: list[int | None], kind: str, compare: tuple[str, int] | None,
+) -> list[int | None]:  # fmt: skip
+    """The writes that the atomic may read, its own write coming right behind; ``None``: it goes on waiting."""
+    last = len(word.writes) - 1
+    found = [last]
+    if (
+        kind == "atomic" and not agent.spinning and not m.brief
+    ):  # in a loop that waits, an earlier round might have found what is stale
+        for k in range(last - 1, max(last - STALE, -1), -1):
+            if _may_be(m, agent, op, word, k, one, two, edges, values):
+                found.append(k)
+    if compare is None:
+        return list(found)
+    if any(word.writes[k].value is None for k in found):
+        m.inexact = UNKNOWN
+    fits: list[int | None] = [k for k in found if _fits(word.writes[k].value, op.type, *compare)]
+    if not fits:
+        raise Blocked(word)
+    return fits if fits[0] == last else [*fits, None]
+
+
+def _may_be(
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, one: Event, two: Event, edges: dict[str, int],
+    values: list[int | None],
+) -> bool:  # fmt: skip
+    """Whether the model lets an atomic read write ``k`` and come right behind it."""
+    saved = m.save()
+    thread = agent.threads[0]
+    entry = m.live(
+        thread, one, {**edges, "rf": word.writes[k].bits}, agent.step * 8, ordered=True, exact=True, where=one.address
+    )
+    m.enter(entry, ordered=True)
+    stores, _ = _result(m, op, word.size, word.writes[k].value, values, one.address)
+    if stores and m.impossible is None:
+        before, behind = _around(word, k + 1)
+        write = m.live(
+            thread, two, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True, exact=True,
+            where=two.address, back={"co": behind} if behind else None,
+        )  # fmt: skip
+        m.enter(write, ordered=True)
+    allowed = m.impossible is None
+    m.restore(saved)
+    return allowed
+
+
+def _result(
+    m: Machine, op: ops.Atomic, size: int, old: int | None, values: list[int | None], base: int
+) -> tuple[bool, int | None]:
+    """Whether the atomic stores, and what."""
+    stores = True
+    if op.op == "cas":
+        if old is not None and values[0] is not None:
+            stores = old == values[0] & ((1 << (8 * size)) - 1)
+        else:
+            m.inexact = UNKNOWN
+    known = [v for v in values if v is not None]
+    if len(known) < len(values) or (old is None and op.op != "exch"):
+        return stores, None
+    instance = m.program.memory.find(base)
+    kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
+    result = rmw(kind, op.type, old if old is not None else 0, tuple(known))
+    assert isinstance(result, int)
+    return stores, result
+
+
+def _commutes(agent: Agent, op: ops.Atomic) -> bool:
+    """Whether nothing is left to tell in which order operations of this kind came: neither what they wrote, nor what
+    their threads have acquired since.
+    """
+    acquires = op.sem in ("acquire", "acq_rel") or any(isinstance(o, ops.Fence) for o in agent.code)
+    return commutes(op.op, op.type) and (op.is_red or not acquires)
+
+
+@does(ops.Await)
+def await_(m: Machine, agent: Agent, op: Op) -> None:
+    """Blocks until the inner operation gives what is asked for."""
+    assert isinstance(op, ops.Await)
+    if not runs(m, agent, op):
+        return
+    inner = op.inner
+    if isinstance(inner, ops.MbarrierWait):
+        wait(m, agent, inner, must=True)
+    else:
+        assert op.compare is not None
+        right = m.known(agent, op.compare[1])
+        assert right is not None
+        if isinstance(inner, ops.Load):
+            load(m, agent, inner, (op.compare[0], right))
+        else:
+            assert isinstance(inner, ops.Atomic)
+            _atomic(m, agent, inner, (op.compare[0], right))
+    agent.pc += 1
+
+
+__all__ = ["Live", "asynchronous", "load", "overwritten", "plain_load", "plain_store", "store", "watched"]

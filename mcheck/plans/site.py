@@ -1,0 +1,148 @@
+"""Where an instruction executes: the objects and the CTAs of its program as its thread sees them (PTX ISA 9.0 5.1)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from mcheck.plans.plan import Faults
+from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
+from mcheck.program.program import Place, Program
+
+
+class Objects:
+    """The object instances of a program, found by address."""
+
+    __slots__ = ("bases", "instances")
+
+    def __init__(self, memory: MemoryMap) -> None:
+        self.instances = sorted(memory.instances, key=lambda i: i.base)
+        self.bases = [i.base for i in self.instances]
+
+    def at(self, address: int) -> Instance | None:
+        """The instance that holds a byte."""
+        k = bisect_right(self.bases, address) - 1
+        if k < 0:
+            return None
+        instance = self.instances[k]
+        return instance if address < instance.base + instance.object.size else None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all threads of a program have in common: its objects, its CTAs, whether it has clusters."""
+
+    objects: Objects
+    ctas: tuple[Cta, ...]
+    clustered: bool
+
+
+def layout_of(program: Program) -> Layout:
+    """The layout of a program; made once, for all its threads."""
+    ctas = {t.place.cta for t in program.threads}
+    return Layout(Objects(program.memory), tuple(sorted(ctas, key=lambda c: c.number)), program.clustered)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A thread's place in a layout. Its checks add what they find to a list of faults."""
+
+    layout: Layout
+    place: Place
+
+    @property
+    def cta(self) -> Cta:
+        """The executing CTA."""
+        return self.place.cta
+
+    def at(self, address: int) -> Instance | None:
+        """The instance that holds a byte."""
+        return self.layout.objects.at(address)
+
+    def in_cluster(self, cta: Cta) -> bool:
+        """Whether a CTA is of the executing thread's cluster."""
+        return (cta.gpu, cta.cluster) == (self.cta.gpu, self.cta.cluster)
+
+    def in_rank(self, address: int, rank: int) -> int | None:
+        """The address at the same offset in the CTA of ``rank`` in this cluster, ``None`` if there is no such CTA."""
+        for cta in self.layout.ctas:
+            if cta.rank == rank and self.in_cluster(cta):
+                return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
+        return None
+
+    def no_rank(self, rank: int) -> str:
+        """What is wrong where ``in_rank`` finds nothing."""
+        alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is one by itself"
+        return f"the cluster has no CTA of rank {rank}{alone}"
+
+    # --- checks -------------------------------------------------------------------------------------------
+
+    def locate(self, faults: Faults, address: int, size: int) -> Instance | None:
+        """The instance in which ``size`` bytes lie; UB103 if there is none.
+
+        The ISA speaks of the state space. Ours is stricter: a range that runs into the neighbouring object leaves its
+        own (6.4.1).
+        """
+        instance = self.at(address)
+        if instance is None or address + size > instance.base + instance.object.size:
+            where = f"object {instance.label}" if instance is not None else "every object"
+            faults.add("UB103", f"an access of {size} bytes leaves {where}")
+            return None
+        return instance
+
+    def aligned(self, faults: Faults, address: int, alignment: int, what: str) -> None:
+        """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
+        faults.unless(
+            alignment <= 1 or address % alignment == 0, "UB102", f"the {what} is not a multiple of {alignment} bytes"
+        )
+
+    def names(self, faults: Faults, instance: Instance, space: str) -> None:
+        """UB108 unless an object is in the state space that a generic access names (5.1)."""
+        wanted, _, window = space.partition("::")
+        if space in ("generic", "local"):
+            return
+        actual, there = instance.object.space, instance.cta
+        if not faults.unless(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
+            return
+        if there is not None and window != "cluster" and there != self.cta:
+            faults.add("UB108", f"{instance.label} is in the shared memory of another CTA")
+        elif there is not None and not self.in_cluster(there):
+            faults.add("UB108", f"{instance.label} is in the shared memory of another cluster")
+
+    def holds(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
+        """UB105 or UB108 unless the bytes of an asynchronous operation are where it says: global memory, the shared
+        memory of the executing CTA, or that of its cluster.
+        """
+        there = instance.cta
+        if space == "global":
+            inside = instance.object.space in ("global", "const", "param")
+            faults.unless(inside, "UB108", f"the {what} {instance.label} is not in .global")
+        elif there is None:
+            faults.add("UB108", f"the {what} {instance.label} is not in shared memory")
+        elif space == "shared::cta" and there != self.cta:
+            faults.add("UB105", f"the {what} {instance.label} is not in the shared memory of the executing CTA")
+        elif not self.in_cluster(there):
+            faults.add("UB105", f"the {what} {instance.label} is in another cluster")
+
+    def object(self, faults: Faults, address: int, *, own: bool) -> int | None:
+        """The mbarrier object at an address: 8 aligned bytes of shared memory, of the own CTA where only that is
+        allowed (9.7.13.15.3, 9.7.13.15.8). ``None`` if there can be none.
+        """
+        instance = self.locate(faults, address, 8)
+        if instance is None:
+            return None
+        self.aligned(faults, address, 8, "address")
+        there = instance.cta
+        if instance.object.space != "shared" or there is None:
+            faults.add("UB204", "the mbarrier object is not in shared memory")
+            return None
+        if own and there != self.cta:
+            faults.add("UB204", "the mbarrier object is not in the shared memory of the executing CTA")
+        elif not self.in_cluster(there):
+            faults.add("UB204", "the mbarrier object is in the shared memory of another cluster")
+        return address
+
+
+def widened(address: int) -> int:
+    """An address that went through a 32-bit register is an offset into the shared windows."""
+    return address + SHARED_BASE if 0 <= address < GLOBAL_BASE else address

@@ -1,0 +1,85 @@
+"""Putting a question: to the engine that is named, to the one that suits the program, or to all that must agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcheck.limit import NO_TIME, timed_out
+from mcheck.policy import agree
+from mcheck.policy.engines import ask_engine
+from mcheck.policy.plan import has_states, plan, settles
+from mcheck.policy.question import About, Question
+
+if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
+    from mcheck.program.program import Program
+
+Asker = Callable[[str, float | None], "Answer"]
+"""An engine's name and the seconds that it has at most -> its answer."""
+
+
+def ask(program: Program, model: Model, question: Question, engine: str = "auto") -> Answer:
+    """The answer; ``Answer.engine`` says whose it is, ``Answer.chosen`` why that one was asked.
+
+    ``both`` raises ``InternalError`` with the answers where engines differ.
+    """
+    end = None if question.timeout is None else time.monotonic() + question.timeout
+
+    def asker(name: str, most: float | None) -> Answer:
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        within = min((x for x in (most, left) if x is not None), default=None)
+        return ask_engine(name, program, model, question, within)
+
+    if engine == "both":
+        return _all(program, model, question)
+    chosen = plan(program, question, engine)
+    answers: list[Answer] = []
+    for attempt in chosen.attempts:
+        before = [a for a in answers if a.engine == attempt.engine]
+        if before and not timed_out(before[-1].reason):
+            continue
+        given = asker(attempt.engine, attempt.seconds if not before else None)
+        if settles(given, program, question):
+            first = chosen.attempts[0].engine
+            return replace(given, chosen=chosen.why if given.engine == first else f"after the {first} engine")
+        answers.append(given)
+    best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers, question)
+    first = answers[0].engine
+    return replace(best, chosen=chosen.why if best.engine == first else f"the {first} engine left something open")
+
+
+def _best_findings(answers: list[Answer]) -> Answer:
+    """An answer with findings before one without, one that is certain before one that is not."""
+    known = [a for a in answers if a.verdict != "unknown"]
+    return next((a for a in known if a.verdict == "finding"), known[0] if known else answers[0])
+
+
+def _best(answers: list[Answer], question: Question) -> Answer:
+    """The last verdict; where there is none, what was seen, with the reasons of all."""
+    if len(answers) == 1:
+        return answers[0]
+    known = [a for a in answers if a.verdict != "unknown"]
+    if known:
+        return known[-1]
+    reasons = dict.fromkeys(a.reason for a in answers if a.reason and not timed_out(a.reason))
+    best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
+    return replace(best, reason="; ".join(reasons) or f"{NO_TIME} {question.timeout:g} s")
+
+
+def _all(program: Program, model: Model, question: Question) -> Answer:
+    """The common answer of all engines that cover the program."""
+    question = replace(question, thorough=True)
+
+    def each(name: str) -> Answer:
+        return ask_engine(name, program, model, question, question.timeout)
+
+    if question.about is About.FINDINGS:
+        return agree.on_findings([each(name) for name in ("protocol", "explicit", "z3")])
+    given = agree.on_states(each("explicit"), each("z3"), question)
+    if question.about is About.LIVENESS or not has_states(program):
+        return given
+    return agree.with_kernel_engine(given, each("protocol"), question)

@@ -1,0 +1,111 @@
+"""Whom to ask, in which order, for how long, and why: a pure function of the program's text and the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.answers.final import terms_of
+from mcheck.answers.result import Answer
+from mcheck.policy.question import About, Question
+from mcheck.policy.size import choose
+from mcheck.program.ops import Alu, Branch, Fence, Label, Load, Store
+from mcheck.program.program import Program
+
+LITMUS_SIZE = 40
+"""Operations of all threads together, up to which an engine that looks at every execution is asked first."""
+LITMUS_THREADS = 6
+FIRST = 4.0
+"""Seconds of an engine's first attempt where another one may be quicker."""
+BESIDE = 5.0
+"""Seconds of the exhaustive engine beside the kernel engine's answer about findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An engine and the seconds that it has; ``None``: all that are left."""
+
+    engine: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The attempts in their order; whoever settles the question ends it."""
+
+    attempts: tuple[Attempt, ...]
+    why: str
+
+
+def plan(program: Program, question: Question, engine: str) -> Plan:
+    """The plan for ``engine``: a name, or ``auto``."""
+    if engine != "auto":
+        return Plan((Attempt(engine),), "it was asked for")
+    match question.about:
+        case About.LIVENESS:
+            return Plan((Attempt(choose(program, verdict_only=False)),), "it follows waits exactly")
+        case About.FINDINGS:
+            return _for_findings(program)
+        case _:
+            return _for_states(program, question)
+
+
+def _for_findings(program: Program) -> Plan:
+    """The kernel engine, whose work grows with the program and not with its executions; small litmus tests also get
+    every execution of the model.
+    """
+    attempts = (Attempt("protocol"), Attempt("explicit", BESIDE))
+    if is_litmus(program):
+        return Plan(attempts, "a litmus test, whose executions are all looked at besides")
+    return Plan(attempts, "its work grows with the program alone")
+
+
+def _for_states(program: Program, question: Question) -> Plan:
+    """A short attempt each, then whoever has not finished has what is left of the time."""
+    size = operations(program)
+    lister = choose(program, verdict_only=question.about is About.VERDICT)
+    short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
+    if size <= LITMUS_SIZE or is_classic(program):
+        order = (Attempt(lister, short), Attempt("protocol", short), Attempt("protocol"), Attempt(lister))
+        return Plan(order, f"a litmus test of {size} operations: engines that list executions come first")
+    order = (Attempt("protocol", short), Attempt(lister, short), Attempt("protocol"), Attempt(lister))
+    return Plan(order, f"{size} operations: the engine that follows schedules comes first")
+
+
+def settles(given: Answer, program: Program, question: Question) -> bool:
+    """Whether nothing is left to ask."""
+    if given.verdict == "unknown":
+        return False
+    match question.about:
+        case About.FINDINGS:
+            return given.verdict == "finding" or given.engine != "protocol" or not is_litmus(program)
+        case About.STATES:
+            return given.complete or given.undefined or not has_states(program)
+        case _:
+            return True
+
+
+def operations(program: Program) -> int:
+    """The operations of all threads together."""
+    return sum(len(t.code) for t in program.threads)
+
+
+def has_states(program: Program) -> bool:
+    """Whether the condition, or ``locations``, names anything."""
+    return bool(terms_of(program.condition))
+
+
+def is_classic(program: Program) -> bool:
+    """Whether threads in warps of their own load, store and fence, and nothing else."""
+    warps = {t.place.own_warp for t in program.threads}
+    plain = all(isinstance(op, Load | Store | Fence | Alu) for t in program.threads for op in t.code)
+    return plain and len(warps) == len(program.threads)
+
+
+def is_litmus(program: Program) -> bool:
+    """Whether every execution of the model can be looked at as well: few threads that do little but compute. Reads from
+    writes of the reader's future, which the kernel engine does not follow, show there only.
+    """
+    if len(program.threads) > LITMUS_THREADS:
+        return False
+    shared = sum(1 for t in program.threads for op in t.code if not isinstance(op, Alu | Branch | Label))
+    return shared <= LITMUS_SIZE

@@ -1,0 +1,36 @@
+"""What may be asked about a program under a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class About(StrEnum):
+    """What an answer has to be complete in."""
+
+    VERDICT = "verdict"
+    """Whether the condition holds; states may be missing."""
+    STATES = "states"
+    """The verdict and every final state."""
+    FINDINGS = "findings"
+    """Races, undefined behaviour and deadlocks."""
+    LIVENESS = "liveness"
+    """Whether some fair execution never ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """``timeout`` in seconds for all engines together; ``witnesses``: each state with an execution; ``findings``: those
+    of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error;
+    ``limit``: executions that the kernel engine looks at.
+    """
+
+    about: About = About.STATES
+    profile: str = "ptx"
+    unroll: int = 2
+    timeout: float | None = None
+    witnesses: bool = False
+    findings: bool = False
+    thorough: bool = False
+    limit: int | None = None

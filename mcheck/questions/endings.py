@@ -1,0 +1,54 @@
+"""Programs of which no execution ends: an answer about nothing has to say why there is nothing.
+
+Two engines that share a mistake agree, and a program without any execution satisfies whatever is asked of all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from mcheck.errors import InternalError, Unsupported
+from mcheck.graph.event import Path
+from mcheck.limit import TimeOut
+from mcheck.questions.run import Run
+
+
+def why_none_ends(run: Run) -> str | None:
+    """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
+
+    Some thread waits for ever, does what is undefined, or the model forbids all that they do. Where nothing of that is
+    so the engine has lost the executions, which is an error of its own.
+    """
+    if run.undefined or run.bounded:
+        return None
+    every = run.every
+    complete = [[p for p in paths if p.end == "end"] for paths in every]
+    try:
+        if _some_end(run, complete):
+            return None
+        if not run.blocking_wanted and run.prop != "liveness":
+            run.liveness(every, first=True)
+    except (TimeOut, Unsupported):
+        return "it was not settled whether any execution ends"
+    found = sorted(run.findings.values(), key=lambda f: (f.kind != "deadlock", f.code, f.message))
+    if found and found[0].kind in ("deadlock", "undefined"):
+        return f"no execution ends: {found[0].code}, {found[0].message}"
+    if run.note is not None:
+        return f"no execution ends; {run.note}"
+    if any(p.end == "undefined" for paths in every for p in paths):
+        return "no execution ends: every one stops at what is undefined"
+    if any(True for combination in product(*complete) for _ in run.structures(combination)):
+        axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
+        return f"no execution ends: the model forbids all of them{axioms}"
+    raise InternalError("the program has no execution at all, and nothing explains why")
+
+
+def _some_end(run: Run, complete: list[list[Path]]) -> bool:
+    """Whether some execution ends and misuses nothing."""
+    if run.ends or (run.complete and run.prop != "liveness"):
+        return run.ends
+    return any(
+        run.consistent(s, [c for c in choices if c.kind != "final"]) is not None
+        for combination in product(*complete)
+        for s, choices in run.structures(combination)
+    )

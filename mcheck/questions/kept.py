@@ -1,0 +1,48 @@
+"""The executions behind an answer, for those who draw or explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mcheck.answers.result import State
+from mcheck.candidates.choices import Candidate, Choice
+from mcheck.findings.finding import Finding
+from mcheck.graph.structure import Structure
+
+if TYPE_CHECKING:
+    from mcheck.candidates.prepared import Prepared
+    from mcheck.program.condition import Compare
+    from mcheck.program.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An execution that shows a finding: ``note`` is said of the events ``marked``; ``stops`` are threads that end at
+    an operation that gave no event, with what is said of it.
+    """
+
+    prepared: Prepared
+    candidate: Candidate
+    marked: tuple[int, ...] = ()
+    note: str = ""
+    stops: tuple[tuple[int, Op, str], ...] = ()
+
+
+def _none() -> Iterator[tuple[Structure, list[Choice]]]:
+    return iter(())
+
+
+@dataclass(slots=True)
+class Kept:
+    """``outcomes``: one execution of each state; ``findings``: one that shows the finding.
+
+    ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the
+    comparisons of a clause allow (and says whether anything is left).
+    """
+
+    outcomes: dict[State, tuple[Prepared, Candidate]] = field(default_factory=dict)
+    findings: dict[Finding, Shown] = field(default_factory=dict)
+    combinations: Callable[[], Iterator[tuple[Structure, list[Choice]]]] = _none
+    restrict: Callable[[Structure, list[Choice], list[Compare]], bool] = lambda _s, _choices, _clause: True

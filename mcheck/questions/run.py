@@ -1,0 +1,418 @@
+"""One question about one program, put to its event structures.
+
+Paths of the threads are combined; every combination is an event structure whose consistent executions an engine finds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+from mcheck.algebra.tape import Tape
+from mcheck.algebra.tapes import tape_of
+from mcheck.answers.final import final_addresses, memory_ranges, terms_of
+from mcheck.answers.judgement import voids
+from mcheck.answers.reports import (
+    FlagReport,
+    flag_findings,
+    misstep_finding,
+    misuse_finding,
+)
+from mcheck.answers.result import State
+from mcheck.candidates import barriers, converged, phases
+from mcheck.candidates.choices import Candidate, Choice, final_choices, read_choices
+from mcheck.candidates.prepared import Prepared
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.events.paths import Walker
+from mcheck.events.semantics import Semantics
+from mcheck.events.semantics import of as semantics_of
+from mcheck.events.values import PossibleValues
+from mcheck.findings.finding import Finding
+from mcheck.graph.event import Misstep, Path
+from mcheck.graph.structure import Node, Structure, build
+from mcheck.graph.terms import Uid, type_size
+from mcheck.limit import Limit
+from mcheck.program import ops
+from mcheck.program.condition import RegTerm
+from mcheck.program.program import Program
+from mcheck.questions import prefixes
+from mcheck.questions.kept import Kept, Shown
+
+MAX_COMBINATIONS = 50_000
+"""Combinations of paths that may wait for ever."""
+
+
+@dataclass(slots=True)
+class Reached:
+    """A final state: an execution that ends in it, and how many do."""
+
+    prepared: Prepared
+    candidate: Candidate
+    executions: int = 0
+
+
+@dataclass(slots=True)
+class Run(ABC):
+    """One question about one program; how its structures are looked at is the engine's."""
+
+    program: Program
+    model: Model
+    prop: str
+    verdict_only: bool
+    unroll: int
+    limit: Limit
+    profile: str
+    findings_wanted: bool
+    blocking_wanted: bool = False
+    note: str | None = None
+    every: list[list[Path]] = field(default_factory=list)
+    """The paths of each thread."""
+    ends: bool = False
+    """Whether some execution is known to end."""
+    kept: Kept | None = None
+    tape: Tape = field(init=False)
+    semantics: Semantics = field(init=False)
+    outcomes: dict[State, Reached] = field(default_factory=dict)
+    executions: int = 0
+    findings: dict[object, Finding] = field(default_factory=dict)
+    undefined: bool = False
+    bounded: bool = False
+    failed: dict[str, int] = field(default_factory=dict)
+    cut: dict[object, Path] = field(default_factory=dict)
+    parted: dict[object, tuple[Path, ...]] = field(default_factory=dict)
+    seen: prefixes.Seen = field(default_factory=set)
+    complete: bool = True
+    early: bool = False
+    """Whether executions may be asked for that stop early."""
+    hit: bool = False
+
+    def __post_init__(self) -> None:
+        self.tape = tape_of(self.model)
+        self.semantics = semantics_of(
+            self.model, dialect=self.program.dialect, names_static_barriers="syncbar" in self.tape.bases
+        )
+        self.blocking_wanted = self.findings_wanted or _may_be_undefined(self.program)
+
+    def deadline(self) -> None:
+        """Raises ``TimeOut`` when the time is up."""
+        self.limit.check()
+
+    # --- paths ------------------------------------------------------------------------------------------
+
+    def paths(self) -> list[list[Path]]:
+        """The paths of each thread, found again until the values that operands may take no longer grow."""
+        wanted = self._wanted_registers()
+        values = PossibleValues(self.program)
+        while True:
+            found = [
+                Walker(
+                    self.program,
+                    t,
+                    self.semantics,
+                    self.unroll,
+                    frozenset(wanted.get(t.index, ())),
+                    values.of,
+                    self.deadline,
+                ).run()
+                for t in self.program.threads
+            ]
+            if not values.grow(found):
+                return found
+
+    def _wanted_registers(self) -> dict[int, set[str]]:
+        wanted: dict[int, set[str]] = {}
+        for t in terms_of(self.program.condition):
+            if isinstance(t, RegTerm):
+                wanted.setdefault(t.thread, set()).add(t.reg)
+        return wanted
+
+    # --- structures ---------------------------------------------------------------------------------------
+
+    def structures(self, paths: tuple[Path, ...], *, partial: bool = False) -> Iterator[tuple[Structure, list[Choice]]]:
+        """The event structure of a combination of paths with its choices; none if it is no execution at all."""
+        condition = self.program.condition
+        s = build(self.program, paths, memory_ranges(condition))
+        stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
+        choices = read_choices(s, stuck)
+        met = self._barriers(s)
+        if met is None:
+            return
+        choices += met
+        assigned = self.phase_choices(s, stuck)
+        if assigned is not None:
+            self._cut_short(s, met + assigned)
+            yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
+
+    def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice] | None:
+        """Into which phases the operations on mbarriers may fall, ``None`` if these paths cannot be."""
+        return phases.choices(s, stuck, self.deadline)
+
+    def _barriers(self, s: Structure) -> list[Choice] | None:
+        """How the barriers are filled, ``None`` if these paths cannot be."""
+        lanes = None if self.semantics.static_barriers else barriers.parted(s)
+        if lanes is not None:
+            self._part(s, lanes)
+            return None
+        met = self.meetings(s)
+        if met is None or not self.program.assumptions.converged:
+            return met
+        together = converged.together(s)
+        return None if together is None else met + together
+
+    def meetings(self, s: Structure) -> list[Choice] | None:
+        """The choices of the barriers, for which warps are not divided."""
+        dynamic = barriers.dynamic_choices(s)
+        if dynamic is None or not self.semantics.static_barriers:
+            return dynamic
+        static = barriers.static_choices(s)
+        return None if static is None else static + dynamic
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    def explore(self) -> None:
+        """All complete executions (and, where findings are wanted, those that never end)."""
+        every = self.every = self.paths()
+        complete = [[p for p in paths if p.end == "end"] for paths in every]
+        self.early = self.findings_wanted or any(p.end not in ("end", "stuck") for paths in every for p in paths)
+        warps = {t.place.own_warp for t in self.program.threads}
+        self.early = self.early or len(warps) < len(self.program.threads)
+        if self.prop == "liveness":
+            self.liveness(every)
+            return
+        self.solve_all(complete)
+        if self.hit:
+            return
+        self._missteps(every)
+        if self.blocking_wanted:
+            self.liveness(every)
+        stopped = any(p.end == "undefined" for paths in every for p in paths)
+        if stopped or (self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values())):
+            self._ill_ended(every)
+        self._bound(every)
+
+    def solve_all(self, complete: list[list[Path]]) -> None:
+        """The executions of all combinations of paths that end, until the verdict is known if that is all."""
+        self.solve_each(complete)
+
+    def solve_each(self, complete: list[list[Path]]) -> None:
+        """The executions of one combination of paths after the other."""
+        for combination in product(*complete):
+            self.deadline()
+            self._solve(combination)
+            if self.hit:
+                return
+
+    @abstractmethod
+    def _solve(self, paths: tuple[Path, ...]) -> None:
+        """All executions of one combination of paths that end, with what is found in them."""
+
+    def reach(self, state: State, prepared: Prepared, candidate: Candidate) -> None:
+        """Counts an execution that ends in this state."""
+        self.outcomes.setdefault(state, Reached(prepared, candidate)).executions += 1
+        self.ends = True
+
+    # --- findings -----------------------------------------------------------------------------------------------
+
+    def _cut_short(self, s: Structure, choices: list[Choice]) -> None:
+        """Remembers the paths of threads that stop where they misuse something, if anybody will ask for them."""
+        if not self.early:
+            return
+        for path, uid in self.culprits(s, choices):
+            short = prefixes.cut_short(path, uid)
+            self.cut.setdefault(prefixes.name_of(short), short)
+
+    def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
+        """The path and the event of every misuse that some choice has among its options."""
+        return prefixes.culprits(s, choices)
+
+    def _part(self, s: Structure, lanes: tuple[Node, Node]) -> None:
+        """Remembers the paths of lanes of a warp that stop before different aligned barriers."""
+        text = "threads of one warp execute different aligned barriers"
+        stopped = []
+        for node in lanes:
+            event = node.source
+            assert event is not None
+            short = prefixes.cut_short(s.paths[event.uid[0]], event.uid)
+            short = replace(short, misstep=Misstep("UB305", text, event.op))
+            stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
+        self.parted.setdefault(tuple(map(id, stopped)), tuple(stopped))
+
+    def _ill_ended(self, every: list[list[Path]]) -> None:
+        """Races in executions in which a thread stops because what it does is undefined."""
+        for combination in prefixes.combinations_of(every, self.cut):
+            self.deadline()
+            for s, choices in self._beginnings(combination):
+                self._races_of(s, choices)
+
+    @abstractmethod
+    def _races_of(self, s: Structure, choices: list[Choice]) -> None:
+        """The races, and the misuses, of a structure whose executions do not end."""
+
+    def _report(self, prepared: Prepared, flag: FlagReport) -> None:
+        self.seen.add(prefixes.key_of(prepared, flag.name, flag.pair))
+        for finding in flag_findings(prepared, flag, self.profile):
+            key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
+            self.findings.setdefault(key, finding)
+            self._show(finding, prepared, flag.candidate, flag.pair)
+            if voids(finding):
+                self.undefined = True
+
+    def _show(
+        self, finding: Finding, prepared: Prepared, candidate: Candidate, marked: Iterable[int] = (), note: str = ""
+    ) -> None:
+        """Keeps the execution that shows a finding, for those who draw."""
+        if self.kept is not None:
+            self.kept.findings.setdefault(finding, Shown(prepared, candidate, tuple(marked), note))
+
+    def _unfinished(self, prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...]) -> None:
+        """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18)."""
+        for path in paths:
+            for uid in path.unfinished:
+                text = "exits without waiting until this copy has read its source in shared memory"
+                finding = misuse_finding(prepared, ("UB501", text, uid), self.profile)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(
+                    finding, prepared, candidate, prepared.s.nodes_of[uid], "may still read when its thread exits"
+                )
+                self.undefined = self.undefined or finding.severity == "error"
+
+    def _missteps(self, every: list[list[Path]]) -> None:
+        """Undefined behaviour on a path counts if some consistent execution gets there."""
+        for thread, paths in enumerate(every):
+            for path in paths:
+                if path.end != "undefined" or path.misstep is None:
+                    continue
+                key = (path.misstep.code, path.misstep.op.span)
+                if key in self.findings:
+                    continue
+                for reached in self._reaching(every, {thread: [path]}):
+                    self._misstep(path, reached)
+        for lanes in list(self.parted.values()):
+            for reached in self._reaching(every, {path.thread: [path] for path in lanes}):
+                self._misstep(lanes[-1], reached)
+
+    def _misstep(self, path: Path, reached: tuple[Prepared, Candidate] | None) -> None:
+        assert path.misstep is not None
+        op = path.misstep.op
+        found = misstep_finding(self.program, path, self.profile)
+        finding = self.findings.setdefault((path.misstep.code, op.span), found)
+        self.undefined = self.undefined or finding.severity == "error"
+        if self.kept is not None and reached is not None:
+            self.kept.findings[finding] = Shown(*reached, stops=((path.thread, op, f"{finding.code}: undefined"),))
+
+    def _reachable(self, every: list[list[Path]], fixed: dict[int, list[Path]]) -> bool:
+        """Whether paths that do not end occur in a consistent execution."""
+        return any(True for _ in self._reaching(every, fixed))
+
+    def _reaching(
+        self, every: list[list[Path]], fixed: dict[int, list[Path]]
+    ) -> Iterator[tuple[Prepared, Candidate] | None]:
+        """A consistent execution in which paths that do not end occur, the other threads being anywhere; ``None`` for
+        one that has no values. Nothing if there is none.
+        """
+        tried: set[tuple[int, ...]] = set()
+        known = -1
+        while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
+            known = len(self.cut)
+            pools = prefixes.pools(every, self.cut)
+            for k, paths in fixed.items():
+                pools[k] = [p for path in paths for p in (path, *prefixes.variants(path, self.cut))]
+            for combination in product(*pools):
+                if (key := tuple(map(id, combination))) in tried:
+                    continue
+                tried.add(key)
+                self.deadline()
+                try:
+                    for s, choices in self._beginnings(combination):
+                        found = self.consistent(s, choices)
+                        if found is not None:
+                            yield found
+                            return
+                except Unsupported:
+                    yield None
+                    return
+
+    def _beginnings(self, combination: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
+        """``structures`` of paths that need not end: nothing is asked of the final memory."""
+        for s, choices in self.structures(combination, partial=True):
+            yield s, [c for c in choices if c.kind != "final"]
+
+    @abstractmethod
+    def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
+        """An execution of the structure that is consistent and misuses nothing."""
+
+    @abstractmethod
+    def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
+        """What an execution finds in which these paths wait for ever; races and misuses on the way are reported."""
+
+    def liveness(self, every: list[list[Path]], *, first: bool = False) -> None:
+        """Executions in which some threads wait for ever and the others end or wait for ever too; or the ``first``."""
+        candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
+        if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
+            self.note = "executions that never end were not looked at: too many ways to wait for each other"
+            if self.findings_wanted or self.prop == "liveness":
+                raise Unsupported(self.note)
+            return
+        for combination in product(*candidates):
+            if not any(p.end == "stuck" for p in combination):
+                continue
+            self.deadline()
+            finding = self._stuck(combination)
+            if finding is not None:
+                key = (finding.code, tuple(a.span for a in finding.accesses))
+                self.findings.setdefault(key, finding)
+                if first or self.prop == "liveness":
+                    return
+        if any(p.end in ("cut", "unknown") for paths in every for p in paths):
+            self._bound(every)
+
+    def _misused(self, prepared: Prepared, candidate: Candidate, *, ended: bool = True) -> bool:
+        """Whether something is misused in this execution; reports it. Some of it shows when all threads have ended."""
+        found = False
+        for choice, taken in zip(prepared.choices, candidate, strict=True):
+            for remark in choice.options[taken].remarks if ended else ():
+                finding = misuse_finding(prepared, remark, self.profile)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(finding, prepared, candidate, prepared.s.nodes_of[remark[2]], finding.code)
+            misuse = choice.options[taken].misstep
+            if misuse is not None:
+                found = True
+                if not ended and misuse[0] in prefixes.AT_THE_END:
+                    continue
+                finding = misuse_finding(prepared, misuse, self.profile)
+                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+                self._show(finding, prepared, candidate, prepared.s.nodes_of[misuse[2]], f"{finding.code}: undefined")
+                self.undefined = self.undefined or finding.severity == "error"
+        return found
+
+    def _bound(self, every: list[list[Path]]) -> None:
+        """Whether the unrolling bound may hide an execution."""
+        if self.bounded:
+            return
+        for thread, paths in enumerate(every):
+            for path in paths:
+                if path.end == "cut" and self._reachable(every, {thread: [path]}):
+                    self.bounded = True
+                    return
+                if path.end == "unknown" and self._reachable(every, {thread: [path]}):
+                    raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
+
+
+def _may_be_undefined(program: Program) -> bool:
+    """Whether executions that never end must be looked at to know if any is undefined: one may misuse an mbarrier,
+    race with an asynchronous operation, or mix sizes.
+    """
+    code = {id(op): op for t in program.threads for op in t.code}.values()
+    inner = [ops.performed(op) for op in code]
+    sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
+    return len(sizes) > 1 or any(isinstance(op, UNDEFINABLE) for op in inner)
+
+
+UNDEFINABLE = (
+    ops.MbarrierInit, ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.TensormapReplace,
+)  # fmt: skip
+"""Operations on mbarriers, and those whose accesses are not in program order."""

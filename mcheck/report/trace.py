@@ -1,0 +1,76 @@
+"""A trace in words: a schedule as a table with a lane for each role, an execution as a line for each event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Step, Trace, Writer, Writes
+
+NARROWEST = 12
+"""Characters of a lane."""
+
+
+def texts(trace: Trace) -> tuple[str, ...]:
+    """The lines of a trace."""
+    return tuple(_schedule(trace) if trace and trace[0].number is not None else _execution(trace))
+
+
+def _schedule(trace: Trace) -> Iterator[str]:
+    """Each role has a lane. A step stands alone in its line, so that its text may go on over the lanes to its right."""
+    names = list(dict.fromkeys(step.thread for step in trace))
+    width = max(NARROWEST, *map(len, names)) + 2
+    yield "step  " + "".join(name.ljust(width) for name in names).rstrip()
+    for step in trace:
+        if step.skipped:
+            yield "  ..."
+        yield f"{step.number:4d}  {' ' * (width * names.index(step.thread))}{_cell(step)}"
+
+
+def _cell(step: Step) -> str:
+    return f"{step.span.line}: {instruction(step)}" if step.span is not None else instruction(step)
+
+
+def instruction(step: Step) -> str:
+    """The instruction, marked if only a part of it happens."""
+    part = "" if step.happening is Happening.EXECUTES else f"({step.happening}) "
+    return f"{part}{step.instruction}"
+
+
+def _execution(trace: Trace) -> Iterator[str]:
+    for step in trace:
+        if step.skipped:
+            yield f"… {step.skipped} steps before"
+        match step.happening:
+            case Happening.EXECUTES:
+                text = step.instruction
+            case Happening.COPIES:
+                text = "  its copy"
+            case _:
+                text = f"{step.instruction}  ({step.happening})"
+        effect = _effect(step.effect)
+        yield f"{step.thread}: {text}" + (f"  {effect}" if effect else "")
+
+
+def _effect(effect: Effect | None) -> str:
+    match effect:
+        case Reads():
+            return f"reads {effect.object} = {_value(effect.value)} from {_writer(effect.writer)}"
+        case Writes():
+            return f"writes {effect.object} = {_value(effect.value)}"
+        case Signals():
+            return "signals its completion"
+        case Answers(result) if result is not None:
+            return f"-> {result}"
+    return ""
+
+
+def _value(value: int | None) -> str:
+    if value is None:
+        return "unknown"
+    return str(value) if value < 1 << 32 else hex(value)
+
+
+def _writer(writer: Writer | None) -> str:
+    if writer is None:
+        return "the initial value"
+    return f"the copy of {writer.thread}" if writer.asynchronous else f"{writer.thread}: {writer.instruction}"

@@ -1,0 +1,52 @@
+"""One execution from the file to its result: objects filled from files before, and what files are to hold after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.errors import Exceeded, Span
+from mcheck.executor.behaviour import behaviour as behaviour_of
+from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.run.single import load
+from mcheck.simulate import files
+from mcheck.simulate.machine import machine
+from mcheck.simulate.result import Execution
+from mcheck.simulate.result import execute as run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked for. ``loads`` and ``dumps`` are pairs of an object's name and a file."""
+
+    loads: tuple[tuple[str, str], ...] = ()
+    dumps: tuple[tuple[str, str], ...] = ()
+    seed: int = 0
+    profile: str = "ptx"
+    behaviour: str = "documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An execution, what the program is warned of, and the contents of files that are to be written."""
+
+    execution: Execution
+    warnings: tuple[tuple[str, Span | None], ...]
+    dumps: tuple[tuple[str, bytes], ...]
+
+
+def execute(path: str, wanted: Wanted, timeout: float | None = None) -> Done:
+    """Runs the program in the file at ``path``; ``Exceeded`` if that takes longer than ``timeout`` seconds."""
+    limit = Limit(timeout)
+    program = load(path)
+    how = behaviour_of(wanted.behaviour)
+    m = machine(program, seed=wanted.seed, profile=wanted.profile, how=how, deadline=limit.check)
+    for name, file in wanted.loads:
+        files.load(program, m.memory, name, file)
+    for name, _ in wanted.dumps:
+        files.instances(program, name)
+    try:
+        execution = run(m, wanted.seed)
+    except TimeOut:
+        raise Exceeded(no_time(timeout)) from None
+    dumps = tuple((file, files.dump(program, execution, name, file)) for name, file in wanted.dumps)
+    return Done(execution, program.warnings, dumps)

@@ -1,0 +1,1 @@
+"""Idioms a statement or a few long, which threads are put together from without a plan."""

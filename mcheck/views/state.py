@@ -1,0 +1,300 @@
+"""The live events of an execution, what is kept of the relations between them, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.algebra.tape import Tape
+from mcheck.errors import Unsupported
+from mcheck.graph.event import Event
+from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS
+from mcheck.graph.structure import Node, Structure
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.program.program import Program
+from mcheck.views.compile import ONE_WAY, Compiled, Shown, compile_tape
+from mcheck.views.entries import KEYS, Check, Entry, Masks, bits
+
+
+class State:
+    """The live events of one execution under a model."""
+
+    def __init__(self, program: Program, tape: Tape, shown: Shown | None = None) -> None:
+        self.program = program
+        self.tape = tape
+        self.structure = Structure(program, ())
+        self.checks = tuple(checks_of(tape))
+        self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
+        nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
+        self.wanted = tuple(dict.fromkeys(nodes))
+        self.shown = shown or Shown()
+        self.entries: list[Entry | None] = []
+        self.free: list[int] = []
+        self.all = 0
+        self.exact = 0
+        self.count = 0
+        self.cols: dict[int, list[int]] = {}
+        self.filled: dict[int, int] = {}
+        """Of which events a column is not empty."""
+        self.masks: dict[int, int] = {}
+        self.keyed: dict[str, Masks] = {k: Masks() for k in KEYS}
+        self.ends: dict[str, tuple[dict[object, tuple[Node, int]], dict[object, tuple[Node, int]]]] = {
+            name: ({}, {}) for name in ONE_WAY
+        }
+        self.answers: dict[tuple[object, ...], bool] = {}
+        self.memo: dict[tuple[int, int], tuple[int, int]] = {}
+        self.complete = True
+        self.domains: dict[int, int] = {}
+        self.missed = False
+        """Whether an earlier event has entered the range of a relation, which is not followed."""
+        self.settled = False
+        self.rough = False
+        """Whether all had to be computed again when some of the execution had been forgotten."""
+        self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted)
+        self._fit()
+
+    def entry(
+        self,
+        event: Event,
+        thread: int,
+        *,
+        edges: dict[str, int],
+        back: dict[str, int] | None = None,
+        exact: bool = False,
+        where: int | None = None,
+        instruction: object = None,
+    ) -> Entry:
+        """An entry for an event of a thread."""
+        cta = self.program.threads[thread].place.cta.number if thread >= 0 else -1
+        step = event.mbarrier
+        place = where if where is not None or not event.size else None
+        owner = (event.address - SHARED_BASE) // SHARED_WINDOW if "SHARED" in event.tags else -1
+        sort = (
+            cta, event.tags, event.scope, event.spaces, event.covered, event.block, owner, place,
+            None if step is None else (step.address, step.kind), event.order is None,
+        )  # fmt: skip
+        node = Node(-1, event, thread, event.address, event.size)
+        names: set[str] = set(event.tags)
+        if event.tags & STRONG and "CLUSTERBAR" not in event.tags:
+            names.add("STRONG")
+        names.update(name for name, scope in WIDTHS.items() if event.scope == scope)
+        return Entry(node, thread, frozenset(names), exact, edges, back or {}, sort, instruction)
+
+    def _fit(self) -> None:
+        size = len(self.entries)
+        self.cols = {n: self.cols.get(n) or [0] * size for n in self.compiled.stored}
+        self.masks = {n: self.masks.get(n, 0) for n in self.compiled.masks}
+        self.domains = {n: self.domains.get(n, 0) for n in self.compiled.gathered}
+        self.filled = {n: sum(1 << k for k, x in enumerate(c) if x) for n, c in self.cols.items()}
+        self.memo = {}
+
+    def _enter(self, entry: Entry, bit: int) -> None:
+        """Puts the event where the relations look for it."""
+        self.all |= bit
+        if entry.exact:
+            self.exact |= bit
+        event = entry.node.source
+        assert event is not None
+        keyed = self.keyed
+        keyed["thread"].add(entry.thread, bit)
+        if entry.thread < 0:  # an initial write is in no thread
+            keyed["memory"].add(None, bit)
+            keyed["loc"].add(event.address, bit)
+            return
+        place = self.program.threads[entry.thread].place.cta
+        keyed["cta"].add(place.number, bit)
+        keyed["cluster"].add((place.gpu, place.cluster), bit)
+        keyed["gpu"].add(place.gpu, bit)
+        if event.scope is not None:
+            keyed["scope"].add(event.scope, bit)
+        keyed["block"].add(event.block, bit)
+        keyed["instruction"].add((entry.thread, entry.instruction), bit)
+        if event.mbarrier is not None:
+            keyed["object"].add(event.mbarrier.address, bit)
+        if event.size:
+            keyed["memory"].add(None, bit)
+            if entry.exact:
+                keyed["loc"].add(event.address, bit)
+                keyed["vloc"].add((event.address, event.virtual), bit)
+                keyed["footprint"].add((event.address, event.size), bit)
+            else:
+                keyed["anywhere"].add(None, bit)
+        for name, (firsts, seconds) in self.ends.items():
+            relation = RELATIONS[name]
+            for found, side in ((firsts, relation.first), (seconds, relation.second)):
+                if side(event, entry.node):
+                    node, mask = found.get(entry.sort, (entry.node, 0))
+                    found[entry.sort] = node, mask | bit
+
+    def _leave(self, bit: int) -> None:
+        self._drop(~bit)
+        self.all &= ~bit
+
+    def _drop(self, keep: int) -> None:
+        for masks in self.keyed.values():
+            masks.drop(keep)
+        for firsts, seconds in self.ends.values():
+            for found in (firsts, seconds):
+                for sort, (node, mask) in list(found.items()):
+                    if mask & keep:
+                        found[sort] = node, mask & keep
+                    else:
+                        del found[sort]
+        self.exact &= keep
+
+    def over(self, n: int, x: int, column: list[int], thread: int) -> int:
+        """The union of a column over a set that mostly grows along a thread."""
+        known, result = self.memo.get((n, thread), (0, 0))
+        if known & ~x:
+            rest, result = x, 0
+        else:
+            rest = x & ~known
+        while rest:
+            low = rest & -rest
+            result |= column[low.bit_length() - 1]
+            rest ^= low
+        self.memo[n, thread] = x, result
+        return result
+
+    def union(self, _n: int, x: int, column: list[int], _thread: int) -> int:
+        """The union of a column over a set."""
+        result = 0
+        while x:
+            low = x & -x
+            result |= column[low.bit_length() - 1]
+            x ^= low
+        return result
+
+    def rows(self, x: int, column: list[int]) -> int:
+        """The events that some member of a set is related to."""
+        return sum(1 << k for k in bits(self.all) if column[k] & x) if x else 0
+
+    def turn(self, n: int, targets: int, bit: int) -> None:
+        """Notes edges that lead to earlier events."""
+        column = self.cols[n]
+        self.filled[n] |= targets
+        for k in bits(targets):
+            column[k] |= bit
+
+    def static(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+        """A base relation that follows from what events are: (related to the new one, related from it)."""
+        event = entry.node.source
+        assert event is not None
+        keyed = self.keyed
+        both = 0
+        if entry.thread < 0:
+            both = self._of_initial(name, event) & ~bit
+            return both | (bit if name in ("id", "loc", "overlap") else 0), both
+        match name:
+            case "loc" | "overlap" | "vloc" | "complete-overlap":
+                if not event.size:
+                    return 0, 0
+                both = self._place(name, entry, event)
+            case "int":
+                both = keyed["thread"].get(entry.thread)
+            case "ext":
+                both = self.all & ~keyed["thread"].get(entry.thread)
+                return both, both
+            case "si":
+                both = keyed["instruction"].get((entry.thread, entry.instruction))
+            case "scta" | "scluster" | "sgpu":
+                both = self._reach(entry, name[1:])
+            case "sr":
+                if event.scope is None:
+                    return 0, 0
+                inside = self._reach(entry, event.scope)
+                for scope, members in keyed["scope"].of.items():
+                    both |= inside & members & self._reach(entry, str(scope))
+            case "sblock":
+                both = keyed["block"].get(event.block)
+            case "mbarrier-object":
+                if event.mbarrier is None:
+                    return 0, 0
+                both = keyed["object"].get(event.mbarrier.address)
+            case _:
+                return self._one_way(name, entry, event)
+        both &= ~bit
+        return both | bit, both
+
+    def _of_initial(self, name: str, event: Event) -> int:
+        """What an initial write shares with others: its location."""
+        if name in ("loc", "overlap"):
+            return self.keyed["loc"].get(event.address) | self.keyed["anywhere"].get(None)
+        return self.all & ~self.keyed["thread"].get(-1) if name == "ext" else 0
+
+    def _place(self, name: str, entry: Entry, event: Event) -> int:
+        keyed = self.keyed
+        anywhere = keyed["anywhere"].get(None)
+        if name == "complete-overlap":
+            if not self.complete:
+                anywhere = 0
+            if not entry.exact:
+                return keyed["memory"].get(None) & ~keyed["thread"].get(-1) if self.complete else 0
+            return keyed["footprint"].get((event.address, event.size)) | anywhere
+        if not entry.exact:
+            return keyed["memory"].get(None) & ~(keyed["thread"].get(-1) if name == "vloc" else 0)
+        if name == "vloc":
+            return keyed["vloc"].get((event.address, event.virtual)) | anywhere
+        return keyed["loc"].get(event.address) | anywhere
+
+    def _reach(self, entry: Entry, scope: str) -> int:
+        place = self.program.threads[entry.thread].place.cta
+        match scope:
+            case "cta":
+                return self.keyed["cta"].get(place.number)
+            case "cluster":
+                return self.keyed["cluster"].get((place.gpu, place.cluster))
+            case "gpu":
+                return self.keyed["gpu"].get(place.gpu)
+        return self.all
+
+    def _one_way(self, name: str, entry: Entry, event: Event) -> tuple[int, int]:
+        relation = RELATIONS[name]
+        firsts, seconds = self.ends[name]
+        col = row = 0
+        if relation.second(event, entry.node):
+            for sort, (node, mask) in firsts.items():
+                if self._holds(name, sort, node, entry.sort, entry.node):
+                    col |= mask
+        if relation.first(event, entry.node):
+            for sort, (node, mask) in seconds.items():
+                if self._holds(name, entry.sort, entry.node, sort, node):
+                    row |= mask
+        return col, row
+
+    def _holds(self, name: str, first: object, a: Node, second: object, b: Node) -> bool:
+        key = (name, first, second)
+        known = self.answers.get(key)
+        if known is None:
+            known = self.answers[key] = RELATIONS[name].predicate(self.structure, a, b)
+        return known
+
+    def _is_in(self, k: int, name: str) -> bool:
+        entry = self.entries[k]
+        return entry is not None and (name == "_" or name in entry.sets)
+
+
+_COMPILED: dict[tuple[int, Shown, tuple[int, ...]], tuple[Tape, Compiled]] = {}
+
+
+def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
+    """The compiled tape, once per process for what is shown."""
+    key = id(tape), shown, wanted
+    known = _COMPILED.get(key)
+    if known is None or known[0] is not tape:
+        if len(_COMPILED) > 256:
+            _COMPILED.clear()
+        known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted)
+    return known[1]
+
+
+def checks_of(tape: Tape) -> Iterable[Check]:
+    """The checks of a model; raises ``Unsupported`` for one that cannot be asked while an execution grows."""
+    for a in tape.axioms:
+        if a.role == "flag":
+            if a.test != "empty" or not a.negated:
+                raise Unsupported(f"the flag {a.name} of the model is not of the form `flag ~empty`")
+            yield Check(a.name, a.node, "empty", "flag")
+        elif a.negated:
+            raise Unsupported(f"the axiom {a.name} of the model asks for something to be there")
+        else:
+            yield Check(a.name, a.node, a.test, a.role, a.monotone and a.test == "irreflexive")

@@ -1,0 +1,182 @@
+"""The relations of a model between all events of a window, node by node."""
+
+from __future__ import annotations
+
+from mcheck.algebra.tape import ancestors
+from mcheck.views.compile import DYNAMIC, NOTHING, is_set
+from mcheck.views.state import State
+
+Columns = list[int]
+
+
+def evaluate(w: State, *, late: bool) -> dict[int, Columns]:
+    """For every node that is needed, by slot, the events that it relates to the one in the slot."""
+    tape = w.tape
+    needed, groups = _plan(w, late)
+    values: dict[int, Columns] = _Values([0] * len(w.entries))
+    come = ((e.time, k) for k, e in enumerate(w.entries) if e is not None and w.all >> k & 1)
+    live = [k for _, k in sorted(come)]
+    for n in needed:
+        group = tape.group_of[n]
+        if group < 0:
+            values[n] = _node(w, n, values, live)
+            if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
+                values[n] = [a | b for a, b in zip(values[n], w.cols[n], strict=True)]
+            continue
+        members = groups[group]
+        if n != members[-1]:
+            continue  # what does not depend on the recursion stands between its nodes
+        variables = [(v, b) for v, b, what in tape.groups[group] if what == 0]
+        for v, _ in variables:
+            values[v] = [0] * len(w.entries)
+        while True:
+            for k in members:
+                if tape.code[k].op != "rec":
+                    values[k] = _node(w, k, values, live)
+            if all(values[v] == values[b] for v, b in variables):
+                break
+            for v, b in variables:
+                values[v] = values[b]
+        if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
+            values[n] = [a | b for a, b in zip(values[n], w.cols[n], strict=True)]
+    return values
+
+
+class _Values(dict[int, Columns]):
+    """The columns of nodes; those of a node that nothing is in are empty."""
+
+    def __init__(self, empty: Columns) -> None:
+        super().__init__()
+        self.empty = empty
+
+    def __missing__(self, _n: int) -> Columns:
+        return self.empty
+
+
+def _plan(w: State, late: bool) -> tuple[list[int], dict[int, list[int]]]:
+    """The nodes to compute, in order, and those of each recursive definition; found once for what is compiled."""
+    known = w.compiled.plans.get(late)
+    if known is not None:
+        return known
+    wanted = [n for n in w.wanted if late or n not in w.compiled.late]
+    needed: set[int] = set()
+    for n in (*wanted, *w.compiled.stored, *w.compiled.masks):
+        if n not in needed:
+            needed |= ancestors(w.tape, n)
+    needed = {n for n in needed if w.compiled.kinds[n] != NOTHING}
+    groups: dict[int, list[int]] = {}
+    for n in sorted(needed):
+        groups.setdefault(w.tape.group_of[n], []).append(n)
+    found = w.compiled.plans[late] = sorted(needed), groups
+    return found
+
+
+def _node(w: State, n: int, values: dict[int, Columns], live: list[int]) -> Columns:
+    i = w.tape.code[n]
+    size = len(w.entries)
+    out = [0] * size
+    a = values[i.a] if i.a >= 0 else out
+    b = values[i.b] if i.b >= 0 else out
+    everything = w.all
+    match i.op:
+        case "base":
+            _base(w, i.name, out, live)
+        case "or":
+            for k in live:
+                out[k] = a[k] | b[k]
+        case "and":
+            for k in live:
+                out[k] = a[k] & b[k]
+        case "sub":
+            for k in live:
+                out[k] = a[k] & ~b[k]
+        case "seq":
+            for k in live:
+                out[k] = _union(a, b[k])
+        case "inv":
+            for k in live:
+                bit, rest = 1 << k, a[k]
+                while rest:
+                    low = rest & -rest
+                    out[low.bit_length() - 1] |= bit
+                    rest ^= low
+        case "plus" | "star":
+            _close(a, out, live)
+            if i.op == "star":
+                for k in live:
+                    out[k] |= 1 << k
+        case "opt":
+            for k in live:
+                out[k] = a[k] | 1 << k
+        case "prod":
+            first = sum(1 << k for k in live if a[k])
+            for k in live:
+                out[k] = first if b[k] else 0
+        case "comp":
+            for k in live:
+                out[k] = everything & ~a[k]
+        case "compset":
+            for k in live:
+                out[k] = (1 << k) & ~a[k]
+        case "rng":
+            for k in live:
+                out[k] = 1 << k if a[k] else 0
+        case "dom":
+            reached = 0
+            for k in live:
+                reached |= a[k]
+            for k in live:
+                out[k] = reached & 1 << k
+    return out
+
+
+def _union(columns: Columns, x: int) -> int:
+    result = 0
+    while x:
+        low = x & -x
+        result |= columns[low.bit_length() - 1]
+        x ^= low
+    return result
+
+
+def _close(a: Columns, out: Columns, live: list[int]) -> None:
+    """The transitive closure: along the order in which the events came if all edges follow it, else Warshall's."""
+    come = 0
+    forward = True
+    for k in live:
+        forward = forward and not a[k] & ~come & ~(1 << k)
+        out[k] = a[k] | _union(out, a[k] & come) if forward else a[k]
+        come |= 1 << k
+    if forward:
+        return
+    for m in live:
+        bit, column = 1 << m, out[m]
+        for k in live:
+            if out[k] & bit:
+                out[k] |= column
+
+
+def _base(w: State, name: str, out: Columns, live: list[int]) -> None:
+    if is_set(name):
+        for k in live:
+            entry = w.entries[k]
+            assert entry is not None
+            out[k] = 1 << k if name == "_" or name in entry.sets else 0
+    elif name in ("id", "same-access"):
+        for k in live:
+            out[k] = 1 << k
+    elif name in DYNAMIC:
+        for k in live:
+            entry = w.entries[k]
+            assert entry is not None
+            out[k] |= entry.edges.get(name, 0)
+            back = entry.back.get(name, 0)
+            while back:
+                low = back & -back
+                out[low.bit_length() - 1] |= 1 << k
+                back ^= low
+    elif name != "syncbar":
+        for k in live:
+            entry = w.entries[k]
+            assert entry is not None
+            out[k] = w.static(name, entry, 1 << k)[0] & w.all

@@ -1,0 +1,236 @@
+"""An execution as far as it still matters: its live events, and how the relations of a model stand between them.
+
+Events are added one by one, each with the edges of the base relations that lead to it from earlier ones (and, where a
+read is stale or a write comes earlier in coherence order, from it back to them). What the model makes of them is
+computed by ``mcheck.views.compile``; where a new edge orders two earlier events, all is computed again.
+
+Events that nothing can tell apart any more are one (``Window.settle``): a loop that runs on keeps a window of the same
+size, however many rounds it makes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcheck.views.compile import NOTHING, SET, Shown, is_set
+from mcheck.views.entries import Check, Entry, Flagged, bits
+from mcheck.views.settle import stand_ins
+from mcheck.views.state import State, compiled_for
+from mcheck.views.whole import evaluate
+
+
+class Window(State):
+    """The live events of one execution under a model: they are added, looked at, taken back and forgotten."""
+
+    def add(self, entry: Entry, *, complete: bool = True) -> tuple[str | None, list[Flagged]]:
+        """Adds an event: the axiom that it breaks, if it does, and what the flags say of it.
+
+        ``complete``: whether its conflicts, where ``exact`` does not tell, are between accesses to the same bytes.
+        """
+        self._show(entry)
+        slot = entry.slot = self._slot(entry)
+        bit = 1 << slot
+        self.complete = complete
+        out: dict[int, tuple[int, int]] = {}
+        dirty = self.compiled.step(self, entry, slot, bit, entry.thread, out, 0)
+        self._enter(entry, bit)
+        if dirty:
+            at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
+            broken = next(at_once, None)
+            return (broken, []) if broken is not None else self._again(entry, bit)
+        broken = next((c.name for c in self.checks if c.role != "flag" and self._breaks(c, out, bit)), None)
+        flags = []
+        for c in self.checks:
+            if c.role == "flag":
+                col, row = out.get(c.node, (0, 0))
+                if col or row:
+                    flags.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
+        return broken, flags
+
+    def look(self, entry: Entry, *, complete: bool) -> list[Flagged]:
+        """What the flags would say of the event that was added last, its conflicts being of the other kind."""
+        bit = 1 << entry.slot
+        kept = {n: list(c) for n, c in self.cols.items()}
+        masks, memo, domains, filled = dict(self.masks), dict(self.memo), dict(self.domains), dict(self.filled)
+        self._leave(bit)
+        self.complete = complete
+        out: dict[int, tuple[int, int]] = {}
+        self.compiled.step(self, entry, entry.slot, bit, entry.thread, out, 0)
+        self.cols, self.masks, self.memo, self.domains, self.filled = kept, masks, memo, domains, filled
+        self._enter(entry, bit)
+        found = []
+        for c in self.checks:
+            if c.role == "flag":
+                col, row = out.get(c.node, (0, 0))
+                if col or row:
+                    found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
+        return found
+
+    def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
+        col, row = out.get(check.node, (0, 0))
+        if check.test == "irreflexive":
+            return bool(col & bit)
+        if not bit & self.exact:
+            return False
+        if check.role in ("bound", "total"):  # pairs that coherence has to hold, in this or in some direction
+            after, before = out.get(self.co, (0, 0))
+            if check.role == "total":
+                after = before = after | before
+            col, row = col & ~after, row & ~before
+        return bool((col | row) & self.exact)
+
+    def _slot(self, entry: Entry) -> int:
+        self.count += 1
+        entry.time = self.count
+        if self.free:
+            slot = self.free.pop()
+            self.entries[slot] = entry
+            return slot
+        self.entries.append(entry)
+        for column in self.cols.values():
+            column.append(0)
+        return len(self.entries) - 1
+
+    def _show(self, entry: Entry) -> None:
+        """Compiles again where the event has something that none had before."""
+        shown = self.shown
+        tags = entry.sets - shown.tags
+        edges = {n for n, m in entry.edges.items() if m} - shown.edges
+        back = {n for n, m in entry.back.items() if m} - shown.backward
+        if not (tags or edges or back):
+            return
+        self.shown = Shown(shown.tags | tags, shown.edges | edges | back, shown.backward | back)
+        self.compiled = compiled_for(self.tape, self.shown, self.wanted)
+        self._fit()
+        if self.all:
+            self._evaluate()
+
+    def _again(self, entry: Entry, bit: int) -> tuple[str | None, list[Flagged]]:
+        """After an edge that orders earlier events: everything is computed again, and every axiom asked again."""
+        values = self._evaluate()
+        broken = None
+        for c in self.checks:
+            if c.role == "flag":
+                continue
+            if self._broken(c, values):
+                broken = c.name
+                break
+        flags = []
+        for c in self.checks:
+            if c.role == "flag" and c.node not in self.compiled.late:
+                columns = values[c.node]
+                pairs = columns[entry.slot] | sum(1 << k for k in bits(self.all) if columns[k] & bit)
+                if pairs:
+                    flags.append(Flagged(c.name, pairs & ~bit, bool(pairs & bit)))
+        return broken, flags
+
+    def _broken(self, c: Check, values: dict[int, list[int]]) -> bool:
+        columns = values[c.node]
+        if c.test == "irreflexive":
+            return any(columns[k] >> k & 1 for k in bits(self.all))
+        for k in bits(self.exact):
+            found = columns[k] & self.exact
+            if c.role in ("bound", "total"):
+                found &= ~values[self.co][k]
+            if c.role == "total" and found:
+                found &= ~sum(1 << j for j in bits(found) if values[self.co][j] >> k & 1)
+            if found:
+                return True
+        return False
+
+    def last(self) -> list[tuple[str, int]]:
+        """What the flags say that only the end of an execution decides: (name, event)."""
+        out = []
+        for c in self.checks:
+            if c.role == "flag" and c.node in self.compiled.late:
+                out += [(c.name, k) for k in bits(self._members(c.node) & self.all)]
+        return out
+
+    def _members(self, n: int) -> int:
+        """The members of a set that is made of domains, now that they are all there."""
+        i = self.tape.code[n]
+        kind = self.compiled.kinds
+        if kind[n] == NOTHING:
+            return 0
+        if n in self.domains:
+            return self.domains[n]
+        if i.op in ("or", "and", "sub") and (kind[n] == SET or n in self.compiled.late):
+            a, b = self._members(i.a), self._members(i.b)
+            return a | b if i.op == "or" else a & b if i.op == "and" else a & ~b
+        if i.op == "seq" and kind[i.a] == SET == kind[i.b]:
+            return self._members(i.a) & self._members(i.b)
+        if i.op == "base" and is_set(i.name):
+            return sum(1 << k for k in bits(self.all) if self._is_in(k, i.name))
+        if self.settled:
+            self.rough = True
+        column = self._evaluate(late=True)[n]
+        return sum(1 << k for k in bits(self.all) if column[k])
+
+    def _evaluate(self, *, late: bool = False) -> dict[int, list[int]]:
+        """The relations between all live events, node by node; those that are kept are set to it."""
+        if self.settled:
+            self.rough = True
+        values = evaluate(self, late=late)
+        for n in self.compiled.stored:
+            self.cols[n] = list(values[n])
+            self.filled[n] = sum(1 << k for k in bits(self.all) if self.cols[n][k])
+        for n in self.compiled.masks:
+            self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
+        self.memo = {}
+        return values
+
+    def save(self) -> tuple[object, ...]:
+        """What ``restore`` needs."""
+        return (
+            list(self.entries), list(self.free), self.all, self.exact, self.count,
+            {n: list(c) for n, c in self.cols.items()}, dict(self.masks),
+            {k: dict(m.of) for k, m in self.keyed.items()},
+            {n: (dict(a), dict(b)) for n, (a, b) in self.ends.items()}, dict(self.memo), self.shown, self.compiled,
+            dict(self.domains), self.missed, self.rough, dict(self.filled),
+        )  # fmt: skip
+
+    def restore(self, saved: tuple[object, ...]) -> None:
+        """Takes back all events since ``save``."""
+        state: tuple[Any, ...] = saved
+        entries, free, self.all, self.exact, self.count, cols, masks, keyed, ends, memo = state[:10]
+        self.shown, self.compiled, domains, self.missed, self.rough, filled = state[10:]
+        self.entries, self.free = list(entries), list(free)
+        self.cols = {n: list(c) for n, c in cols.items()}
+        self.masks = dict(masks)
+        for k, m in keyed.items():
+            self.keyed[k].of = dict(m)
+        self.ends = {n: (dict(a), dict(b)) for n, (a, b) in ends.items()}
+        self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
+
+    def settle(self, pinned: int) -> dict[int, int]:
+        """Makes one of events that nothing can tell apart any more: (slot that is gone -> slot that stands for it)."""
+        gone = stand_ins(self, pinned)
+        if not gone:
+            return gone
+        keep = self.all & ~sum(1 << k for k in gone)
+        self._drop(keep)
+        self.all = keep
+        for k, other in gone.items():
+            entry = self.entries[k]
+            assert entry is not None
+            entry.stand_in = self.entries[other]
+        for k in gone:
+            self.entries[k] = None
+            self.free.append(k)
+        for column in self.cols.values():
+            for k in bits(keep):
+                column[k] &= keep
+            for k in gone:
+                column[k] = 0
+        self.masks = {n: m & keep for n, m in self.masks.items()}
+        self.domains = {n: m & keep for n, m in self.domains.items()}
+        self.filled = {n: m & keep for n, m in self.filled.items()}
+        self.settled = True
+        self.memo = {key: (known & keep, result & keep) for key, (known, result) in self.memo.items()}
+        for k in bits(keep):
+            entry = self.entries[k]
+            assert entry is not None
+            for edges in (entry.edges, entry.back):
+                for name, mask in edges.items():
+                    edges[name] = mask & keep
+        return gone

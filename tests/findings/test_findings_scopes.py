@@ -1,0 +1,65 @@
+"""RACE010 names the scope that is too narrow, where it stands, and which one would do; every engine does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcheck.answers.judgement import voids
+from mcheck.cat import load_model
+from mcheck.findings.finding import Finding
+from mcheck.policy.engines import ask_engine
+from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
+from mcheck.syntax import load, parse
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+MESSAGE = """PTX scopes
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0        | P1@cta 1,gpu 0       ;
+ st.weak x, 1          | ld.acquire.gpu r0, y ;
+ st.release.cta y, 1   | ld.weak r1, x        ;
+exists (P1:r0 == 1)
+"""
+FENCES = """PTX fences
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0        | P1@cta 1,gpu 0        ;
+ st.weak x, 1          | ld.relaxed.gpu r0, y  ;
+ fence.acq_rel.gpu     | fence.acq_rel.cta     ;
+ st.relaxed.gpu y, 1   | ld.weak r1, x         ;
+exists (P1:r0 == 1)
+"""
+ENGINES = pytest.mark.parametrize("engine", ["explicit", "z3", "protocol"])
+
+
+def narrow(program: Program, engine: str) -> Finding:
+    question = Question(about=About.FINDINGS, findings=True, timeout=60)
+    found = ask_engine(engine, program, load_model("ptx-9.0"), question, 60)
+    (finding,) = [f for f in found.findings if f.code == "RACE010" and f.accesses[0].object != "y"]
+    return finding
+
+
+@ENGINES
+def test_the_narrow_end_is_named(engine: str) -> None:
+    finding = narrow(parse(MESSAGE, "t.litmus"), engine)
+    assert "'st.release.cta y, 1' at line 5 has scope .cta" in finding.message
+    assert "ld.acquire.gpu" not in finding.message
+    assert finding.missing == "Give scope .gpu (.release.gpu) at line 5."
+    assert not voids(finding)
+
+
+@ENGINES
+def test_a_narrow_fence_is_named(engine: str) -> None:
+    finding = narrow(parse(FENCES, "t.litmus"), engine)
+    assert "'fence.acq_rel.cta' at line 5 has scope .cta" in finding.message
+    assert "gpu" in finding.missing
+
+
+@ENGINES
+def test_a_race_with_a_copy_is_undefined_all_the_same(engine: str) -> None:
+    finding = narrow(load(str(LITMUS / "bulk" / "bulk-slot-released-at-narrow-scope.litmus")), engine)
+    assert "line 28 has scope .cta" in finding.message
+    assert "line 15 has scope .cta" in finding.message
+    assert ".cluster" in finding.missing
+    assert voids(finding)

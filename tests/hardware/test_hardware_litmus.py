@@ -1,0 +1,148 @@
+"""The runner's host side, and the committed results beside the model: no GPU is needed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hardware.emit import CannotEmit
+from hardware.litmus import formula, settings, tally
+from hardware.litmus.compare import EXPLAINED, compare
+from hardware.litmus.kernel import kernel, module
+from hardware.litmus.observe import observed
+from hardware.litmus.plan import entry
+from hardware.litmus.stress import BOUND, FREE, geometry
+from mcheck.cat import load_model
+from mcheck.isa.agreement import ptxas
+from mcheck.observed import load, shipped
+from mcheck.syntax import load as load_test
+from mcheck.syntax import parse
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+SAMPLE = (
+    "classic/IRIW+rlx", "classic/LB+ctrls", "fences/MP+membar.ctas+other-cta", "atomics/Cas+one-winner",
+    "bulk/bulk-ring-one-slot-no-fence", "bulk/bulk-dsm-copy", "bulk/bulk-st-async", "bulk/bulk-multicast-to-two",
+    "cp-async/cp-async-mbarrier-arrive-noinc", "reduce/reduce-add-then-wait", "tensor/tensor-load-1d",
+    "barriers/MP+bar.arrive+bar.sync", "mbarrier/mbarrier-try-wait-may-give-up",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_tests_become_kernels_that_assemble(name: str, tmp_path: Path) -> None:
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("no ptxas")
+    made = kernel(observed(load_test(str(LITMUS / f"{name}.litmus"))), "t0")
+    path = tmp_path / "m.ptx"
+    path.write_text(module([made.text]))
+    command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_common_kernels_assemble(tmp_path: Path) -> None:
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("no ptxas")
+    path = tmp_path / "m.ptx"
+    path.write_text(tally.module())
+    command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("classic/SB.sc", "model sc"),
+        ("proxies/Alias+fence", "aliases"),
+        ("barriers/Bar+counts-differ", "expects undefined"),
+        ("fences/SB+fence.sc.syss+other-gpu", "several GPUs"),
+    ],
+)
+def test_what_a_chip_cannot_run_is_said(name: str, reason: str) -> None:
+    file = next(iter(sorted(LITMUS.glob(f"{name}*.litmus"))))
+    with pytest.raises(CannotEmit, match=reason):
+        kernel(load_test(str(file)), "t0")
+
+
+def test_the_plan_says_where_the_terms_are() -> None:
+    _, row = entry(load_test(str(LITMUS / "classic/2+2W+rlx.litmus")), 0)
+    assert row["free"]
+    assert [w["label"] for w in row["watched"]] == ["x", "y"]
+    assert all("object" in w for w in row["watched"])
+    _, row = entry(load_test(str(LITMUS / "bulk/bulk-ring-one-slot.litmus")), 0)
+    assert not row["free"]
+    assert [w["slot"] for w in row["watched"]] == [0, 1]
+
+
+def test_formulas_survive_the_plan() -> None:
+    program = load_test(str(LITMUS / "classic/MP+rlx+rlx.litmus"))
+    encoded = formula.encode(program.condition.formula)
+    sizes = {"P1:r0": 4, "P1:r1": 4}
+    assert formula.holds(encoded, {"P1:r0": 1, "P1:r1": 0}, sizes)
+    assert not formula.holds(encoded, {"P1:r0": 1, "P1:r1": 1}, sizes)
+    assert formula.holds(["==", "x", -1], {"x": 0xFFFFFFFF}, {"x": 4})
+
+
+@pytest.mark.parametrize("preset", [*FREE, *BOUND], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    ("ctas", "warps", "barriers", "block"), [(1, 2, 1, 384), (2, 1, 0, 0), (4, 1, 0, 0), (3, 3, 2, 1024)]
+)
+def test_launches_fit(preset, ctas: int, warps: int, barriers: int, block: int) -> None:
+    free = preset in FREE
+    block = 0 if free else block  # who has shared memory has barriers
+    g = geometry(
+        preset, ctas=ctas, warps=warps, barriers=barriers, block=block, slots=3, free=free, maps=False, registers=40
+    )
+    assert g.instances & (g.instances - 1) == 0
+    assert g.block <= 1024
+    assert g.copies * (1 + barriers) <= 16 or free
+    assert g.shared <= 227 * 1024
+    assert g.grid % ctas == 0
+
+
+def test_the_parameter_has_a_place_for_every_field() -> None:
+    assert settings.parameter_bytes(2, 2, 2) == settings.thread_at(2, 2, 1) + 16
+
+
+def test_the_histogram_is_read_back() -> None:
+    table = bytearray(tally.TABLE_BYTES)
+    table[0:8], table[8:16] = (5).to_bytes(8, "little"), (7).to_bytes(8, "little")
+    table[16:24], table[24:32] = (1).to_bytes(8, "little"), (0).to_bytes(8, "little")
+    table[-16:-8] = (3).to_bytes(8, "little")
+    assert tally.read(bytes(table), 2) == ({(1, 0): 7}, 3, 0)
+
+
+# --- the committed results ----------------------------------------------------------------------------------
+
+
+def test_the_results_are_complete() -> None:
+    runs, found = load(shipped())
+    assert {r.device for r in runs} == {"NVIDIA H200"}
+    assert len(found) > 7000
+    assert all(o.text for o in found.values())
+    assert sum(o.instances for o in found.values()) > 10**11
+
+
+CONTROLS = (
+    "bulk-ring-one-slot-no-fence", "bulk-proxy-raw-no-fence", "bulk-multicast-does-not-publish-stores",
+    "bulk-store-wait-by-another-thread", "cp-async-read-before-wait", "MP+rlx+rlx", "SB+rlx+rlx", "LB+rlx+rlx",
+    "2+2W+rlx", "IRIW+rlx", "MP+membar.ctas+other-cta", "SB+fence.sc.ctas+other-cta",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_the_positive_controls_were_seen(name: str) -> None:
+    _, found = load(shipped())
+    assert any(o.hits for o in found.values() if o.name.endswith(f"/{name}.litmus"))
+
+
+def test_no_state_was_seen_that_the_model_forbids() -> None:
+    """A sample; ``python -m hardware.litmus.compare`` takes all."""
+    _, found = load(shipped())
+    model = load_model("ptx-9.0")
+    for seen in [o for o in found.values() if o.states][::60]:
+        compared = compare(observed(parse(seen.text, seen.name)), seen, model)
+        assert not compared.contradicts or compared.stem in EXPLAINED, seen.name

@@ -1,0 +1,59 @@
+"""Spin loops as compilers and people write them mean ``await``: one execution each."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.kernel.engine import check
+from mcheck.syntax import parse
+
+TEXT = """PTX spin
+{{
+  .global .align 16 .b8 g[64];
+  .shared .align 16 .b8 s[64];
+  .shared .b64 b;
+}}
+w@cta 0, warp 0 {{
+  .reg .pred p, q;
+  .reg .b32 ok, turns;
+  mov.u32 turns, 0;
+  if (%laneid == 0) {{
+    mbarrier.init.shared::cta.b64 [b], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 64;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [g], 64, [b];
+  }}
+  bar.warp.sync 0xffffffff;
+  {loop}
+  ld.shared.u16 r0, [s + 2*%laneid];
+}}
+"""
+WAIT = "mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0;"
+LOOPS = {
+    "plain": f"AGAIN: {WAIT} @!p bra AGAIN;",
+    "two-branches": f"{{ AGAIN: {WAIT} @p bra DONE; bra AGAIN; DONE: }}",
+    "through-a-register": f"AGAIN: {WAIT} selp.b32 ok, 1, 0, p; setp.eq.u32 q, ok, 0; @q bra AGAIN;",
+    "with-a-pause": f"AGAIN: {WAIT} @p bra DONE; nanosleep.u32 32; bra AGAIN; DONE:",
+    "pause-under-a-predicate": f"AGAIN: {WAIT} @!p nanosleep.u32 32; @!p bra AGAIN;",
+    "negated": f"AGAIN: {WAIT} not.pred q, p; @q bra AGAIN;",
+    "compared": f"AGAIN: {WAIT} selp.b32 ok, 1, 0, p; if (ok == 1) {{ bra DONE; }} bra AGAIN; DONE:",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_spin_loop_is_a_wait(name: str) -> None:
+    found = check(parse(TEXT.format(loop=LOOPS[name]), "spin.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert (found.verdict, found.findings, found.executions) == ("proved", (), 1)
+
+
+def test_a_loop_that_gives_up_is_none() -> None:
+    """The number of rounds decides whether it leaves without the answer."""
+    loop = f"AGAIN: {WAIT} @p bra DONE; add.u32 turns, turns, 1; setp.lt.u32 q, turns, 2; @q bra AGAIN; DONE:"
+    text = TEXT.format(loop=loop).replace("warp 0 {", "warp 0, lane 0 {").replace("bar.warp.sync 0xffffffff;", "")
+    found = check(parse(text, "spin.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert {f.code for f in found.findings} == {"RACE003", "UB504"}
+
+
+def test_a_poll_without_a_loop_is_none() -> None:
+    found = check(parse(TEXT.format(loop=WAIT), "spin.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert {f.code for f in found.findings} == {"RACE003", "UB504"}

@@ -1,0 +1,122 @@
+"""One policy: who is asked what, when the asking ends, and what several answers come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from mcheck.answers.judgement import judged
+from mcheck.answers.result import Answer
+from mcheck.cat import load_model
+from mcheck.errors import InternalError
+from mcheck.findings.finding import Finding
+from mcheck.policy import agree
+from mcheck.policy import ask as asking
+from mcheck.policy.plan import plan
+from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
+from mcheck.syntax import parse
+
+RACE = Finding(code="RACE001", kind="race", severity="error", message="a race")
+NOTE = Finding(code="RACE005", kind="race", severity="review", message="worth a look")
+MODEL = load_model("ptx-9.0")
+MP = """PTX mp
+{ .global .u32 x = 0; .global .u32 y = 0; }
+P@cta 0 { st.relaxed.gpu.global.u32 [x], 1; st.relaxed.gpu.global.u32 [y], 1; }
+Q@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; ld.relaxed.gpu.global.u32 r1, [x]; }
+exists (Q:r0 == 1)
+"""
+
+
+def wide() -> Program:
+    """A program that is no litmus test any more."""
+    body = "atom.add.relaxed.gpu.global.u32 r0, [x], 1; " * 30
+    return parse(f"PTX w\n{{ .global .u32 x = 0; }}\nP@cta 0, warp 0 {{ {body} }}\nexists (P:r0 == 1)", "w.litmus")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Puts answers in the place of engines; the names of those that were asked."""
+
+    def given(**answers: Answer) -> list[str]:
+        names: list[str] = []
+
+        def engine(name: str, *_: object) -> Answer:
+            names.append(name)
+            return replace(answers[name], engine=name)
+
+        monkeypatch.setattr(asking, "ask_engine", engine)
+        return names
+
+    return given
+
+
+def test_a_litmus_test_goes_to_a_listing_engine_first() -> None:
+    small = plan(parse(MP, "mp.litmus"), Question(), "auto")
+    assert [a.engine for a in small.attempts] == ["explicit", "protocol", "protocol", "explicit"]
+    assert [a.seconds is None for a in small.attempts] == [False, False, True, True]
+    assert plan(wide(), Question(), "auto").attempts[0].engine == "protocol"
+
+
+def test_a_named_engine_is_asked_alone() -> None:
+    for name in ("explicit", "z3", "protocol"):
+        (only,) = plan(parse(MP, "mp.litmus"), Question(), name).attempts
+        assert (only.engine, only.seconds) == (name, None)
+
+
+def test_findings_of_a_litmus_test_have_both_answers(asked: Callable[..., list[str]]) -> None:
+    program = parse(MP, "mp.litmus")
+    question = Question(about=About.FINDINGS)
+    names = asked(protocol=Answer(verdict="proved"), explicit=Answer(verdict="finding", findings=(RACE,)))
+    assert asking.ask(program, MODEL, question).engine == "explicit"
+    assert names == ["protocol", "explicit"]
+    names = asked(protocol=Answer(verdict="finding", findings=(RACE,)))
+    assert asking.ask(program, MODEL, question).engine == "protocol"
+    assert names == ["protocol"]
+    names = asked(protocol=Answer(verdict="proved"))
+    assert asking.ask(wide(), MODEL, question).verdict == "proved"
+    names = asked(protocol=Answer(verdict="unknown", reason="p"), explicit=Answer(verdict="unknown", reason="e"))
+    assert asking.ask(wide(), MODEL, question).reason == "p"
+    assert names == ["protocol", "explicit"]
+
+
+def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[..., list[str]]) -> None:
+    program = parse(MP, "mp.litmus")
+    names = asked(
+        explicit=Answer(verdict="unknown", reason="no answer within 4 s", complete=False),
+        protocol=Answer(verdict="unknown", reason="races", complete=False),
+    )
+    assert asking.ask(program, MODEL, Question(timeout=60)).reason == "races"
+    assert names == ["explicit", "protocol", "explicit"]
+
+
+def test_engines_that_differ_are_an_error() -> None:
+    clean, racy = Answer(verdict="proved", engine="z3"), Answer(verdict="finding", findings=(RACE,), engine="protocol")
+    with pytest.raises(InternalError, match="protocol finds race, z3 finds nothing"):
+        agree.on_findings([racy, clean])
+    partly = replace(clean, covered=False, reason="time")
+    assert agree.on_findings([racy, partly]).engine == "protocol"
+    passed, failed = Answer(verdict="pass"), Answer(verdict="fail", engine="z3")
+    with pytest.raises(InternalError, match="explicit says pass, z3 says fail"):
+        agree.on_states(passed, failed, Question())
+    assert agree.on_states(passed, replace(passed, engine="z3"), Question()).engine == "explicit and z3"
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        (Answer(verdict="pass"), "proved"),
+        (Answer(verdict="pass", findings=(NOTE,)), "proved"),
+        (Answer(verdict="pass", findings=(RACE,)), "finding"),
+        (Answer(verdict="unknown", covered=False, findings=(RACE,), reason="time"), "finding"),
+        (Answer(verdict="unknown", covered=False, reason="time"), "unknown"),
+        (Answer(verdict="pass", covered=False, bound="2 rounds"), "bounded"),
+        (Answer(verdict="pass", covered=False), "unknown"),
+    ],
+)
+def test_proved_needs_all_executions(given: Answer, verdict: str) -> None:
+    got = judged(given)
+    assert got.verdict == verdict
+    assert (got.reason is None) == (verdict in ("proved", "finding") and given.reason is None)

@@ -1,0 +1,26 @@
+"""What a chip showed stands beside the outcomes of tests that it ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcheck.observed import load, shipped
+from mcheck.report.site.seen import seen_of
+from mcheck.syntax import parse
+
+_, FOUND = load(shipped())
+
+
+def test_counts_of_a_state() -> None:
+    observation = next(o for o in FOUND.values() if o.name.endswith("/MP+fence.acq_rels.litmus"))
+    seen = seen_of(parse(observation.text, observation.name))
+    assert seen is not None
+    assert seen.count((("P1:r0", 1), ("P1:r1", 0))) == 0
+    assert seen.count((("P1:r0", 1), ("P1:r1", 1))) > 10**6
+    assert seen.count((("P1:r0", "unknown"), ("P1:r1", "unknown"))) == observation.instances
+    assert seen.told([(("P1:r0", 1), ("P1:r1", 1))]).startswith("Seen on an NVIDIA H200")
+
+
+def test_another_text_was_not_run(tmp_path: Path) -> None:
+    observation = next(iter(FOUND.values()))
+    assert seen_of(parse(observation.text + "\n", observation.name)) is None
