@@ -35,7 +35,7 @@ def why_none_ends(run: Run) -> str | None:
         return f"no execution ends: {found[0].code}, {found[0].message}"
     if run.note is not None:
         return f"no execution ends; {run.note}"
-    if any(p.end == "undefined" for paths in every for p in paths):
+    if run.parted or any(p.end == "undefined" for paths in every for p in paths):
         return "no execution ends: every one stops at what is undefined"
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""

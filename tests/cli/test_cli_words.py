@@ -100,7 +100,7 @@ def test_findings_have_their_line_and_one_notation_of_ranges(mcheck: Callable, w
 
 def test_a_scope_that_is_too_narrow_is_named(mcheck: Callable, written: Callable) -> None:
     done = mcheck("run", written(NARROW), "--engine", "explicit")
-    assert ".cta of producer: fence.acq_rel.cta, .cta of consumer: fence.acq_rel.cta" in done.out
+    assert "'fence.acq_rel.cta' at line 5 has scope .cta and 'fence.acq_rel.cta' at line 10 has scope .cta" in done.out
 
 
 def test_states_are_written_as_the_question_is(mcheck: Callable, written: Callable) -> None:

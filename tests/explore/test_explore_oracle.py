@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.control import note
 
 from mcheck import syntax
+from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.explore.engine import answer
 from mcheck.findings import catalogue
-from mcheck.questions.run import NOT_UNDEFINED
 from tests.explore import oracle, programs
 from tests.explore.models import all_models
 
