@@ -182,10 +182,10 @@ class Variable:
     """A declared object: ``.global .align 16 .b8 a[4][16] = {…};``.
 
     ``space`` is ``global``, ``shared``, ``const``, ``local``, ``param`` or ``tex``. ``size`` is that of the whole
-    object and ``None`` where the declaration leaves it open (``.extern .shared .b8 smem[];``). ``linkage`` is ``extern``,
-    ``visible``, ``weak``, ``common`` or empty. ``shape`` has the array's extents (``None`` for an open first one) and
-    ``width`` is the number of elements of ``.v2`` and ``.v4``. ``initial`` are the elements that an initialiser
-    gives, as (offset, bytes, value); what it does not give is zero, and ``None`` means that there is none.
+    object and ``None`` where the declaration leaves it open (``.extern .shared .b8 smem[];``). ``linkage`` is
+    ``extern``, ``visible``, ``weak``, ``common`` or empty. ``shape`` has the array's extents (``None`` for an open
+    first one) and ``width`` is the number of elements of ``.v2`` and ``.v4``. ``initial`` are the elements that an
+    initialiser gives, as (offset, bytes, value); what it does not give is zero, and ``None`` means that there is none.
     """
 
     name: str
