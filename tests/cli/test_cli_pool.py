@@ -148,7 +148,8 @@ def starts(program: str, tmp_path: Path) -> tuple[subprocess.Popen[str], list[in
 
 
 BUSY = """\
-import os, re, sys
+import os, re, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 sys.path.insert(0, os.getcwd())
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import run_cases
