@@ -45,6 +45,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.profile
 @options.format_("text", "json", "sarif", "github", "junit")
 @options.target
+@options.sarif
 @click.option("--select", multiple=True, metavar="CODES", callback=_codes, help="Report these codes only (RACE,UB2).")
 @click.option("--ignore", multiple=True, metavar="CODES", callback=_codes, help="Leave these codes out.")
 @click.option(
@@ -71,6 +72,7 @@ def command(
     profile: str,
     form: str,
     target: str | None,
+    sarif_file: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     limit: int | None,
@@ -93,7 +95,7 @@ def command(
     from mcheck.check.suite import check_files
     from mcheck.report.checked import TextReport
     from mcheck.report.lines import Printer
-    from mcheck.report.output import output, wants_color
+    from mcheck.report.output import another, output, wants_color
     from mcheck.report.problems import show, show_warning
     from mcheck.report.progress import Bar
     from mcheck.run.case import DEFAULT_MODEL
@@ -104,7 +106,7 @@ def command(
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
     results: list[Checked] = []
-    with output(target) as stream:
+    with another(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = (
@@ -129,6 +131,8 @@ def command(
                 text.finish(counts)
         else:
             stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
+        if second is not None:
+            second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
     if verbose or sys.stderr.isatty():
         click.echo(f"{counts.seconds:.2f} s", err=True)
     return counts.exit_status

@@ -111,6 +111,9 @@ color = click.option(
 target = click.option(
     "-o", "--output", "target", metavar="FILE", help="Write the report to FILE (in one step at the end)."
 )
+sarif = click.option(
+    "--sarif", "sarif_file", metavar="FILE", help="Write the findings to FILE as SARIF as well, from the same run."
+)
 
 
 def format_(*choices: str) -> Decorator:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @options.profile
 @options.format_("text", "json", "junit", "sarif", "github")
 @options.target
+@options.sarif
 @click.option(
     "--verdict-only", is_flag=True, help="Stop as soon as the verdict is certain; the states may be incomplete."
 )
@@ -55,6 +56,7 @@ def command(
     profile: str,
     form: str,
     target: str | None,
+    sarif_file: str | None,
     verdict_only: bool,
     jobs: int | None,
     timeout: float | None,
@@ -75,7 +77,7 @@ def command(
     mcheck run litmus --model ptx-9.3 -q
     mcheck run --expect suite.csv --property liveness --format junit -o report.xml
     """
-    from mcheck.report.output import output, wants_color
+    from mcheck.report.output import another, output, wants_color
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
 
@@ -99,11 +101,13 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    with output(target) as stream:
+    with another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
-        summary = _report(cases, settings, jobs, form, printer, stream, started, color, verbose=verbose, quiet=quiet)
+        summary = _report(
+            cases, settings, jobs, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
+        )
     if verbose or sys.stderr.isatty():
         click.echo(f"{summary.seconds:.2f} s", err=True)
     return summary.exit_status
@@ -116,6 +120,7 @@ def _report(
     form: str,
     printer: Printer,
     stream: IO[str],
+    second: IO[str] | None,
     started: float,
     color: str,
     *,
@@ -147,7 +152,7 @@ def _report(
                 show(result.problem, color=color, debug=result.debug)
             if text is not None:
                 text.result(result)
-            else:
+            if text is None or second is not None:
                 results.append(result)
             if verbose and len(cases) > 1:
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
@@ -159,6 +164,8 @@ def _report(
             text.finish(summary)
     else:
         stream.write(_document(form, settings.model or DEFAULT_MODEL, results, summary))
+    if second is not None:
+        second.write(_document("sarif", settings.model or DEFAULT_MODEL, results, summary))
     return summary
 
 

@@ -150,7 +150,9 @@ def github(results: list[Checked], tally: Tally) -> str:
             lines.append(_annotation(level, place, f"{finding.code} {finding.kind}", text))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
-            lines.append(_annotation(level, (result.path, 1, 1), result.verdict, result.reason or result.verdict))
+            span = result.problem.span if result.problem is not None else None
+            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
+            lines.append(_annotation(level, place, result.verdict, result.reason or result.verdict))
         elif result.status == "finding" and not result.findings:
             span = result.expectation_span
             place = (span.path, span.line, span.column) if span else (result.path, 1, 1)

@@ -27,6 +27,16 @@ def output(path: str | None) -> Iterator[IO[str]]:
     replace_file(path, report.getvalue().encode("utf-8", "backslashreplace"))
 
 
+@contextmanager
+def another(path: str | None) -> Iterator[IO[str] | None]:
+    """A stream for a second report, where one is asked for."""
+    if path is None:
+        yield None
+        return
+    with output(path) as stream:
+        yield stream
+
+
 def refuse_unwritable(path: str) -> None:
     """Raises ``InputError`` where it can be told beforehand that nothing can be written to ``path``."""
     if astray(path):
