@@ -19,17 +19,17 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class Source:
-    """The text of one file; ``clean`` is the text without its comments."""
+    """The text of one file; ``clean`` is the text without its comments, which ``comments`` finds (strings as well)."""
 
     __slots__ = ("_starts", "clean", "path", "text")
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, comments: re.Pattern[str] = _COMMENT) -> None:
         self.path = path
         self.text = text
         self._starts: list[int] | None = None
         self.clean = text
         if "(*" in text or "/*" in text or "//" in text:
-            self.clean = _COMMENT.sub(self._blank, text)
+            self.clean = comments.sub(self._blank, text)
 
     def _blank(self, match: re.Match[str]) -> str:
         comment = match.group()
@@ -51,20 +51,24 @@ class Source:
 
 def read(path: str) -> str:
     """The text of the file at ``path``; raises ``InputError`` if there is none."""
+    return text_of(read_bytes(path), path)
+
+
+def read_bytes(path: str, most: int = MAX_BYTES) -> bytes:
+    """The bytes of the file at ``path``, at most so many; raises ``InputError`` otherwise."""
     try:
-        data = contents(path)
+        return contents(path, most)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            raise problem("LIT005", None, path=path, limit=MAX_BYTES) from None
+            raise problem("LIT005", None, path=path, limit=most) from None
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise problem("LIT001", None, path=path, reason=reason) from None
-    return text_of(data, path)
 
 
-def text_of(data: bytes, path: str) -> str:
+def text_of(data: bytes, path: str, most: int = MAX_BYTES) -> str:
     """``data`` as text, with Unix line ends and without a byte order mark."""
-    if len(data) > MAX_BYTES:
-        raise problem("LIT005", None, path=path, limit=MAX_BYTES)
+    if len(data) > most:
+        raise problem("LIT005", None, path=path, limit=most)
     if b"\0" in data:
         raise problem("LIT003", Span(path, 1, 1))
     try:
