@@ -48,6 +48,7 @@ class Exploration:
     ``allowed`` gives an execution of each state (where drawing was asked for), ``findings`` one of each flagged race.
     ``networks`` are those of the allowed states as graphs of networkx.
     ``all_forbidden``: no other combination of final values could be thought of; otherwise the list is a part.
+    ``cut``: with more time there might be more to show.
     """
 
     answer: Answer
@@ -55,4 +56,5 @@ class Exploration:
     forbidden: tuple[Forbidden, ...] = ()
     all_forbidden: bool = True
     findings: dict[Finding, Execution] | None = None
+    cut: bool = False
     networks: dict[State, nx.MultiDiGraph] = field(default_factory=dict)

@@ -36,7 +36,8 @@ class Answer:
     ``outcomes`` are sorted; ``complete`` says that they are all. ``covered``: no execution was left out that could add
     a finding; ``bound``: what the search went up to, if that is why. ``undefined``: some execution has undefined
     behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
-    looked at. ``forbidden_by`` are the axioms that some execution fails by. ``chosen`` is why this engine was asked.
+    looked at. ``forbidden_by`` are the axioms that some execution fails by.
+    ``chosen`` is why this engine was asked. ``cut``: with more time there might be more to say.
     """
 
     verdict: str
@@ -52,3 +53,4 @@ class Answer:
     reason: str | None = None
     forbidden_by: tuple[str, ...] = ()
     chosen: str = ""
+    cut: bool = False

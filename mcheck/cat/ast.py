@@ -106,6 +106,7 @@ class Model:
     """``name`` from the first line or the file; ``path`` of the file; ``shows`` are the names listed by ``show``.
 
     ``options`` holds ``key = value`` pairs from comments of the form ``(* mcheck: key = value *)`` (see docs).
+    ``digest`` is that of the name and of the texts that were read, those of included files among them.
     """
 
     name: str
@@ -114,3 +115,4 @@ class Model:
     shows: tuple[Var | Base, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     doc: str = ""
+    digest: str = field(default="", compare=False)

@@ -6,7 +6,9 @@ root of the repository.
 
 from __future__ import annotations
 
+import hashlib
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -66,12 +68,21 @@ def parse_model(text: str, path: str) -> Model:
         file = parse(source)
         if not file.statements:
             raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
-        checker = Checker(_Includes())
+        includes = _Includes()
+        checker = Checker(includes)
         checker.file(_standard_library(), library=True)
         checker.file(file, (os.path.realpath(path),))
-        return checker.model(file, file.name or Path(path).stem)
+        model = checker.model(file, file.name or Path(path).stem)
+        return replace(model, digest=_digest(model.name, text, *includes.texts()))
     except RecursionError:
         raise error("CAT015", source.span(0, 1)) from None
+
+
+def _digest(*texts: str) -> str:
+    found = hashlib.sha256()
+    for part in texts:
+        found.update(f"{len(part)}\0{part}".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
 
 
 def full_text(name_or_path: str) -> str:
@@ -101,6 +112,10 @@ class _Includes:
 
     def __init__(self) -> None:
         self._files: dict[str, File] = {}
+
+    def texts(self) -> list[str]:
+        """What was read, in the order in which it was first included."""
+        return [file.source.text for file in self._files.values()]
 
     def __call__(self, statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
         """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
@@ -23,7 +23,8 @@ class Options:
 class Checked:
     """A file's answer. ``verdict`` is proved, bounded, finding, unknown or error.
 
-    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason.
+    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason. ``digest`` is that
+    of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more.
     """
 
     path: str
@@ -43,6 +44,17 @@ class Checked:
     problem: McheckError | None = None
     debug: str = ""
     source: str = ""
+    digest: str = ""
+    cut: bool = False
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same texts and options have this answer whenever they are asked about."""
+        return self.verdict != "error" and self.problem is None and not self.cut
+
+    def named(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
+        """The same of the same texts, where they are called so."""
+        return replace(self, path=path)
 
     @property
     def as_expected(self) -> bool:

@@ -48,7 +48,8 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         return _failed(case, program, "unknown", started, Unsupported("the program is nested too deeply"))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return _failed(case, program, "error", started, internal(error), traceback_of(error))
-    return conclude(case.path, program, given, options, perf_counter() - started)
+    concluded = conclude(case.path, program, given, options, perf_counter() - started)
+    return replace(concluded, digest=model.digest)
 
 
 def question(program: Program, settings: Settings, options: Options) -> Question:
@@ -93,6 +94,7 @@ def conclude(path: str, program: Program, given: Answer, options: Options, secon
         reason=reason,
         warnings=(*program.warnings, *warnings),
         source=program.source,
+        cut=given.cut,
     )
 
 
@@ -129,4 +131,4 @@ def _failed(
 def lost(case: Case, _: Settings, reason: str, seconds: float) -> Checked:
     """The answer about a file whose process had to be stopped or died."""
     name = case.path.rpartition("/")[2].rpartition(".")[0]
-    return Checked(path=case.path, name=name, verdict="unknown", reason=reason, seconds=seconds)
+    return Checked(path=case.path, name=name, verdict="unknown", reason=reason, seconds=seconds, cut=True)

@@ -58,6 +58,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     metavar="N",
     help="Files checked at the same time (default: one per core).",
 )
+@options.cache
 @options.timeout
 @options.memory
 @options.unroll
@@ -77,6 +78,7 @@ def command(
     ignore: tuple[str, ...],
     limit: int | None,
     jobs: int | None,
+    cache: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -100,13 +102,14 @@ def command(
     from mcheck.report.progress import Bar
     from mcheck.run.case import DEFAULT_MODEL
     from mcheck.run.collect import collect
+    from mcheck.store.database import opened
 
     started = perf_counter()
     cases = collect(paths)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
     results: list[Checked] = []
-    with another(sarif_file) as second, output(target) as stream:
+    with opened(cache) as store, another(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = (
@@ -116,7 +119,7 @@ def command(
         )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
-            for result in check_files(cases, settings, chosen, jobs):
+            for result in check_files(cases, settings, chosen, jobs, store):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
                 if result.problem is not None and result.verdict == "error":

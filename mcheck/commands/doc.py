@@ -23,6 +23,7 @@ from mcheck.commands import options
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, metavar="SECONDS",
     help="Per test and model; what takes longer is unknown.",
 )  # fmt: skip
+@options.cache
 @options.memory
 @options.unroll
 @options.assume
@@ -35,6 +36,7 @@ def command(
     model: str | None,
     profile: str,
     jobs: int | None,
+    cache: str | None,
     timeout: float,
     memory: int | None,
     unroll: int,
@@ -80,6 +82,7 @@ def command(
                     model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume
                 ),
                 jobs=jobs or default_jobs(),
+                cache=cache,
                 each=each,
             )
         )

@@ -101,6 +101,11 @@ assume = click.option(
     type=click.Choice(("converged",)),
     help="Take for granted what no text promises. converged: lanes of a warp at one statement go on together.",
 )
+cache = click.option(
+    "--cache",
+    metavar="DIR",
+    help="Keep answers in DIR, and ask nothing twice. See mcheck cache.",
+)
 color = click.option(
     "--color",
     type=click.Choice(("auto", "always", "never")),

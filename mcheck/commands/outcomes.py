@@ -23,6 +23,7 @@ from mcheck.commands import options
 @click.option(
     "--forbidden", is_flag=True, help="With --graph: N counts the states that no execution reaches, and why is marked."
 )
+@options.cache
 @options.timeout
 @options.memory
 @options.unroll
@@ -37,6 +38,7 @@ def command(
     target: str | None,
     graph: int | None,
     forbidden: bool,
+    cache: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -73,8 +75,8 @@ def command(
     from mcheck.report.problems import show, show_warning
     from mcheck.run.case import Case, Settings
     from mcheck.run.collect import collect
-    from mcheck.run.pool import run_cases
-    from mcheck.run.single import lost, preload, run_case
+    from mcheck.run.suite import results
+    from mcheck.store.database import opened
 
     cases = collect([path])
     if len(cases) != 1:
@@ -89,8 +91,8 @@ def command(
         assume=assume,
         witnesses=True,
     )
-    preload(settings)
-    result = next(iter(run_cases([Case(cases[0].path)], settings, 1, run_case, lost)))
+    with opened(cache) as store:
+        (result,) = results([Case(cases[0].path)], settings, 1, store)
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:

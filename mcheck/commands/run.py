@@ -13,6 +13,7 @@ from mcheck.commands import options
 if TYPE_CHECKING:
     from mcheck.report.lines import Printer
     from mcheck.run.case import Case, Result, Settings, Summary
+    from mcheck.store.database import Store
 
 
 @click.command("run", short_help="Run litmus tests and compare them with what they expect.")
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
 )
+@options.cache
 @options.timeout
 @options.memory
 @options.unroll
@@ -59,6 +61,7 @@ def command(
     sarif_file: str | None,
     verdict_only: bool,
     jobs: int | None,
+    cache: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -80,6 +83,7 @@ def command(
     from mcheck.report.output import another, output, wants_color
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
+    from mcheck.store.database import opened
 
     started = perf_counter()
     if shipped:
@@ -101,12 +105,12 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    with another(sarif_file) as second, output(target) as stream:
+    with opened(cache) as store, another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         summary = _report(
-            cases, settings, jobs, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
+            cases, settings, jobs, store, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
         )
     if verbose or sys.stderr.isatty():
         click.echo(f"{summary.seconds:.2f} s", err=True)
@@ -117,6 +121,7 @@ def _report(
     cases: list[Case],
     settings: Settings,
     jobs: int | None,
+    store: Store | None,
     form: str,
     printer: Printer,
     stream: IO[str],
@@ -158,7 +163,7 @@ def _report(
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
             bar.advance(result.verdict, ok=result.ok)
 
-        summary = run_suite(cases, settings, jobs or default_jobs(), each, started)
+        summary = run_suite(cases, settings, jobs or default_jobs(), each, started, store)
     if text is not None:
         if len(cases) > 1 or summary.ok != 1:
             text.finish(summary)

@@ -26,7 +26,7 @@ from mcheck.explore.trial import Evaluator, Settled, Trial
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
 from mcheck.graph.structure import Structure
-from mcheck.limit import TimeOut
+from mcheck.limit import TimeOut, timed_out
 from mcheck.program.condition import Not
 from mcheck.program.program import Program
 from mcheck.questions.kept import Kept
@@ -58,11 +58,13 @@ class _Explorer:
         self.networks = networks
         self.tape = tape_of(model)
         self.until = time.monotonic() + budget
+        self.late = False
         self._structures: list[tuple[Structure, list[Choice]]] | None = None
         self._evaluators: dict[int, tuple[Structure, Evaluator]] = {}
 
     def deadline(self) -> None:
         if time.monotonic() > self.until:
+            self.late = True
             raise TimeOut
 
     def evaluator(self, solver: Prepared) -> Evaluator:
@@ -219,6 +221,7 @@ def explore(
         out.networks[state] = explorer.network(solver, candidate, state, explorer.settle(solver, candidate))
     if forbidden and given.complete:
         _forbidden(explorer, out, set(kept.outcomes), forbidden)
+    out.cut = explorer.late or timed_out(given.reason)
     return out
 
 

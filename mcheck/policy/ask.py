@@ -45,11 +45,17 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
         given = asker(attempt.engine, attempt.seconds if not before else None)
         if settles(given, program, question):
             first = chosen.attempts[0].engine
-            return replace(given, chosen=chosen.why if given.engine == first else f"after the {first} engine")
+            why = chosen.why if given.engine == first else f"after the {first} engine"
+            return replace(given, chosen=why, cut=timed_out(given.reason))
         answers.append(given)
     best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers, question)
     first = answers[0].engine
-    return replace(best, chosen=chosen.why if best.engine == first else f"the {first} engine left something open")
+    why = chosen.why if best.engine == first else f"the {first} engine left something open"
+    return replace(best, chosen=why, cut=_cut(answers))
+
+
+def _cut(answers: list[Answer]) -> bool:
+    return any(timed_out(a.reason) for a in answers)
 
 
 def _best_findings(answers: list[Answer]) -> Answer:
@@ -78,8 +84,11 @@ def _all(program: Program, model: Model, question: Question) -> Answer:
         return ask_engine(name, program, model, question, question.timeout)
 
     if question.about is About.FINDINGS:
-        return agree.on_findings([each(name) for name in ("protocol", "explicit", "z3")])
-    given = agree.on_states(each("explicit"), each("z3"), question)
-    if question.about is About.LIVENESS or not has_states(program):
-        return given
-    return agree.with_kernel_engine(given, each("protocol"), question)
+        answers = [each(name) for name in ("protocol", "explicit", "z3")]
+        return replace(agree.on_findings(answers), cut=_cut(answers))
+    answers = [each("explicit"), each("z3")]
+    given = agree.on_states(answers[0], answers[1], question)
+    if question.about is not About.LIVENESS and has_states(program):
+        answers.append(each("protocol"))
+        given = agree.with_kernel_engine(given, answers[-1], question)
+    return replace(given, cut=_cut(answers))

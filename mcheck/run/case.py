@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcheck.answers.result import Outcome
 from mcheck.errors import InternalError, McheckError, Span
@@ -49,7 +49,8 @@ class Result:
     ``verdict`` is pass, fail, unknown or error; ``problem`` is the exception behind an error or an unknown.
     ``assumptions`` are those that were asked for.
     ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
-    empty where it could not be read.
+    empty where it could not be read, ``digest`` that of the model (``mcheck.cat.ast.Model``). ``cut``: a limit of time
+    or memory kept the answer from being more.
     """
 
     path: str
@@ -76,6 +77,17 @@ class Result:
     debug: str = ""
     source: str = ""
     notation: tuple[tuple[str, Notation], ...] = ()
+    digest: str = ""
+    cut: bool = False
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same texts and options have this result whenever they are asked about."""
+        return self.verdict != "error" and self.problem is None and not self.cut
+
+    def named(self, path: str, model: str) -> Result:
+        """The same of the same texts, where they are called so."""
+        return replace(self, path=path, model=model)
 
     @property
     def status(self) -> str:

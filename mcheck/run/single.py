@@ -80,7 +80,7 @@ def run_case(case: Case, settings: Settings) -> Result:
         condition=_condition(program),
         kind=program.condition.kind,
         verdict=given.verdict,
-        expected=case.expected or program.expectation.verdict,
+        expected=program.expectation.verdict,
         expected_kinds=program.expectation.kinds,
         expectation_span=program.expectation.span,
         model=model,
@@ -97,6 +97,8 @@ def run_case(case: Case, settings: Settings) -> Result:
         source=program.source,
         notation=program.condition.notation,
         assumptions=program.assumptions.described(),
+        digest=named.digest,
+        cut=given.cut,
     )
 
 
@@ -142,10 +144,10 @@ def lost(case: Case, settings: Settings, reason: str, seconds: float) -> Result:
         path=case.path,
         name=_stem(case.path),
         verdict="unknown",
-        expected=case.expected,
         model=settings.model or DEFAULT_MODEL,
         seconds=seconds,
         reason=reason,
+        cut=True,
     )
 
 
@@ -164,7 +166,7 @@ def _failed(
         condition=_condition(program) if program else "",
         kind=program.condition.kind if program else "none",
         verdict=verdict,
-        expected=case.expected or (program.expectation.verdict if program else None),
+        expected=program.expectation.verdict if program else None,
         expected_kinds=program.expectation.kinds if program else (),
         model=model,
         seconds=perf_counter() - started,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mcheck.program.program import Program
 from mcheck.syntax.blocks import blocks
-from mcheck.syntax.header import header, init_end, is_table, without_exec_comments
+from mcheck.syntax.header import Header, header, init_end, is_table, without_exec_comments
 from mcheck.syntax.source import Source, read
 from mcheck.syntax.table import table
 
-__all__ = ["load", "parse"]
+__all__ = ["head", "load", "parse"]
 
 
 def load(path: str) -> Program:
@@ -16,16 +16,21 @@ def load(path: str) -> Program:
     return parse(read(path), path)
 
 
+def head(path: str) -> Header:
+    """The head of the file at ``path``: its name, the model that it names; raises ``McheckError``."""
+    return header(Source(read(path), path))
+
+
 def parse(text: str, path: str) -> Program:
     """The program that ``text`` is; ``path`` is for messages. Raises ``McheckError``."""
     source = Source(text, path)
-    head = header(source)
-    end = init_end(source, head.body)
+    top = header(source)
+    end = init_end(source, top.body)
     if "<<" in source.clean:
         original = source.clean
         source.clean = without_exec_comments(original)
-        if not is_table(source, init_end(source, head.body) + 1):
+        if not is_table(source, init_end(source, top.body) + 1):
             source.clean = original
     if is_table(source, end + 1):
-        return table(head, end)
-    return blocks(head, end)
+        return table(top, end)
+    return blocks(top, end)

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.report.output import umask
 from mcheck.report.site.draft import kept_if_whole
+from mcheck.report.site.kept import at_rest, once
 from mcheck.report.site.page import OTHERS, Page, page_of
 from mcheck.run.case import Case, Settings
 
@@ -75,7 +76,9 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What is to be written. ``each`` hears of every page as it is done."""
+    """What is to be written. ``cache`` is a folder with pages that need not be made again; ``each`` hears of every page
+    as it is done.
+    """
 
     cases: Sequence[Case]
     roots: Sequence[str]
@@ -84,6 +87,7 @@ class Site:
     title: str
     settings: Settings
     jobs: int
+    cache: str | None
     each: Callable[[Entry], None]
 
 
@@ -185,33 +189,43 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
             problem_title=title,
         )  # fmt: skip
 
-    def make(case: Case, _: Settings) -> Entry:
+    def make(case: Case, _: Settings) -> Entry | InputError:
         k = where[id(case)]
         p = plans[k]
         if p.foreign:
             return written(without_answer(p, "error", FOREIGN, "This test is not published"), k)
-        page = page_of(
-            case.path,
-            p.suite,
-            p.file,
-            model=settings.model,
-            profile=settings.profile,
-            unroll=settings.unroll,
-            assume=settings.assume,
-            timeout=settings.timeout,
-        )
-        return written(page, k)
 
-    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Entry:  # noqa: ARG001 - the pool gives it
+        def compute() -> Page:
+            return page_of(
+                case.path,
+                p.suite,
+                p.file,
+                model=settings.model,
+                profile=settings.profile,
+                unroll=settings.unroll,
+                assume=settings.assume,
+                timeout=settings.timeout,
+            )
+
+        try:
+            page = once(case, site.cache, settings, compute)
+        except InputError as error:
+            return error
+        return written(replace(page, suite=p.suite, file=p.file), k)
+
+    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Entry | InputError:  # noqa: ARG001 - the pool gives it
         k = where[id(case)]
         return written(without_answer(plans[k], "unknown", reason, "This test has no answer"), k)
 
     entries: list[Entry] = []
     whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
     patient = Settings(timeout=whole, memory=settings.memory)
-    for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
-        entries.append(entry)
-        site.each(entry)
+    with at_rest(site.cache):
+        for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
+            if isinstance(entry, InputError):
+                raise entry
+            entries.append(entry)
+            site.each(entry)
     return entries
 
 

@@ -13,6 +13,7 @@ from mcheck.errors import InputError, McheckError
 from mcheck.files import contents
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
+from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
 from mcheck.report.site.listing import Listing, listing_of
@@ -121,7 +122,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One test. ``problem`` is why there is nothing but its text."""
+    """One test. ``problem`` is why there is nothing but its text. ``digest`` is that of its own model's text; ``cut``:
+    with more time there might be more to show.
+    """
 
     name: str
     path: str
@@ -153,6 +156,17 @@ class Page:
     problem_title: str = "This test could not be read"
     problem_line: int = 0
     hint: str = ""
+    digest: str = ""
+    cut: bool = False
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same texts and options have this page whenever it is made."""
+        return not self.problem and not self.cut
+
+    def named(self, path: str, model: str) -> Page:
+        """The page of the same texts, where they are called so."""
+        return replace(self, path=path, model=model)
 
     @property
     def verdict(self) -> str:
@@ -263,6 +277,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     return replace(
         _described(program, page, model),
         sketch=True,
+        cut=given.cut,
         status="ok" if fits else "mismatch",
         verdicts=(own,),
         assumptions=given.assumptions,
@@ -367,6 +382,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
     return replace(
         _described(program, page, model),
         status=result,
+        cut=explored.cut or any(timed_out(v.reason) for v in others),
         verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
         labels=tuple(name_of(label, written) for label in labels),
         rows=tuple(rows),
@@ -394,6 +410,8 @@ def _data(program: Program) -> tuple[str, ...]:
 
 def _described(program: Program, page: Page, model: str) -> Page:
     """The page with all that needs no engine of the memory model."""
+    from mcheck.run.single import model_of
+
     about, sections = _about(program.doc)
     return replace(
         page,
@@ -406,6 +424,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         question=QUESTIONS.get(program.condition.kind, ""),
         expected=tuple(filter(None, (program.expectation.verdict, " or ".join(program.expectation.kinds)))),
         model=model,
+        digest=model_of(model).digest,
         data=_data(program),
     )
 

@@ -1,0 +1,54 @@
+"""Pages that a store has are not made again.
+
+Whoever makes a page asks the store itself, in its own process: what is kept travels no further than to the file that is
+written. A connection does not survive a fork, so each process opens one, and none is open when processes are forked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+
+from mcheck.cat.library import model_names
+from mcheck.observed import shipped
+from mcheck.report.site.page import Page
+from mcheck.run.case import Case, Settings
+from mcheck.run.once import Memory
+from mcheck.run.single import model_of
+from mcheck.store.database import Store, opened
+from mcheck.store.keys import version
+
+
+@contextmanager
+def at_rest(folder: str | None) -> Iterator[None]:
+    """Looks whether the store in ``folder`` can be used; at the end all is in one file again."""
+    with opened(folder):
+        pass
+    yield
+    with opened(folder):
+        pass
+
+
+def once(case: Case, folder: str | None, settings: Settings, compute: Callable[[], Page]) -> Page:
+    """The page of ``case`` from the store in ``folder``, or computed and kept there."""
+    if folder is None:
+        return compute()
+    memory = _memory(folder, settings)
+    key = memory.key(case, case.path)  # errors stand on pages as text, with their places
+    page = None if key is None else memory.recall(key, case)
+    if page is None:
+        page = compute()
+        if key is not None:
+            memory.keep(key, page)
+    return page
+
+
+@cache
+def _memory(folder: str, settings: Settings) -> Memory[Page]:
+    """A page rests on all models and on what chips showed, beside what its answer does."""
+    others = {name: model_of(name).digest for name in model_names()}
+    seen = shipped()
+    observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
+    return Memory(Store(folder, version()), "doc", settings, others=others, observed=observed)

@@ -1,0 +1,133 @@
+"""Nothing twice: results that a store has are taken from it, and those that are computed are kept there.
+
+A result stands under the text of its test, that of the model with its includes, the options and mcheck's own code,
+never under a path. What was cut by a limit of time or memory, or ended in a problem, is not kept, so the limits are no
+part of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+from mcheck.errors import McheckError
+from mcheck.run.case import DEFAULT_MODEL, Case, Settings
+from mcheck.run.single import model_of
+
+if TYPE_CHECKING:
+    from mcheck.store.database import Store
+
+BEYOND = ("model", "timeout", "memory")
+"""Settings that are no part of a key: the model's text is, and a limit that cut an answer keeps it out."""
+
+
+class Lasting(Protocol):
+    """What results have in common. ``source`` and ``digest`` are those of the texts that the answer is about."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def lasting(self) -> bool: ...
+    def named(self, path: str, model: str) -> Self: ...
+
+
+T = TypeVar("T", bound=Lasting)
+Compute = Callable[[Sequence[Case]], Iterator[T]]
+"""The results of cases, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a test's result is kept under, digests of the texts of which it has to be the result, the model's name."""
+
+    key: bytes
+    source: bytes
+    model: str
+    name: str
+
+
+class Memory(Generic[T]):
+    """The results of one command under one set of options, in a store."""
+
+    def __init__(self, store: Store, command: str, settings: Settings, **more: object) -> None:
+        self._store = store
+        self._model = settings.model
+        kept = {name: value for name, value in asdict(settings).items() if name not in BEYOND}
+        self._options: Mapping[str, object] = {"command": command, **kept, **more}
+        self._digests: dict[str, str] = {}
+
+    def key(self, case: Case, *more: str) -> Key | None:
+        """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read."""
+        from mcheck import syntax
+        from mcheck.store.keys import digest, key_of
+
+        try:
+            head = syntax.head(case.path)
+            name = self._model or head.model or DEFAULT_MODEL
+            model = self._digest(name)
+        except (McheckError, RecursionError):
+            return None
+        text = head.source.text
+        return Key(key_of(self._options, text, head.name, model, *more), digest(text), model, name)
+
+    def _digest(self, model: str) -> str:
+        """That of a model as it stood when the first test asked for it."""
+        found = self._digests.get(model)
+        if found is None:
+            found = self._digests[model] = model_of(model).digest
+        return found
+
+    def has(self, key: Key) -> bool:
+        """Whether there is a result."""
+        return key.key in self._store
+
+    def recall(self, key: Key, case: Case) -> T | None:
+        """The result about the file of ``case``."""
+        from mcheck.store.packing import Foreign, unpack
+
+        data = self._store.get(key.key)
+        if data is None:
+            return None
+        try:
+            found: T = unpack(data, case.path)
+        except Foreign as error:
+            raise self._store.unusable(f"an answer in it is none: {error}") from None
+        return found.named(case.path, key.name)
+
+    def keep(self, key: Key, result: T) -> None:
+        """Keeps a result, if it lasts and is about the texts of its key: a file may be edited while tests run."""
+        from mcheck.store.keys import digest
+        from mcheck.store.packing import Foreign, pack
+
+        if not result.lasting or result.digest != key.model or digest(result.source) != key.source:
+            return
+        try:
+            data = pack(result, result.path)
+        except Foreign:
+            return
+        self._store.put(key.key, data)
+
+
+def once(cases: Sequence[Case], memory: Memory[T] | None, compute: Compute[T]) -> Iterator[T]:
+    """The results of ``cases`` in their order: recalled, or computed and kept."""
+    if memory is None:
+        yield from compute(cases)
+        return
+    keys = [memory.key(case) for case in cases]
+    known = [key is not None and memory.has(key) for key in keys]
+    computed = compute([case for case, there in zip(cases, known, strict=True) if not there])
+    for case, key, there in zip(cases, keys, known, strict=True):
+        result: T | None = None
+        if there and key is not None:
+            result = memory.recall(key, case)
+        if result is None:
+            # What was there has been pruned meanwhile: computed by itself.
+            result = next(iter(compute([case]))) if there else next(computed)
+            if key is not None:
+                memory.keep(key, result)
+        yield result
