@@ -280,6 +280,7 @@ class Module:
     aliases: Mapping[str, str]
     files: Mapping[int, str]
     pragmas: tuple[str, ...] = ()
+    target_span: Span | None = field(default=None, compare=False)
 
     @property
     def entries(self) -> tuple[str, ...]:

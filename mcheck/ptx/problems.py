@@ -34,6 +34,25 @@ MESSAGES: dict[str, str] = {
     "PTX032": "label {name} is defined twice",
     "PTX033": "{found} is no operand",
     "PTX034": "a guard is a predicate register, {name} is of type .{type}",
+    # the launch
+    "PTX101": "the launch is no JSON: {reason}",
+    "PTX102": "the launch says {name} twice",
+    "PTX103": "{where} is no {what}",
+    "PTX104": "the launch has no field {name}",
+    "PTX105": "the launch lacks {missing}",
+    "PTX106": "the module has no entry {name}",
+    "PTX107": "{what} is {found}, the entry says {wanted}",
+    "PTX108": "{what} is {found}, {limit}",
+    "PTX109": "the grid of {grid} CTAs cannot be divided into clusters of {cluster}",
+    "PTX110": "{entry} has no parameter {name}",
+    "PTX111": "parameter {name} is given twice, by its name and by its index",
+    "PTX112": "{where} does not fit in parameter {name}: {reason}",
+    "PTX113": "{where} is no hexadecimal text",
+    "PTX114": "{name} is no buffer",
+    "PTX115": "unknown assumption {found}",
+    "PTX116": "the module has no entry with a body",
+    # what is not modelled
+    "PTX120": "a module with addresses of {bits} bits is not modelled",
 }
 
 

@@ -68,6 +68,7 @@ class _Reader:
         self._pragmas: list[str] = []
         self._version = ""
         self._target: tuple[str, ...] = ()
+        self._target_span: Span | None = None
         self._address_size = 32
 
     def read(self) -> Module:
@@ -92,6 +93,7 @@ class _Reader:
             aliases=self._aliases,
             files=self._files,
             pragmas=tuple(self._pragmas),
+            target_span=self._target_span,
         )
 
     def _item(self, cursor: Cursor) -> None:
@@ -138,7 +140,7 @@ class _Reader:
             raise problem("PTX010", span, found=f"'{found[0]}'", expected="a target, such as sm_90a")
         while cursor.accept(","):
             found.append(cursor.take(NAME, "such as debug"))
-        self._target = tuple(found)
+        self._target, self._target_span = tuple(found), span
 
     def _alias(self, cursor: Cursor) -> None:
         alias = cursor.take(NAME, "the name of a function")

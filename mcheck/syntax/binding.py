@@ -111,7 +111,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
     return lay_out(tuple(finished.values()), grid.ctas)
 
 
-def _address(expr: Expr, span: Span, addresses: Addresses, what: str) -> int:
+def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> int:
     """An address that is the same in every CTA."""
 
     def lookup(item: Name | Special, fold: Fold) -> Expr:

@@ -34,13 +34,13 @@ FIELDS = frozenset(("global_address", *CHOICES, *LISTS, *NUMBERS))
 class MapFields:
     """The fields of one tensor map as written; its global address is known only after the layout."""
 
-    span: Span
+    span: Span | None
     address: Expr | None = None
     address_span: Span | None = None
     words: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    spans: dict[str, Span] = field(default_factory=dict)
+    spans: dict[str, Span | None] = field(default_factory=dict)
 
     def spec(self, address: int) -> TensorMapSpec:
         """The checked map, ``global_address`` resolved to ``address``."""
@@ -84,7 +84,7 @@ def tensor_map(tokens: Tokens, scope: Scope) -> MapFields:
         if not tokens.accept(","):
             break
     tokens.expect("}", "',' or '}'")
-    _check(found)
+    check(found)
     return found
 
 
@@ -124,8 +124,8 @@ def _field(tokens: Tokens, scope: Scope, found: MapFields, name: str) -> None:
         found.spans[name] = tokens.span_since(at)
 
 
-def _check(found: MapFields) -> None:
-    """The shape of a map: required fields, list lengths, entries above zero (PTX ISA 5.5)."""
+def check(found: MapFields) -> None:
+    """Raises ``InputError`` where the fields make no map: one lacks, lengths, entries above zero (PTX ISA 5.5)."""
     im2col = [name for name in IM2COL if name in found.spans]
     if im2col and "box_dim" in found.spans:
         raise problem("LIT038", found.spans["box_dim"], field="box_dim", kind="an im2col")

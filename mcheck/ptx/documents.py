@@ -1,0 +1,114 @@
+"""JSON whose values know their places, so that a mistake in a launch is shown where it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from mcheck.errors import Span
+from mcheck.ptx.cursor import COMMENTS
+from mcheck.ptx.problems import problem
+from mcheck.syntax.source import Source
+
+_DECODER = json.JSONDecoder(strict=False)
+_BLANKS = " \t\n\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a document. ``where`` is its JSON pointer, or the option that gave it."""
+
+    value: Any
+    where: str
+    source: Source | None = None
+    keys: tuple[str | int, ...] = ()
+
+    @property
+    def span(self) -> Span | None:
+        """The place of the value, if it comes from a text."""
+        if self.source is None:
+            return None
+        start = _locate(self.source.clean, self.keys)
+        end = _DECODER.raw_decode(self.source.clean, start)[1]
+        newline = self.source.clean.find("\n", start, end)
+        return self.source.span(start, max(1, (end if newline < 0 else newline) - start))
+
+    def child(self, key: str | int) -> Node:
+        """The value under a key or at an index."""
+        return Node(self.value[key], f"{self.where}/{key}", self.source, (*self.keys, key))
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """The members of an object."""
+        for key in self.value:
+            yield key, self.child(key)
+
+    def fail(self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object) -> NoReturn:
+        """Raises the error ``code`` at this value."""
+        raise problem(code, self.span, expected=expected, hint=hint, where=self.where, **fields)
+
+
+def document(text: str, path: str) -> Node:
+    """The JSON document that ``text`` is (comments are allowed); raises ``InputError``."""
+    source = Source(text, path, COMMENTS)
+    twice: list[str] = []
+
+    def pairs(found: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(found)
+        if len(made) < len(found):
+            names = [name for name, _ in found]
+            twice.append(next(name for name in names if names.count(name) > 1))
+        return made
+
+    try:
+        value = json.loads(source.clean, object_pairs_hook=pairs, parse_constant=_refuse, strict=False)
+    except json.JSONDecodeError as error:
+        raise problem("PTX101", Span(path, error.lineno, max(error.colno, 1)), reason=_reason(error)) from None
+    except RecursionError:
+        raise problem("PTX101", Span(path, 1, 1), reason="it is nested too deeply") from None
+    except ValueError as error:
+        raise problem("PTX101", Span(path, 1, 1), reason=str(error)) from None
+    if twice:
+        raise problem("PTX102", Span(path, 1, 1), name=twice[0])
+    return Node(value, "", source)
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _reason(error: json.JSONDecodeError) -> str:
+    return error.msg[0].lower() + error.msg[1:]
+
+
+def _locate(text: str, keys: tuple[str | int, ...]) -> int:
+    """The offset of the value that the keys lead to."""
+    at = _skip(text, 0)
+    for key in keys:
+        at = _member(text, at, key)
+    return at
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _member(text: str, at: int, key: str | int) -> int:
+    """The offset of the member ``key`` of the object or list at ``at``."""
+    count = 0
+    at = _skip(text, at + 1)
+    while True:
+        if isinstance(key, int):
+            if count == key:
+                return at
+        else:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+            if name == key:
+                return at
+        at = _skip(text, _DECODER.raw_decode(text, at)[1]) + 1
+        at = _skip(text, at)
+        count += 1
