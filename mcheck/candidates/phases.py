@@ -61,6 +61,8 @@ class Record:
     life: int = 0
     waits: bool = False
     before: frozenset[Uid] | None = None
+    left: machine.State | None = None
+    """What an object was when it was invalidated."""
 
     @property
     def when(self) -> tuple[int, int]:
@@ -197,9 +199,10 @@ def _explore(
     enabled = _enabled(search, at)
     if not enabled:
         if all(p == len(q) for p, q in zip(at, search.steps, strict=True)):
-            if state is not None and state.tx < 0:
+            over = unannounced(records, state)
+            if over is not None:
                 late = [x.event.uid for q in search.steps for x in q if x.what.kind == "complete"]
-                _note(search, records, over_delivery(state, late[-1]))
+                _note(search, records, over_delivery(over, late[-1]))
             _note(search, records, None)
         return
     outcomes: dict[int, tuple[Machine, Record] | Misuse | None] = {
@@ -238,6 +241,12 @@ def without_effect(what: MbarrierStep, state: machine.State, life: int) -> Recor
     return Record(state.phase, 0 if what.kind == "wait" else None, False, life=life)
 
 
+def unannounced(records: dict[Uid, Record], end: Machine) -> machine.State | None:
+    """The first object, of those that were invalidated and the last one, that was left with bytes nobody announced."""
+    left = (*(r.left for r in records.values()), end)
+    return next((state for state in left if state is not None and state.tx < 0), None)
+
+
 def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str, Uid]:
     """The misuse of an object that is left with bytes which nobody has announced."""
     return "UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", uid
@@ -267,7 +276,7 @@ def take(step: Step, state: Machine, life: int, records: dict[Uid, Record]) -> t
         if state is None:
             raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
         if what.kind == "inval":
-            gone = Record(state.phase, None, False, invalidated=True, life=life)
+            gone = Record(state.phase, None, False, invalidated=True, life=life, left=state)
             gone.before = _inside(records, gone.when)
             return None, gone
         if what.kind == "wait":

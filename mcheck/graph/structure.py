@@ -157,7 +157,8 @@ def _count_wgmma(s: Structure, path: Path) -> None:
 def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
     """Chunks that nothing but element reductions touches, all of one width and with scopes that include each other.
 
-    Whatever their order, it is consistent, it orders nothing else and nobody sees it: the chunk is left out.
+    Whatever their order, it is consistent, it orders nothing else and nobody sees it: the chunk is left out. Shared
+    memory stays, for it may be gone when they come.
     """
     touching: dict[tuple[int, int], list[tuple[int, Event]]] = {}
     for path in s.paths:
@@ -168,7 +169,8 @@ def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[
     shown = {c for a, n in wanted for c in s.chunks(a, n)}
     out = set()
     for chunk, events in touching.items():
-        if chunk not in shown and all(Tag.ASYNCREDUCTION in e.tags and (e.address, e.size) == chunk for _, e in events):
+        reductions = all({Tag.ASYNCREDUCTION} == e.tags & {Tag.ASYNCREDUCTION, Tag.SHARED} for _, e in events)
+        if chunk not in shown and reductions and all((e.address, e.size) == chunk for _, e in events):
             gpus = {s.program.threads[t].place.cta.gpu for t, _ in events}
             if len(gpus) == 1 and all(e.scope in ("gpu", "sys") for _, e in events):
                 out.add(chunk)

@@ -9,7 +9,7 @@ from mcheck.kernel import warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock
 from mcheck.kernel.machine import Agent, Machine
-from mcheck.kernel.mbarriers import _unannounced, looked_in_vain, postponed
+from mcheck.kernel.mbarriers import looked_in_vain, postponed, unannounced
 from mcheck.kernel.objects import Mbarrier
 from mcheck.kernel.races import use_of_object
 from mcheck.program import ops
@@ -69,14 +69,14 @@ def finish(m: Machine) -> None:
         m.ended = "stuck"
         m.problems.append(deadlock(m, stuck))
     for bar in m.mbarriers.values():
-        _unannounced(m, bar)
+        m.problems += bar.unannounced + unannounced(m, bar)
         _unwaited(m, bar)
 
 
 def _unwaited(m: Machine, bar: Mbarrier) -> None:
     """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
-    for phase, event in bar.arrived.items():
-        if phase > 0 and phase - 1 not in bar.waited:
+    for (life, phase), event in bar.arrived.items():
+        if phase > 0 and (life, phase - 1) not in bar.waited:
             agent = m.agents[m.names[event.uid[0]]]
             text = f"arrives in phase {phase} of {bar.label} although no wait has returned true for phase {phase - 1}"
             m.problem("UB212", text, agent, event.op, event)

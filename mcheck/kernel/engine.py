@@ -17,7 +17,7 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import symmetry
 from mcheck.kernel.agents import Partition, Split, partition
-from mcheck.kernel.machine import Entry, Forced, Machine, Reversal
+from mcheck.kernel.machine import Entry, Forced, Machine, Planned, Reversal
 from mcheck.kernel.needed import Watched
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.reordering import beyond
@@ -205,13 +205,20 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
     trace = machine.trace
     if not machine.reversals and not any(e.choices for e in trace):
         return []
-    steps: list[tuple[object, tuple[int, ...]]] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
+    steps: list[Planned] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
+    all_steps: list[Planned] = []
+    begun: list[int] = []
+    """How many of them come before each entry."""
+    for entry, step in zip(trace, steps, strict=True):
+        all_steps += entry.vain
+        begun.append(len(all_steps))
+        all_steps.append(step)
     out: list[Forced] = []
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of):
                 ways = (*(c for c, _ in entry.choices[:j]), other)
-                out.append((*steps[:k], (entry.who, ways)))
+                out.append((*all_steps[: begun[k]], (entry.who, ways)))
     for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
         first = trace[earlier]
         between = range(earlier + 1, min(later, len(trace)))
@@ -225,7 +232,7 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
                 tail.append((ends[-1].who, ()))
             if first.guess is not None:  # it was about this that the two were not ordered
                 tail.append((first.who, (first.guess,)))
-            out.append((*steps[:earlier], *tail))
+            out.append((*all_steps[: begun[earlier]], *tail))
     return out
 
 

@@ -41,8 +41,10 @@ SETTLE_AT = 160
 
 Choices = tuple[tuple[int, int], ...]
 """Choices made in one step: (taken, of how many)."""
-Forced = tuple[tuple[object, tuple[int, ...]], ...]
-"""Steps to replay: who, and which choices."""
+Planned = tuple[object, tuple[int, ...]]
+"""A step to replay: who, and which choices."""
+Forced = tuple[Planned, ...]
+"""Steps to replay."""
 
 
 Saved = tuple[
@@ -135,6 +137,8 @@ class Entry:
     phase: int = 0
     guess: int | None = None
     """The way that was taken where what decides is not known."""
+    vain: list[Planned] = field(default_factory=list)
+    """What was tried just before, and went on waiting although it might have gone on."""
 
 
 Reversal = tuple[int, tuple[Entry, ...], int]
@@ -176,6 +180,7 @@ class Machine:
         self.fences: dict[object, int] = {}
         """By warp, its wgmma.fence; fence.sc under None."""
         self.trace: list[Entry] = []
+        self.vain: list[Planned] = []
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
@@ -341,8 +346,15 @@ class Machine:
 
     def begin(self, entry: Entry) -> None:
         """Starts a step of the trace."""
+        entry.vain, self.vain = self.vain, []
         self.trace.append(entry)
         self._taken = 0
+
+    def tried_in_vain(self) -> None:
+        """Takes the last step back, which could not be done; that it has chosen to wait is remembered."""
+        entry = self.trace.pop()
+        chosen = tuple(c for c, _ in entry.choices)
+        self.vain = [*entry.vain, (entry.who, chosen)] if chosen else entry.vain
 
     def choose(self, count: int) -> int:
         """One of ``count`` ways to go on; the others are explored later."""
@@ -418,7 +430,13 @@ class Machine:
     def problem(
         self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
     ) -> None:
-        """Undefined behaviour of one operation."""
+        """Reports undefined behaviour of one operation."""
+        self.problems.append(self.misused(code, message, agent, op, event, missing))
+
+    def misused(
+        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
+    ) -> Problem:
+        """Undefined behaviour of one operation as a problem at this point of the execution."""
         who = self.name(agent) if agent is not None else ""
         access = Access(thread=who, instruction=text_of(op), span=op.span)
         if event is not None and event.mbarrier is not None:
@@ -428,7 +446,7 @@ class Machine:
                 access = replace(access, object=instance.label, bytes=(start, start + 8))
         agents = () if agent is None else (agent.index,)
         text = f"{who}: {message}" if who else message
-        self.problems.append(Problem(code, text, (access,), agents, len(self.trace), missing=missing))
+        return Problem(code, text, (access,), agents, len(self.trace), missing=missing)
 
     # --- operands ---------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Agent, Blocked, Entry, Machine, Undefined, does
 from mcheck.kernel.objects import Done, Mbarrier, Signal
 from mcheck.kernel.polling import only_saves_a_wait
+from mcheck.kernel.problems import Problem
 from mcheck.kernel.remedies import once
 from mcheck.kernel.setup import NewMbarrier
 from mcheck.program import ops
@@ -117,7 +118,10 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.known.clear()
     bar.joined = -1
     bar.times = {}
-    bar.began, bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0), None
+    began = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0)
+    if bar.ended is not None:
+        bar.renewed += (bar.ended, began)
+    bar.began, bar.ended = began, None
     bar.time = bar.next_time = m.zero
     bar.expected_bytes = bar.got_bytes = 0
     enter(m, agent, bar, event, -1)
@@ -139,30 +143,33 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
                 m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event
             )
     assert bar.state is not None
-    _unannounced(m, bar)
+    bar.unannounced += unannounced(m, bar)
     enter(m, agent, bar, event, bar.state.phase)
     bar.state = None
     bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
     m.wake(bar)  # who asks again asks for what is gone
 
 
-def _unannounced(m: Machine, bar: Mbarrier) -> None:
+def unannounced(m: Machine, bar: Mbarrier) -> list[Problem]:
     """Bytes that came without being announced (UB216)."""
     if bar.state is None or bar.state.tx >= 0:
-        return
+        return []
     late = [d for d in bar.now if d.kind == "complete"]
-    if late:
-        text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {bar.label} that nobody announced"
-        m.problem("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event)
+    if not late:
+        return []
+    text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {bar.label} that nobody announced"
+    return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event)]
 
 
 def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
     """The object exists; that its initialisation comes before this operation is a flag of the model (9.7.13.15.3)."""
+    time = agent.now() if agent.single else agent.time
     if bar.state is not None:
+        for other in bar.renewed:  # it could have found the object of before, or none
+            m.reverse(other, agent.index, time, agent.single)
         return
     if bar.ended is None:
         raise Blocked(bar)  # in another order there is an object
-    time = agent.now() if agent.single else agent.time
     m.reverse(bar.ended, agent.index, time, agent.single)
     raise misuse(m, agent, op, "UB201", f"{bar.label} holds no mbarrier", event)
 
@@ -202,9 +209,9 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     enter(m, agent, bar, event, before.phase, completed=completed)
     bar.next_time = joined(bar.next_time, agent.now())
     bar.state = after
-    m.assigned.append((agent.index, agent.step, "phase", bar.address, before.phase))
+    m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
     if step.kind in ARRIVALS:
-        bar.arrived.setdefault(before.phase, event)
+        bar.arrived.setdefault((bar.generation, before.phase), event)
     if completed:
         _complete(m, bar)
 
@@ -343,6 +350,8 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     entry.signal, entry.phase = bar.seen, phase
     done = Done(agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen)
     done.effect = _effect(step, signal.count)
+    for other in bar.renewed:
+        m.reverse(other, -1, signal.time, True)
     if signal.kind == "async-arrive":
         done.kind = "arrive"
     try:
@@ -371,9 +380,9 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         bar.at(phase).copies |= record.bits
     bar.next_time = joined(bar.next_time, signal.time)
     bar.state = after
-    m.assigned.append((signal.key, "phase", bar.address, phase))
+    m.assigned.append((signal.key, "phase", bar.address, bar.generation, phase))
     if done.kind == "arrive":
-        bar.arrived.setdefault(phase, signal.event)
+        bar.arrived.setdefault((bar.generation, phase), signal.event)
     if completed:
         _complete(m, bar)
 
@@ -391,24 +400,18 @@ def announced(m: Machine, agent: Agent, address: int, event: Event) -> bool:
 
 
 def _answer(
-    m: Machine,
-    agent: Agent,
-    op: ops.MbarrierWait,
-    bar: Mbarrier,
-    state: machine.State,
-    step: MbarrierStep,
-    event: Event,
-) -> bool:
-    """What a wait that finds the object in this state returns."""
+    m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep
+) -> bool | Misuse:
+    """What a wait that finds the object in this state returns, or what is wrong with it."""
     try:
         if step.parity is not None:
             return machine.wait_parity(state, step.parity)
         token = m.uniform(agent, op.state) if op.state is not None else None
         if not isinstance(token, int) or (bar.address, token) not in m.tokens:
-            raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
+            return Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
         return machine.wait_state(state, token, bar.address)
     except Misuse as wrong:
-        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+        return wrong
 
 
 def _look(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> tuple[Live, ...]:
@@ -467,21 +470,23 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
     state = bar.state
     assert state is not None
     time = agent.now() if agent.single else agent.time
-    done = _answer(m, agent, op, bar, state, step, event)
-    if not (done and must) and matters:
+    done = _answer(m, agent, op, bar, state, step)
+    if not (done is True and must) and (matters or isinstance(done, Misuse)):
         for other in bar.before:  # it could have come before the phase that is just over was complete
             m.reverse(other, agent.index, time, agent.single)
     phase = state.phase
     if matters and not m.brief:
         phase = _which(m, agent, op, bar, state, step, event, done, must)
-        done = _answer(m, agent, op, bar, _as_of(state, phase), step, event)
+        done = _answer(m, agent, op, bar, _as_of(state, phase), step)
+    if isinstance(done, Misuse):
+        raise misuse(m, agent, op, done.code, f"{bar.label}: {done}", event)
     if must and not done:
         raise Blocked(bar)
     agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1
     kind = "wait" if done else "miss"
     if done or matters:
         bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase))
-    m.assigned.append((agent.index, agent.step, kind, bar.address, phase))
+    m.assigned.append((agent.index, agent.step, kind, bar.address, bar.generation, phase))
     entries = _look(m, agent, bar, event, phase, done)
     if must:
         m.depend(agent, entries)
@@ -489,7 +494,7 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
         for lane, entry in enumerate(entries):
             agent.origin[lane][op.dst.name] = entry.bit
     if done:
-        bar.waited.add(phase - 1)
+        bar.waited.add((bar.generation, phase - 1))
     if done:
         bar.known[agent.index] = phase - 1
         agent.time = raised(joined(agent.time, bar.times.get(phase, bar.time)), bar.seen, phase)
@@ -503,13 +508,15 @@ def _as_of(state: machine.State, phase: int) -> machine.State:
 
 def _which(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep,
-    event: Event, done: bool, must: bool,
+    event: Event, done: bool | Misuse, must: bool,
 ) -> int:  # fmt: skip
-    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored."""
+    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored.
+
+    What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
+    """
     first = max(0, bar.joined + 1, bar.known.get(agent.index, -1) + 1)
-    answers = {p: _answer(m, agent, op, bar, _as_of(state, p), step, event) for p in range(first, state.phase)}
-    if must:
-        answers = {p: a for p, a in answers.items() if a}
+    every = {p: _answer(m, agent, op, bar, _as_of(state, p), step) for p in range(first, state.phase)}
+    answers = {p: a for p, a in every.items() if not isinstance(a, Misuse) and (a or not must)}
     if not answers:
         return state.phase
     found = _stale(m, agent, bar, event, answers)

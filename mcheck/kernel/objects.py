@@ -9,6 +9,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.terms import Term
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.history import Record
+from mcheck.kernel.problems import Problem
 from mcheck.views.entries import Entry as Live
 
 Place = tuple[int, int, int]
@@ -69,6 +70,8 @@ class Mbarrier:
     generation: int = 0
     began: Done | None = None
     ended: Done | None = None
+    renewed: list[Done] = field(default_factory=list)
+    """The invalidations of the objects that the memory held before, and the initialisations that followed."""
     now: list[Done] = field(default_factory=list)
     before: list[Done] = field(default_factory=list)
     looks: list[Done] = field(default_factory=list)
@@ -80,8 +83,12 @@ class Mbarrier:
     next_time: Vector = field(default_factory=list)
     times: dict[int, Vector] = field(default_factory=dict)
     """When the latest phases were complete."""
-    waited: set[int] = field(default_factory=set)
-    arrived: dict[int, Event] = field(default_factory=dict)
+    waited: set[When] = field(default_factory=set)
+    """The phases that some wait saw complete."""
+    arrived: dict[When, Event] = field(default_factory=dict)
+    """The first arrival of each phase."""
+    unannounced: list[Problem] = field(default_factory=list)
+    """What is said of the bytes that nobody announced to earlier objects, if the execution comes to its end."""
     expected_bytes: int = 0
     got_bytes: int = 0
     known: dict[int, int] = field(default_factory=dict)

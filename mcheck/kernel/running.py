@@ -97,7 +97,7 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
             doer_of(op)(m, agent, op)
             entry.time = agent.time
     except Blocked as blocked:
-        m.trace.pop()
+        m.tried_in_vain()
         agent.step -= 1
         agent.status, agent.where = "blocked", blocked.where
     except Stop as stop:  # the emitters' word for undefined behaviour

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from math import prod
 
 from mcheck.algebra.tape import Tape
@@ -371,23 +371,28 @@ class Run(ABC):
             self._bound(every)
 
     def _misused(self, prepared: Prepared, candidate: Candidate, *, ended: bool = True) -> bool:
-        """Whether something is misused in this execution; reports it. Some of it shows when all threads have ended."""
-        found = False
-        for choice, taken in zip(prepared.choices, candidate, strict=True):
-            for remark in choice.options[taken].remarks if ended else ():
-                finding = misuse_finding(prepared, remark, self.profile)
-                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
-                self._show(finding, prepared, candidate, prepared.s.nodes_of[remark[2]], finding.code)
-            misuse = choice.options[taken].misstep
-            if misuse is not None:
-                found = True
-                if not ended and misuse[0] in prefixes.AT_THE_END:
-                    continue
-                finding = misuse_finding(prepared, misuse, self.profile)
-                finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
-                self._show(finding, prepared, candidate, prepared.s.nodes_of[misuse[2]], f"{finding.code}: undefined")
-                self.undefined = self.undefined or finding.severity == "error"
-        return found
+        """Whether something is misused in this execution; reports it.
+
+        What shows when all threads have ended or wait for ever is told of executions that misuse nothing before.
+        """
+        chosen = [choice.options[taken] for choice, taken in zip(prepared.choices, candidate, strict=True)]
+        missteps = [option.misstep for option in chosen if option.misstep is not None]
+        before = [misuse for misuse in missteps if misuse[0] not in prefixes.AT_THE_END]
+        for remark in () if missteps or not ended else chain.from_iterable(option.remarks for option in chosen):
+            self._show_misuse(prepared, candidate, remark, remark[0])
+        for misuse in missteps if ended and not before else before:
+            finding = self._show_misuse(prepared, candidate, misuse, f"{misuse[0]}: undefined")
+            self.undefined = self.undefined or finding.severity == "error"
+        return bool(missteps)
+
+    def _show_misuse(
+        self, prepared: Prepared, candidate: Candidate, misuse: tuple[str, str, Uid], note: str
+    ) -> Finding:
+        """Reports a misuse, or a remark, once for each statement."""
+        finding = misuse_finding(prepared, misuse, self.profile)
+        finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
+        self._show(finding, prepared, candidate, prepared.s.nodes_of[misuse[2]], note)
+        return finding
 
     def _bound(self, every: list[list[Path]]) -> None:
         """Whether the unrolling bound may hide an execution."""

@@ -10,7 +10,7 @@ Every execution that is reported has been held against the exhaustive engine's e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -40,7 +40,7 @@ from mcheck.solve.clauses import Side
 from mcheck.solve.guarded import Guarded, Singles, divides_alike
 from mcheck.solve.meetings import quorum, rounds
 from mcheck.solve.merge import Joined, groups
-from mcheck.solve.opened import OpenChoice, Opened
+from mcheck.solve.opened import Mishap, OpenChoice, Opened
 from mcheck.solve.question import Question
 from mcheck.solve.replay import phase_choices
 from mcheck.solve.witness import Witness
@@ -240,15 +240,27 @@ class Z3Run(Run):
             return False
 
     def _misuses(self, q: Question, *, ended: bool = True) -> None:
-        """Every misuse that some execution ends in."""
+        """Every misuse that some execution ends in, and every remark on one that misuses nothing."""
+        missteps = q.missteps()
+        before = [-x for code, _, x in missteps if code not in prefixes.AT_THE_END]
         wanted: dict[object, list[int]] = {}
-        for code, uid, x in (*q.missteps(), *q.remarks()) if ended else q.missteps():
-            if ended or code not in prefixes.AT_THE_END:
-                wanted.setdefault((code, q.s.events[uid].op.span), []).append(x)
+        beside: dict[object, list[int]] = {}
+        """What must not hold as well."""
+
+        def want(found: Iterable[Mishap], without: list[int]) -> None:
+            for code, uid, x in found:
+                key = code, q.s.events[uid].op.span
+                wanted.setdefault(key, []).append(x)
+                beside[key] = without
+
+        want((mishap for mishap in missteps if mishap[0] not in prefixes.AT_THE_END), [])
+        if ended:
+            want((mishap for mishap in missteps if mishap[0] in prefixes.AT_THE_END), before)
+            want(q.remarks(), [-x for x in q.misused])
         for key, literals in wanted.items():
             if key in self.findings:
                 continue
-            witness = q.solve(q.clauses.any_of(literals, Side.EXACT))
+            witness = q.solve(q.clauses.any_of(literals, Side.EXACT), *beside[key])
             if witness is not None:
                 self._misused(witness.prepared, witness.candidate, ended=ended)
 

@@ -346,18 +346,17 @@ class Mbarrier:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _too_many_bytes(self) -> None:
-        """All is done, and more bytes have come than were announced: that may be looked at as a misuse (UB216)."""
+        """All is done, and to some object more bytes have come than were announced: that may be looked at as a misuse
+        (UB216).
+        """
         self.culprit = self._last_completion()
         if self.culprit < 0 or not self.inits:
             return
         c = self.clauses
         ends = []
         for i in self.inits:
-            later = [self.before(i, j) for j in self.inits if j != i] + [self.before(i, v) for v in self.invals]
-            amount = Sum.of(
-                (self.before(i, b) if len(self.inits) > 1 else TRUE, w) for b, w in enumerate(self.bytes) if w
-            )
-            ends.append(c.all_of([-self.sums.at_least(amount, 0), *(-x for x in later)], Side.EXACT))
+            amount = Sum.of((self.of_init(b, i), w) for b, w in enumerate(self.bytes) if w)
+            ends.append(-self.sums.at_least(amount, 0))
         end = c.any_of(ends, Side.EXACT)
         if end != FALSE:
             self.over_delivered = c.new()

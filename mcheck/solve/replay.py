@@ -111,9 +111,10 @@ class Phases:
             raise InternalError("the solver's order of the operations on an mbarrier is none")
         records, misuse, end = self._replayed([o.events[a].uid for a in sorted(place, key=place.__getitem__)])
         if true(o.over_delivered):
-            if misuse is not None or end is None or end.tx >= 0:
+            over = phases.unannounced(records, end)
+            if misuse is not None or over is None:
                 raise InternalError("the solver leaves an mbarrier with bytes that the state machine has not")
-            misuse = phases.over_delivery(end, o.events[o.culprit].uid)
+            misuse = phases.over_delivery(over, o.events[o.culprit].uid)
         self._compare(true, records, misuse)
         return phases.option_of(self.s, self.members, records, misuse)
 

@@ -152,9 +152,11 @@ def by_force(s: Structure, members: phases.Members, late: frozenset[Uid]) -> set
         it = Object()
         told: dict[Uid, Told] = {}
         misuse: tuple[str, Uid] | None = None
+        owed = False  # by an object that was invalidated
         for e in order:
             now = it.phase if e.mbarrier and e.mbarrier.kind != "init" else -1
             pending, tx = it.pending, it.tx
+            owed = owed or (it.valid and e.mbarrier is not None and e.mbarrier.kind == "inval" and it.tx < 0)
             wrong, answer, completed = it.step(e)
             if wrong:
                 misuse = (wrong, e.uid)
@@ -166,7 +168,7 @@ def by_force(s: Structure, members: phases.Members, late: frozenset[Uid]) -> set
             waits = e.mbarrier is not None and e.mbarrier.kind in ("wait", "init")
             told[e.uid] = (it.life, now, answer, completed, None if waits else inside, matters)
         else:
-            if it.valid and it.tx < 0:
+            if owed or (it.valid and it.tx < 0):
                 signals = [e for e in events if e.mbarrier and e.mbarrier.kind == "complete" and e.order is None]
                 blamed = signals[-1] if signals else last_completion(events)
                 found.add(relations(events, node, told, ("UB216", blamed.uid)))

@@ -1,0 +1,23 @@
+"""Programs on which engines once differed, made small: all three give the same answer, the one that the file names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcheck.syntax import load
+from mcheck.testing.hearing import contradictions, hear_all
+
+CASES = sorted(Path(__file__).parent.glob("*.litmus"))
+CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_all_engines_say_what_is_right(path: Path) -> None:
+    named = CODES.search(path.read_text(encoding="utf-8"))
+    assert named is not None, "which codes are right?"
+    heard = hear_all(load(str(path)), timeout=60)
+    assert contradictions(heard) == []
+    assert {engine: h.codes for engine, h in heard.items()} == dict.fromkeys(heard, frozenset(named[1].split()))
