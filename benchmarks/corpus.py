@@ -1,0 +1,176 @@
+"""Compiles the modules of ``tests/ptx/corpus`` again: CUDA C++ by nvcc, Triton and Gluon by triton, TileLang by tilelang.
+
+    python -m benchmarks.corpus [--only TEXT,…] [--check]
+
+Wants the compilers beside the Python that runs it (the PyPI packages are named in ``tests/ptx/corpus/README.md``); no GPU.
+A module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells which modules
+the installed compilers would change (another release of a compiler usually changes some).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "ptx" / "corpus"
+_PATH = re.compile(r'^(\s*\.file\s+\d+\s+")(?:[^"]*/)?([^"/]*")(?:,.*)?$')
+_STRING = re.compile(r"^\$\w+:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A module as it is kept, and the launch that its compiler's integration gives (None: the launch is kept by hand)."""
+
+    text: str
+    launch: dict[str, Any] | None = None
+
+
+class Missing(Exception):
+    """A compiler that is not installed."""
+
+
+def lean(text: str, header: str) -> str:
+    """The module without what only a debugger reads: sections, folders of source files, remarks on ``.loc`` lines.
+
+    The strings that ``.loc`` refers to stay, empty, so that the module still assembles.
+    """
+    kept = [header]
+    lines = iter(text.splitlines())
+    for line in lines:
+        section = re.match(r"\s*\.section\s+(\.debug_\w+)", line)
+        if section:
+            body = _section(line, lines)
+            if section[1] == ".debug_str":
+                labels = [entry for entry in body if _STRING.match(entry)]
+                kept += ["\t.section\t.debug_str", "\t{", *(f"{label}\n.b8 0" for label in labels), "\t}"]
+            continue
+        line = _PATH.sub(r"\1\2", line)
+        if line.lstrip().startswith(".loc"):
+            line = line.partition("//")[0]
+        kept.append(line.rstrip())
+    return "\n".join(kept).rstrip() + "\n"
+
+
+def _section(first: str, lines: Iterator[str]) -> list[str]:
+    """The lines of a section up to its closing brace."""
+    body, depth, opened = [], 0, False
+    line = first
+    while True:
+        depth += line.count("{") - line.count("}")
+        opened |= "{" in line
+        body.append(line)
+        if opened and depth == 0:
+            return body
+        line = next(lines)
+
+
+def cuda(folder: Path, entry: dict[str, Any]) -> Built:
+    """nvcc's module of a CUDA C++ source for one architecture."""
+    root = _nvidia()
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) / "module.ptx"
+        command = [str(root / "bin" / "nvcc"), "-ptx", "-std=c++17", f"-arch={entry['arch']}", "-lineinfo", "-w"]
+        command += [f"-I{root / 'include' / 'cccl'}", f"-I{root / 'include'}", entry["source"], "-o", str(target)]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+        text = target.read_text(encoding="utf-8")
+    version = importlib.metadata.version("nvidia-cuda-nvcc")
+    return Built(text=lean(text, f"// {entry['source']} by nvcc {version} -arch={entry['arch']}"))
+
+
+def _nvidia() -> Path:
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        for root in sorted(Path(place).glob("cu*")):
+            if (root / "bin" / "nvcc").exists() and (root / "include" / "cccl").exists():
+                return root
+    raise Missing("nvidia-cuda-nvcc, nvidia-cuda-runtime, nvidia-cuda-cccl")
+
+
+def triton(folder: Path, entry: dict[str, Any]) -> Built:
+    """The module of a Triton or Gluon kernel, and its launch by the integration."""
+    if importlib.util.find_spec("triton") is None:
+        raise Missing("triton")
+    from mcheck.integrations.arguments import Tensor
+    from mcheck.integrations.triton import launch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = _function(folder / entry["source"], entry["function"])(**entry["arguments"])
+    asked = entry["launch"]
+    given = {
+        name: Tensor(shape=tuple(value["shape"]), dtype=value["dtype"]) if isinstance(value, dict) else value
+        for name, value in asked["arguments"].items()
+    }
+    said = ", ".join(f"{name}={value}" for name, value in entry["arguments"].items())
+    version = importlib.metadata.version("triton")
+    header = f"// {entry['source']}: {entry['function']}({said}) by triton {version}"
+    return Built(text=lean(compiled.asm["ptx"], header), launch=launch(compiled, asked["grid"], given))
+
+
+def _function(path: Path, name: str) -> Callable[..., Any]:
+    spec = importlib.util.spec_from_file_location(f"corpus_{path.parent.name}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return getattr(module, name)  # type: ignore[no-any-return]
+
+
+BUILDERS = {"cuda": cuda, "triton": triton, "gluon": triton}
+
+
+def changed(path: Path, text: str) -> bool:
+    """Whether the file at ``path`` holds something else."""
+    return not path.exists() or path.read_text(encoding="utf-8") != text
+
+
+def main() -> int:
+    """Builds the chosen modules; exit status 1 if one failed, or with ``--check`` would change."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="parts of names, separated by commas")
+    parser.add_argument("--check", action="store_true", help="write nothing, tell what would change")
+    options = parser.parse_args()
+    parts = [part for part in options.only.split(",") if part]
+    bad = 0
+    for path in sorted(FOLDER.glob("*/*.toml")):
+        name = f"{path.parent.name}/{path.stem}"
+        if parts and not any(part in name for part in parts):
+            continue
+        entry = tomllib.loads(path.read_text(encoding="utf-8"))
+        try:
+            built = BUILDERS[path.parent.name](path.parent, entry)
+        except Missing as missing:
+            print(f"{name}: left as it is, for want of {missing}")
+            continue
+        except subprocess.CalledProcessError as error:
+            print(f"{name}: FAILED\n{error.stderr}")
+            bad += 1
+            continue
+        files = {path.with_suffix(".ptx"): built.text}
+        if built.launch is not None:
+            files[path.with_suffix(".json")] = json.dumps(built.launch, indent=1) + "\n"
+        news = [file for file, text in files.items() if changed(file, text)]
+        print(f"{name}: {'changed' if news else 'as it was'}")
+        if options.check:
+            bad += bool(news)
+        else:
+            for file in news:
+                file.write_text(files[file], encoding="utf-8")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
