@@ -27,6 +27,7 @@ extern "C" __global__ void __launch_bounds__(threads) barrier_tx(const float* so
     }
     barrier.wait(std::move(token));
     for (int i = threadIdx.x; i < floats; i += threads) sum += tile[i];
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
     __syncthreads();
   }
   target[blockIdx.x * threads + threadIdx.x] = sum;
