@@ -1,10 +1,10 @@
-"""Compiles the modules of ``tests/ptx/corpus`` again: CUDA C++ by nvcc, Triton and Gluon by triton, TileLang by tilelang.
+"""Compiles the modules of ``tests/ptx/corpus`` again: CUDA C++ by nvcc, Triton and Gluon by triton.
 
     python -m benchmarks.corpus [--only TEXT,…] [--check]
 
-Wants the compilers beside the Python that runs it (the PyPI packages are named in ``tests/ptx/corpus/README.md``); no GPU.
-A module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells which modules
-the installed compilers would change (another release of a compiler usually changes some).
+Wants the compilers beside the Python that runs it (``tests/ptx/corpus/README.md`` names the packages of PyPI); no GPU. A
+module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells which modules the
+installed compilers would change (another release of a compiler usually changes some).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STRING = re.compile(r"^\$\w+:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A module as it is kept, and the launch that its compiler's integration gives (None: the launch is kept by hand)."""
+    """A module as it is kept, and the launch that its compiler's integration gives (None: it is kept by hand)."""
 
     text: str
     launch: dict[str, Any] | None = None

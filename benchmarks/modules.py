@@ -1,10 +1,10 @@
-"""The modules of ``tests/ptx/corpus`` and their twins, each checked: what is expected, what is found, at which line, how fast.
+"""The modules of ``tests/ptx/corpus`` and their twins, each checked: what is expected and found, at which line, how fast.
 
     python -m benchmarks.modules [--only TEXT,…] [--timeout SECONDS] [--jobs N] [--wrong]
 
-A row per module and per twin. A module is correct: an answer without an error is wanted, and which one its TOML says. A
-twin is a module with one bug, made by an edit of its text: a finding of its kind (severity error or review) at one of its
-lines is wanted. Exit status 1 if a row is not as expected.
+A row per module and per twin. A module is correct: an answer without an error is wanted, and its TOML says which. A twin
+is a module with one bug, made by an edit of its text: a finding of its kind (severity error or review) at one of its lines
+is wanted. Exit status 1 if a row is not as expected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEAD = f"{'module and twin':<66} {'expected':<16} {'verdict':<8} {'found':<24} {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A pattern, which of the lines with it (1 is the first, -1 the last, 0 all of them), and what comes in its place."""
+    """A pattern, which of the lines with it (1 the first, -1 the last, 0 all of them), and what comes in its place."""
 
     pattern: str
     which: int
@@ -37,7 +37,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A module (``edits`` empty) or a twin; ``kinds`` and ``at`` say what has to be found, ``verdicts`` what is right."""
+    """A module (no ``edits``) or a twin; ``kinds`` and ``at`` say what has to be found, ``verdicts`` what is right."""
 
     path: Path
     name: str
@@ -80,7 +80,7 @@ class Checked:
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """The text after ``edits``, one after the other; the number of its lines stays. ``ValueError`` if one does not apply."""
+    """The text after ``edits``, in order; the number of its lines stays. ``ValueError`` if one does not apply."""
     lines = text.splitlines()
     for edit in edits:
         pattern = re.compile(edit.pattern)
@@ -142,7 +142,8 @@ def row(checked: Checked) -> str:
     expected = "|".join(sorted(case.kinds)) or "|".join(sorted(case.verdicts))
     line = "-" if checked.line is None else "yes" if checked.line else "no"
     mark = "" if checked.ok else "  WRONG"
-    return f"{case.label:<66} {expected:<16} {checked.verdict:<8} {checked.found:<24} {line:<4} {checked.seconds:>7.2f}{mark}"
+    end = f"{line:<4} {checked.seconds:>7.2f}{mark}"
+    return f"{case.label:<66} {expected:<16} {checked.verdict:<8} {checked.found:<24} {end}"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What a kernel is launched with, in the form of a launch file: buffers by their size, maps by their fields, numbers."""
+"""What a kernel is launched with, in the form of a launch file: buffers by their size, numbers, tensors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tensor:
 
 
 def buffer(value: Any) -> dict[str, Json]:
-    """A pointer argument: a ``Tensor``, a tensor of PyTorch or NumPy, ``{"buffer": …}``, or None for an unknown size."""
+    """A pointer: a ``Tensor``, a tensor of PyTorch or NumPy, ``{"buffer": …}``, or None for an unknown size."""
     if isinstance(value, dict):
         return value
     if isinstance(value, Tensor):

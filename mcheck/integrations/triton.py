@@ -1,10 +1,10 @@
 """The launch of a kernel that Triton or Gluon compiled, from its metadata and the arguments it is called with.
 
-    compiled = kernel.warmup(a, b, c, n, BLOCK=128, grid=(64,))    # or triton.compile(…, target=GPUTarget("cuda", 90, 32))
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))    # or kernel.warmup(…, grid=(64,))
     answer = mcheck.ptx.check(compiled.asm["ptx"], launch(compiled, (64,), [a, b, c, n]))
 
-Nothing is run and no driver is asked: the tensor maps that Triton would have encoded are described from the descriptors'
-shapes and the boxes of the metadata.
+Nothing is run and no driver is asked: the tensor maps that Triton would have encoded are described from the shapes of the
+descriptors and the boxes of the metadata.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _REQNTID = re.compile(r"^\s*\.reqntid\s+(\d+)", re.MULTILINE)
 def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Sequence[Any]) -> dict[str, Json]:
     """The launch of ``compiled`` on ``grid`` programs, in the form of a launch file.
 
-    ``arguments`` are the kernel's by name, or in order: all of them, or all that are no ``tl.constexpr``. A pointer is a
-    tensor (with memory or without), an ``arguments.Tensor``, ``{"buffer": BYTES}`` or None; a descriptor is a
+    ``arguments`` are the kernel's by name, or in order: all of them, or all that are no ``tl.constexpr``. A pointer is
+    a tensor (with memory or without), an ``arguments.Tensor``, ``{"buffer": BYTES}`` or None; a descriptor is a
     ``TensorDescriptor`` or the ``Tensor`` that it describes; a number is one, or ``"any"``.
 
     Raises ``InputError`` for an argument that is missing, unknown or of another kind than the signature says.
@@ -159,6 +159,6 @@ def _map(
 
 
 def _scratch(metadata: Any, ctas: int) -> list[Json]:
-    """The two pointers that Triton appends: scratch memory of the kernel (maps made on the device) and of its profiler."""
+    """The two pointers that Triton appends: scratch memory of the kernel (for maps made there) and of its profiler."""
     sizes = (getattr(metadata, "global_scratch_size", 0), getattr(metadata, "profile_scratch_size", 0))
     return [{"buffer": size * ctas if size else None} for size in sizes]
