@@ -1,10 +1,11 @@
 # `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run kernels test check bench agreement docs clean
+.PHONY: help run kernels modules corpus test check bench agreement docs clean
 
 PYTHON ?= python3
 BIN = .venv/bin
+COMPILERS ?= $(BIN)/python
 JOBS ?= 2
 ARGS ?=
 
@@ -15,6 +16,8 @@ SUITES = litmus/atomics litmus/barriers litmus/bulk litmus/classic litmus/cohere
 help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
 	@echo "make kernels  the kernel sketches, as a table       (ARGS='--only B01,P15' selects some)"
+	@echo "make modules  the PTX modules of tests/ptx/corpus and their twins, as a table"
+	@echo "make corpus   compiles these modules again; COMPILERS=… is a Python that has the compilers"
 	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
 	@echo "make check  formatting, lint and types"
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
@@ -27,6 +30,12 @@ run: .venv/.ready
 
 kernels: .venv/.ready
 	$(BIN)/python -m benchmarks.kernels $(ARGS)
+
+modules: .venv/.ready
+	$(BIN)/python -m benchmarks.modules $(ARGS)
+
+corpus: .venv/.ready
+	PYTHONPATH=. $(COMPILERS) -m benchmarks.corpus $(ARGS)
 
 test: .venv/.ready
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)

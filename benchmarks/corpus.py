@@ -2,9 +2,9 @@
 
     python -m benchmarks.corpus [--only TEXT,…] [--check]
 
-Wants the compilers beside the Python that runs it (``tests/ptx/corpus/README.md`` names the packages of PyPI); no GPU. A
-module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells which modules the
-installed compilers would change (another release of a compiler usually changes some).
+Wants the compilers beside the Python that runs it (``tests/ptx/corpus/README.md`` names the packages of PyPI); no
+GPU. A module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells
+which modules the installed compilers would change (another release of a compiler usually changes some).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The modules of ``tests/ptx/corpus`` and their twins, each checked: what is expected and found, at which line, how fast.
+"""The modules of ``tests/ptx/corpus`` and their twins, each checked: what is found, at which line, how fast.
 
     python -m benchmarks.modules [--only TEXT,…] [--timeout SECONDS] [--jobs N] [--wrong]
 
-A row per module and per twin. A module is correct: an answer without an error is wanted, and its TOML says which. A twin
-is a module with one bug, made by an edit of its text: a finding of its kind (severity error or review) at one of its lines
-is wanted. Exit status 1 if a row is not as expected.
+A row per module and per twin. A module is correct: an answer without an error is wanted, and its TOML says which. A
+twin is a module with one bug, made by an edit of its text: a finding of its kind (severity error or review) at one of
+its lines is wanted. Exit status 1 if a row is not as expected.
 """
 
 from __future__ import annotations

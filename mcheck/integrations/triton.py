@@ -3,8 +3,8 @@
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))    # or kernel.warmup(…, grid=(64,))
     answer = mcheck.ptx.check(compiled.asm["ptx"], launch(compiled, (64,), [a, b, c, n]))
 
-Nothing is run and no driver is asked: the tensor maps that Triton would have encoded are described from the shapes of the
-descriptors and the boxes of the metadata.
+Nothing is run and no driver is asked: the tensor maps that Triton would have encoded are described from the shapes of
+the descriptors and the boxes of the metadata.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Se
     """
     metadata = compiled.metadata
     programs = tuple(grid) + (1,) * (3 - len(grid))
-    if len(programs) != 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in programs):
+    if not grid or len(programs) != 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in programs):
         raise InputError(f"the grid is {tuple(grid)}: expected one to three positive numbers")
     ctas = getattr(metadata, "num_ctas", 1)
     values = list(_values(compiled, arguments))
