@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.modules import Case, cases
 
+from benchmarks.modules import Case, cases
 from mcheck.ptx.launching import from_object, launch
 from mcheck.ptx.reading import module
 
