@@ -69,7 +69,7 @@ def names() -> str:
         "Made from `mcheck/cat/names.py` by `docs/generate.py`: what an execution supplies to a model. Sections are",
         "those of the PTX ISA. Operators: `|` `&` `\\` `;` `*` (product of sets), `~`, `?`, `+`, `*`, `^-1`, `[S]`,",
         "`domain`, `range`; `let`, `let rec`, functions, `include`, `show`. Follow herd's precedence, or write",
-        "parentheses.",
+        "parentheses. `extending.md` says what holds of models that were written for herd or Dat3M.",
     ]
     for kind, title in ((Kind.SET, "Sets"), (Kind.REL, "Relations")):
         parts += ["", f"## {title}", "", "| name | meaning | section |", "| --- | --- | --- |"]

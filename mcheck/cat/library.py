@@ -14,10 +14,11 @@ from pathlib import Path
 
 from mcheck.cat.ast import Model
 from mcheck.cat.check import Checker, Include
+from mcheck.cat.infer import decided
 from mcheck.cat.messages import error, suggest
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
-from mcheck.cat.syntax import File, IncludeStatement
+from mcheck.cat.syntax import File, IfStatement, IncludeStatement, Statement
 from mcheck.errors import Span
 from mcheck.files import MEBIBYTE, text
 
@@ -69,8 +70,9 @@ def parse_model(text: str, path: str) -> Model:
         if not file.statements:
             raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
         includes = _Includes()
-        checker = Checker(includes)
-        checker.file(_standard_library(), library=True)
+        checker = Checker(includes, _vocabulary)
+        checker.file(_library("stdlib"), library=True)
+        checker.final = checker.scope["FW"]
         checker.file(file, (os.path.realpath(path),))
         model = checker.model(file, file.name or Path(path).stem)
         return replace(model, digest=_digest(model.name, text, *includes.texts()))
@@ -93,17 +95,32 @@ def full_text(name_or_path: str) -> str:
 
 def _spliced(file: File, chain: tuple[str, ...], include: Include) -> str:
     text = file.source.text
-    for statement in reversed(file.statements):
-        if isinstance(statement, IncludeStatement):
-            inner, link = include(statement, file.source, chain)
-            part = _spliced(inner, (*chain, link), include)[inner.title_end :].strip()
-            text = f"{text[: statement.keyword]}{part}{text[statement.end :]}"
+    for statement in reversed(_included(file.statements)):
+        inner, link = include(statement, file.source, chain)
+        part = _spliced(inner, (*chain, link), include)[inner.title_end :].strip()
+        text = f"{text[: statement.keyword]}{part}{text[statement.end :]}"
     return text
 
 
-@lru_cache(maxsize=1)
-def _standard_library() -> File:
-    path = _HERE / "stdlib.cat"
+def _included(statements: tuple[Statement, ...]) -> list[IncludeStatement]:
+    """The includes that are followed, in the order of the text; of an ``if`` those of the branch that is taken."""
+    found: list[IncludeStatement] = []
+    for statement in statements:
+        if isinstance(statement, IncludeStatement):
+            found.append(statement)
+        elif isinstance(statement, IfStatement):
+            found += _included(statement.yes if decided(statement.condition) else statement.no)
+    return found
+
+
+def _vocabulary(file: File) -> File | None:
+    """What a file's words say of the architecture that it was written for."""
+    return _library("x86") if "mfence" in file.source.text.lower() else None
+
+
+@lru_cache(maxsize=4)
+def _library(name: str) -> File:
+    path = _HERE / f"{name}.cat"
     return parse(Source(str(path), path.read_text(encoding="utf-8")))
 
 

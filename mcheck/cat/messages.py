@@ -21,7 +21,7 @@ MESSAGES: Final[dict[str, str]] = {
     # the grammar
     "CAT010": "expected {expected}, found {found}",
     "CAT011": "{what} is not a statement",
-    "CAT012": "{what} is outside the relational core of cat that is supported here",
+    "CAT012": "{what} is outside the part of cat that is supported here",
     "CAT013": "the inverse is written ^-1",
     "CAT014": "this {what} is never closed",
     "CAT015": "the expression is nested too deeply",
@@ -39,6 +39,10 @@ MESSAGES: Final[dict[str, str]] = {
     "CAT029": "a function cannot be recursive: {what}",
     "CAT030": "the inlined definition grows beyond {limit} operators",
     "CAT044": "the model grows beyond {limit} statements and operators, with all that it includes and calls",
+    # values that are neither sets nor relations
+    "CAT045": "{what} is a {kind}, where a {needed} is needed",
+    "CAT046": "{what} cannot be evaluated: {why}",
+    "CAT047": "with {what} from …: an execution chooses the total orders of W by location, for co, and nothing else",
     # files
     "CAT040": "cannot find the included file {what}",
     "CAT041": "the file {what} includes itself",

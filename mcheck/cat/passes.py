@@ -26,6 +26,15 @@ def monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
     return False
 
 
+def uses(node: Node, uids: frozenset[int]) -> bool:
+    """Does ``node`` use one of these variables?"""
+    if not uids:
+        return False
+    used: set[int] = set()
+    _collect(node, used)
+    return not used.isdisjoint(uids)
+
+
 def size_of(node: Node) -> int:
     """The number of operators of the tree, each shared part counted as often as it occurs."""
     sizes: dict[int, int] = {}

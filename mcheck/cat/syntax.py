@@ -37,7 +37,7 @@ class Unary:
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Binary:
-    """``op``: ``| & \\ ; *``."""
+    """``op``: ``| & \\ ; * ++``."""
 
     op: str
     left: Expr
@@ -48,7 +48,9 @@ class Binary:
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Call:
-    function: Name
+    """``function(args)``; ``f x y`` is a call of the call ``f x``."""
+
+    function: Name | Call
     args: tuple[Expr, ...]
     start: int
     end: int
@@ -56,24 +58,97 @@ class Call:
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class LetIn:
-    """``let bindings in body``."""
+    """``let [rec] bindings in body``."""
 
+    recursive: bool
     bindings: tuple[Binding, ...]
     body: Expr
     start: int
     end: int
 
 
-Expr = Name | Zero | Unary | Binary | Call | LetIn
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Items:
+    """``(a, b)`` if ``braces`` is false, else ``{a, b}``."""
+
+    braces: bool
+    items: tuple[Expr, ...]
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Fun:
+    """``fun params -> body``."""
+
+    params: tuple[Name, ...]
+    body: Expr
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Try:
+    """``try body with other``: ``other`` where ``body`` has a name that nothing binds."""
+
+    body: Expr
+    other: Expr
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Condition:
+    """``op``: ``variant`` (its name in ``text``), ``not``, ``&&``, ``||`` of conditions; ``=``, ``subset``, ``in`` of
+    expressions.
+    """
+
+    op: str
+    text: str
+    parts: tuple[Condition, ...]
+    operands: tuple[Expr, ...]
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class If:
+    """``if condition then yes else no``."""
+
+    condition: Condition
+    yes: Expr
+    no: Expr
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class Match:
+    """``match subject with || {} -> empty || element ++ rest -> body end``."""
+
+    subject: Expr
+    empty: Expr
+    element: Name
+    rest: Name
+    body: Expr
+    start: int
+    end: int
+
+
+Expr = Name | Zero | Unary | Binary | Call | LetIn | Items | Fun | Try | If | Match
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Binding:
-    """``name = body``, or ``name(params) = body`` if ``params`` is not ``None``."""
+    """``name = body``; ``name(params) = body`` if ``params`` is not ``None``; ``(a, b) = body``, with two ``names``."""
 
-    name: Name
+    names: tuple[Name, ...]
     params: tuple[Name, ...] | None
     body: Expr
+
+    @property
+    def name(self) -> Name:
+        return self.names[0]
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
@@ -84,7 +159,7 @@ class LetStatement:
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class TestStatement:
-    """``[flag] [~]test body [as name]``."""
+    """``[flag] [~]test body [as name]``; ``undefined_unless test`` is the flag of its negation."""
 
     test: str
     negated: bool
@@ -127,7 +202,35 @@ class CallStatement:
     end: int
 
 
-Statement = LetStatement | TestStatement | ShowStatement | IncludeStatement | ProcedureStatement | CallStatement
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class WithStatement:
+    """``with name from body``: an execution for each member of ``body``."""
+
+    name: Name
+    body: Expr
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
+class IfStatement:
+    """``if condition yes else no end``."""
+
+    condition: Condition
+    yes: tuple[Statement, ...]
+    no: tuple[Statement, ...]
+
+
+Statement = (
+    LetStatement
+    | TestStatement
+    | ShowStatement
+    | IncludeStatement
+    | ProcedureStatement
+    | CallStatement
+    | WithStatement
+    | IfStatement
+)
 
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
