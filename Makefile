@@ -1,7 +1,7 @@
 # `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run kernels modules corpus test check bench agreement docs clean
+.PHONY: help run kernels modules corpus test check bench agreement docs nightly clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -23,6 +23,7 @@ help:
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
 	@echo "make docs   the documentation with the pages of all suites, in site/"
 	@echo "make agreement  the engines on 20,000 random programs, and bugs planted in a model (ARGS='--programs 500')"
+	@echo "make nightly  all tests with the wheel, with the lowest and with the newest dependencies (PYTHON=python3.13)"
 	@echo "make clean  remove the virtual environment and all caches"
 
 run: .venv/.ready
@@ -61,6 +62,10 @@ docs: .venv/.ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m mkdocs build --strict --site-dir site
 	$(BIN)/mcheck doc litmus -o site/outcomes
+
+nightly: .venv/.ready
+	$(BIN)/python -m benchmarks.installed --python $(PYTHON) --lowest --tests
+	$(BIN)/python -m benchmarks.installed --python $(PYTHON) --tests
 
 .venv/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mcheck needs Python 3.11 or later; try make PYTHON=python3.12")'
