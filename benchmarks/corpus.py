@@ -1,4 +1,4 @@
-"""Compiles the modules of ``tests/ptx/corpus`` again: CUDA C++ by nvcc, Triton and Gluon by triton.
+"""Compiles the modules of ``tests/ptx/corpus`` again: by nvcc, triton and tilelang.
 
     python -m benchmarks.corpus [--only TEXT,…] [--check]
 
@@ -78,15 +78,21 @@ def _section(first: str, lines: Iterator[str]) -> list[str]:
 
 def cuda(folder: Path, entry: dict[str, Any]) -> Built:
     """nvcc's module of a CUDA C++ source for one architecture."""
-    root = _nvidia()
-    with tempfile.TemporaryDirectory() as scratch:
-        target = Path(scratch) / "module.ptx"
-        command = [str(root / "bin" / "nvcc"), "-ptx", "-std=c++17", f"-arch={entry['arch']}", "-lineinfo", "-w"]
-        command += [f"-I{root / 'include' / 'cccl'}", f"-I{root / 'include'}", entry["source"], "-o", str(target)]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-        text = target.read_text(encoding="utf-8")
+    text = _nvcc(folder / entry["source"], entry["arch"])
     version = importlib.metadata.version("nvidia-cuda-nvcc")
     return Built(text=lean(text, f"// {entry['source']} by nvcc {version} -arch={entry['arch']}"))
+
+
+def _nvcc(source: Path, arch: str, *more: Path) -> str:
+    """The module that nvcc makes of ``source``, with ``more`` folders of headers."""
+    root = _nvidia()
+    headers = [f"-I{folder}" for folder in (*more, root / "include" / "cccl", root / "include")]
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) / "module.ptx"
+        command = [str(root / "bin" / "nvcc"), "-ptx", "-std=c++17", f"-arch={arch}", "-lineinfo", "-w", *headers]
+        command += [source.name, "-o", str(target)]
+        subprocess.run(command, cwd=source.parent, check=True, capture_output=True, text=True)
+        return target.read_text(encoding="utf-8")
 
 
 def _nvidia() -> Path:
@@ -119,6 +125,35 @@ def triton(folder: Path, entry: dict[str, Any]) -> Built:
     return Built(text=lean(compiled.asm["ptx"], header), launch=launch(compiled, asked["grid"], given))
 
 
+def tilelang(folder: Path, entry: dict[str, Any]) -> Built:
+    """The module that nvcc makes of what TileLang generates; torch, which TileLang imports, may be missing."""
+    if importlib.util.find_spec("tilelang") is None:
+        raise Missing("tilelang")
+    from benchmarks import torchless
+
+    torchless.install()
+    import tilelang
+    from tilelang import tvm
+    from tilelang.engine import lower
+
+    program = _function(folder / entry["source"], entry["function"])(**entry["arguments"])
+    target = tvm.target.Target({"kind": "cuda", "arch": entry["arch"]})
+    with target:
+        generated = lower(program, target=target, enable_device_compile=False).kernel_source
+    home = Path(tilelang.__file__).parent
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / f"{entry['function']}.cu"
+        source.write_text(generated, encoding="utf-8")
+        text = _nvcc(source, entry["arch"], home / "src", home / "3rdparty" / "cutlass" / "include")
+    said = ", ".join(f"{name}={value}" for name, value in entry["arguments"].items())
+    versions = (
+        f"tilelang {importlib.metadata.version('tilelang')}, nvcc {importlib.metadata.version('nvidia-cuda-nvcc')}"
+    )
+    return Built(
+        text=lean(text, f"// {entry['source']}: {entry['function']}({said}) by {versions} -arch={entry['arch']}")
+    )
+
+
 def _function(path: Path, name: str) -> Callable[..., Any]:
     spec = importlib.util.spec_from_file_location(f"corpus_{path.parent.name}_{path.stem}", path)
     assert spec is not None
@@ -129,7 +164,7 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
     return getattr(module, name)  # type: ignore[no-any-return]
 
 
-BUILDERS = {"cuda": cuda, "triton": triton, "gluon": triton}
+BUILDERS = {"cuda": cuda, "triton": triton, "gluon": triton, "tilelang": tilelang}
 
 
 def changed(path: Path, text: str) -> bool:

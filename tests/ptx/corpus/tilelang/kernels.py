@@ -1,0 +1,55 @@
+"""Kernels in TileLang: products whose copies the compiler puts into a pipeline, sums over rows, a stream of tiles."""
+
+import tilelang.language as T
+
+
+def product(m, n, k, tile, stages):
+    bm, bn, bk = tile
+
+    @T.prim_func
+    def main(a: T.Tensor((m, k), "float16"), b: T.Tensor((k, n), "float16"), c: T.Tensor((m, n), "float16")):
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=128) as (bx, by):
+            at_a = T.alloc_shared((bm, bk), "float16")
+            at_b = T.alloc_shared((bk, bn), "float16")
+            total = T.alloc_fragment((bm, bn), "float32")
+            T.clear(total)
+            for step in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
+                T.copy(a[by * bm, step * bk], at_a)
+                T.copy(b[step * bk, bx * bn], at_b)
+                T.gemm(at_a, at_b, total)
+            T.copy(total, c[by * bm, bx * bn])
+
+    return main
+
+
+def row_sums(rows, columns, block):
+    @T.prim_func
+    def main(source: T.Tensor((rows, columns), "float32"), sums: T.Tensor((rows,), "float32")):
+        with T.Kernel(rows, threads=128) as row:
+            part = T.alloc_fragment((1, block), "float32")
+            total = T.alloc_fragment((1,), "float32")
+            one = T.alloc_fragment((1,), "float32")
+            T.clear(total)
+            for step in T.serial(columns // block):
+                T.copy(source[row, step * block], part)
+                T.reduce_sum(part, one, dim=1)
+                total[0] += one[0]
+            sums[row] = total[0]
+
+    return main
+
+
+def stream(rows, columns, height, stages):
+    @T.prim_func
+    def main(source: T.Tensor((rows, columns), "float16"), target: T.Tensor((rows, columns), "float16")):
+        with T.Kernel(4, threads=128) as block:
+            inbox = T.alloc_shared((height, columns), "float16")
+            outbox = T.alloc_shared((height, columns), "float16")
+            for step in T.Pipelined(rows // height // 4, num_stages=stages):
+                at = (block * (rows // height // 4) + step) * height
+                T.copy(source[at, 0], inbox)
+                for i, j in T.Parallel(height, columns):
+                    outbox[i, j] = inbox[i, j] * 2.0
+                T.copy(outbox, target[at, 0])
+
+    return main
