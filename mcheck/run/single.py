@@ -11,6 +11,7 @@ from mcheck.errors import Exceeded, InputError, InternalError, McheckError, Span
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
 
 if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
     from mcheck.policy.question import Question
     from mcheck.program.program import Program
@@ -74,8 +75,14 @@ def run_case(case: Case, settings: Settings) -> Result:
         return _failed(case, program, model, "unknown", started, out_of_memory(settings.memory))
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
         return _failed(case, program, model, "error", started, internal(error), traceback_of(error))
+    concluded = conclude(case.path, program, given, model, perf_counter() - started)
+    return replace(concluded, digest=named.digest)
+
+
+def conclude(path: str, program: Program, given: Answer, model: str, seconds: float) -> Result:
+    """The answer beside what the test expects."""
     return Result(
-        path=case.path,
+        path=path,
         name=program.name,
         condition=_condition(program),
         kind=program.condition.kind,
@@ -91,13 +98,12 @@ def run_case(case: Case, settings: Settings) -> Result:
         executions=given.executions,
         engine=given.engine,
         chosen=given.chosen,
-        seconds=perf_counter() - started,
+        seconds=seconds,
         reason=given.reason,
         warnings=program.warnings,
         source=program.source,
         notation=program.condition.notation,
         assumptions=program.assumptions.described(),
-        digest=named.digest,
         cut=given.cut,
     )
 

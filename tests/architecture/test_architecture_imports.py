@@ -11,7 +11,10 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "mcheck"
 ENGINES = ("explore", "solve", "kernel", "simulate")
-ABOVE = ("report", "commands", "check", "run", "policy", "cli", "testing", "sketch", "generate", "executions", "store")
+ABOVE = (
+    *("report", "commands", "check", "run", "policy", "cli", "testing", "sketch", "generate", "executions"),
+    *("api", "store"),
+)
 BELOW = (
     *("isa", "executor", "cat", "program", "syntax", "graph", "plans", "events", "algebra"),
     *("candidates", "answers", "questions", "findings", "views"),

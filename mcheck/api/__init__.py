@@ -1,0 +1,245 @@
+"""mcheck from Python: what scripts and notebooks may rely on.
+
+::
+
+    from mcheck.api import check, outcomes, run, suite
+
+    run("MP.litmus").verdict
+    outcomes("MP.litmus", forbidden=1).forbidden[0].axiom
+    suite("litmus/classic").frame()
+
+A test is a path, the text of a test (a string with a line break), or what ``load`` returned. Limits are in seconds.
+What is wrong with a test or a model is an ``mcheck.errors.InputError``, with its place; what mcheck does not model is
+an ``mcheck.errors.Unsupported``. What is not named here or in the reference may change without notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from mcheck.api.results import CheckResult, Outcome, Outcomes, RunResult, State, SuiteResult
+from mcheck.executions import executions
+
+if TYPE_CHECKING:
+    from mcheck.cat.ast import Model
+    from mcheck.program.program import Program
+
+    Test = str | Path | Program
+
+__all__ = [
+    "CheckResult",
+    "Outcome",
+    "Outcomes",
+    "RunResult",
+    "State",
+    "SuiteResult",
+    "check",
+    "executions",
+    "load",
+    "outcomes",
+    "run",
+    "suite",
+]
+
+
+def load(test: Test) -> Program:
+    """The program of a litmus test or a kernel sketch: its threads, memory and condition, for the functions here.
+
+    Raises:
+        InputError: The file cannot be read, or something in it is wrong; the error knows its line and column.
+    """
+    from mcheck.program.program import Program
+    from mcheck.run.single import load as read
+    from mcheck.syntax import parse
+
+    if isinstance(test, Program):
+        return test
+    if isinstance(test, str) and "\n" in test:
+        return parse(test, "test.litmus")
+    return read(str(test))
+
+
+def _model(name: str | None, program: Program) -> tuple[str, Model]:
+    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.run.single import model_of
+
+    named = name or program.model or DEFAULT_MODEL
+    return named, model_of(named, None if name else program.model_span)
+
+
+def run(
+    test: Test,
+    *,
+    model: str | None = None,
+    engine: str = "auto",
+    profile: str = "ptx",
+    liveness: bool = False,
+    unroll: int = 2,
+    timeout: float | None = None,
+) -> RunResult:
+    """Whether the test's condition holds, and its final states: ``mcheck run``.
+
+    Args:
+        test: A path, a text or a program.
+        model: The name of a shipped model or the path of a cat file; by default the one that the test names, or
+            ``ptx-9.0``.
+        engine: ``auto``, ``explicit``, ``z3``, ``protocol`` or ``both``.
+        profile: ``strict``, ``ptx`` or ``permissive``.
+        liveness: Ask for executions that never end in place of the condition.
+        unroll: How often loops with an effect are unrolled.
+        timeout: Seconds after which the verdict is ``unknown``.
+
+    Raises:
+        InputError: Something is wrong with the test or the model.
+        Unsupported: The test has what mcheck does not model.
+    """
+    from mcheck.policy.ask import ask
+    from mcheck.run.case import Settings
+    from mcheck.run.single import conclude, question
+
+    started = perf_counter()
+    program = load(test)
+    named, read = _model(model, program)
+    prop = "liveness" if liveness else "spec"
+    settings = Settings(model=model, engine=engine, prop=prop, profile=profile, unroll=unroll, timeout=timeout)
+    given = ask(program, read, question(program, settings), engine)
+    return RunResult.of(conclude(program.path, program, given, named, perf_counter() - started))
+
+
+def check(
+    test: Test,
+    *,
+    model: str | None = None,
+    engine: str = "auto",
+    profile: str = "ptx",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    unroll: int = 2,
+    timeout: float | None = None,
+) -> CheckResult:
+    """Races, undefined behaviour and deadlocks of a test or a kernel sketch: ``mcheck check``.
+
+    Args:
+        test: A path, a text or a program.
+        model: As for ``run``.
+        engine: As for ``run``.
+        profile: As for ``run``.
+        select: Codes of findings, or their beginnings, that alone are wanted.
+        ignore: Codes, or their beginnings, that are not.
+        unroll: As for ``run``.
+        timeout: Seconds after which the verdict is ``unknown``.
+
+    Raises:
+        InputError: Something is wrong with the program or the model.
+        Unsupported: The program has what mcheck does not model.
+    """
+    from mcheck.check.case import Options
+    from mcheck.check.single import conclude, question
+    from mcheck.policy.ask import ask
+    from mcheck.run.case import Settings
+
+    started = perf_counter()
+    program = load(test)
+    _, read = _model(model, program)
+    options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
+    given = ask(program, read, question(program, settings, options), engine)
+    return CheckResult.of(conclude(program.path, program, given, options, perf_counter() - started))
+
+
+def outcomes(
+    test: Test,
+    *,
+    model: str | None = None,
+    forbidden: int = 0,
+    most: int = 100,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+) -> Outcomes:
+    """The final states of a test, each with an execution as a picture and as a graph: ``mcheck outcomes``.
+
+    Args:
+        test: A path, a text or a program.
+        model: As for ``run``.
+        forbidden: How many states that the model forbids to show, with what forbids them.
+        most: How many executions to draw at most.
+        profile: As for ``run``.
+        unroll: As for ``run``.
+        timeout: Seconds after which what was found is returned.
+
+    Raises:
+        InputError: Something is wrong with the test or the model.
+        Unsupported: The test has what mcheck does not model.
+    """
+    from mcheck.policy.question import Question
+    from mcheck.policy.show import executions as shown
+    from mcheck.report.trace import texts
+
+    program = load(test)
+    named, read = _model(model, program)
+    asked = Question(profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
+    found = shown(program, read, asked, forbidden=forbidden, drawn=most, networks=True)
+    return Outcomes(
+        name=program.name,
+        model=named,
+        allowed=tuple(
+            Outcome(
+                state=dict(outcome.state),
+                executions=outcome.executions,
+                witness=texts(outcome.witness),
+                axiom=None,
+                graph=found.networks.get(outcome.state),
+                _drawn=found.allowed.get(outcome.state),
+            )
+            for outcome in found.answer.outcomes
+        ),
+        forbidden=tuple(
+            Outcome(
+                state=dict(f.state), executions=0, witness=f.told, axiom=f.axiom, graph=f.network, _drawn=f.execution
+            )
+            for f in found.forbidden
+        ),
+        complete=found.answer.complete,
+        undefined=found.answer.undefined,
+        findings=found.answer.findings,
+    )
+
+
+def suite(
+    *paths: str | Path,
+    expect: str | Path | None = None,
+    model: str | None = None,
+    engine: str = "auto",
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    memory: int | None = None,
+    jobs: int = 1,
+) -> SuiteResult:
+    """The tests of files and folders, one after the other: ``mcheck run``. What is wrong with one does not stop it.
+
+    Args:
+        paths: Files, or folders of them.
+        expect: A table of rows ``path,1`` or ``path,0``, as for ``mcheck run --expect``.
+        model: As for ``run``.
+        engine: As for ``run``.
+        profile: As for ``run``.
+        unroll: As for ``run``.
+        timeout: Seconds for each test.
+        memory: Bytes for each test.
+        jobs: How many tests are run at a time, in processes of their own if there are several.
+
+    Raises:
+        InputError: There is no such file, or something is wrong with the model or the table.
+    """
+    from mcheck.run.case import Settings
+    from mcheck.run.collect import collect
+    from mcheck.run.suite import results
+
+    settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
+    cases = collect(map(str, paths), None if expect is None else str(expect))
+    return SuiteResult(results=tuple(RunResult.of(result) for result in results(cases, settings, jobs)))

@@ -1,0 +1,263 @@
+"""What the functions of ``mcheck.api`` return: plain data, which notebooks show as tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from mcheck.answers.result import Value
+from mcheck.api.html import paragraph, table
+from mcheck.errors import InputError
+from mcheck.findings.finding import Finding
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from mcheck.check.case import Checked
+    from mcheck.graph.execution import Execution
+    from mcheck.run.case import Result
+
+State = Mapping[str, Value]
+"""A final state: the value of each register and location that the test asks about, or ``"unknown"``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What ``run`` says of a test. The fields are those of ``mcheck run --format json``.
+
+    Attributes:
+        path: The file, or ``test.litmus`` for a text.
+        name: The name in the test's first line.
+        condition: The condition as written, empty if there is none.
+        kind: ``exists``, ``~exists``, ``forall`` or ``none``.
+        verdict: ``pass``, ``fail`` or ``unknown``; in a suite also ``error``.
+        expected: ``pass`` or ``fail``, or ``None`` where the test expects nothing.
+        model: The model that was asked about.
+        ok: Whether the test says what it should, its ``expect`` lines about findings included.
+        states: The final states, sorted.
+        complete: Whether these are all.
+        undefined: Whether some execution has undefined behaviour, so that anything may happen.
+        findings: Races, undefined behaviour and deadlocks.
+        executions: How many executions were looked at.
+        engine: The engine whose answer it is.
+        seconds: How long it took.
+        reason: Why the verdict is what it is, where that is not plain.
+    """
+
+    path: str
+    name: str
+    condition: str
+    kind: str
+    verdict: str
+    expected: str | None
+    model: str
+    ok: bool
+    states: tuple[State, ...]
+    complete: bool
+    undefined: bool
+    findings: tuple[Finding, ...]
+    executions: int
+    engine: str
+    seconds: float
+    reason: str | None
+
+    @classmethod
+    def of(cls, result: Result) -> RunResult:
+        """The same as the suites of the command line have it."""
+        own = {f.name: getattr(result, f.name) for f in fields(cls) if f.name != "states"}
+        return cls(states=tuple(dict(outcome.state) for outcome in result.outcomes), **own)
+
+    def frame(self) -> pd.DataFrame:
+        """The states as a data frame of pandas: a row for each, a column for each register and location."""
+        return _pandas().DataFrame(list(self.states))
+
+    def _repr_html_(self) -> str:
+        said = [f"{self.name}: {self.verdict}", *([self.reason] if self.reason else [])]
+        head = paragraph(f"{self.condition or 'no condition'} under {self.model}", *said)
+        return head + _states(self.states) + _findings(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """What ``check`` says of a program. The fields are those of ``mcheck check --format json``.
+
+    Attributes:
+        path: The file, or ``test.litmus`` for a text.
+        name: The name in the first line.
+        verdict: ``proved``, ``bounded``, ``finding`` or ``unknown``.
+        findings: Races, undefined behaviour and deadlocks, without those that the file suppresses.
+        assumptions: What the answer takes for granted.
+        executions: How many executions were looked at.
+        engine: The engine whose answer it is.
+        seconds: How long it took.
+        reason: Why the verdict is no better, where it is not ``proved``.
+    """
+
+    path: str
+    name: str
+    verdict: str
+    findings: tuple[Finding, ...]
+    assumptions: tuple[str, ...]
+    executions: int
+    engine: str
+    seconds: float
+    reason: str | None
+
+    @classmethod
+    def of(cls, checked: Checked) -> CheckResult:
+        """The same as the command line has it."""
+        return cls(**{f.name: getattr(checked, f.name) for f in fields(cls)})
+
+    def _repr_html_(self) -> str:
+        said = [self.reason] if self.reason else []
+        given = [f"taking for granted: {'; '.join(self.assumptions)}"] if self.assumptions else []
+        return paragraph(f"{self.name}: {self.verdict}", *said, *given) + _findings(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A final state with an execution that ends in it.
+
+    Attributes:
+        state: The state.
+        executions: How many executions end in it; 0 for a state that the model forbids.
+        witness: One of them step by step, in words; of a forbidden state what forbids it.
+        axiom: The axiom that every execution with this state fails; ``None`` for an allowed one.
+        graph: The execution as a graph of networkx (see ``executions``), if one was looked for.
+    """
+
+    state: State
+    executions: int
+    witness: tuple[str, ...]
+    axiom: str | None
+    graph: nx.MultiDiGraph | None
+    _drawn: Execution | None
+
+    def picture(self, form: str = ".svg") -> str:
+        """The picture of the execution as text: ``.svg``, ``.dot`` or ``.graphml``.
+
+        Raises:
+            InputError: There is no picture of this state, or none of this form.
+        """
+        from mcheck.report.picture.formats import picture
+
+        if self._drawn is None:
+            raise InputError("no execution of this state was drawn")
+        return picture(self._drawn, form)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the picture to a file, in the form that its ending says."""
+        Path(path).write_text(self.picture(str(path)), encoding="utf-8")
+
+    def _repr_svg_(self) -> str | None:
+        return None if self._drawn is None else self.picture()
+
+    def _repr_html_(self) -> str:
+        why = [f"forbidden by {self.axiom}"] if self.axiom else []
+        return _states((self.state,)) + paragraph(*why) + (self._repr_svg_() or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes(Sequence[Outcome]):
+    """The outcomes of a test: a sequence of the allowed ones.
+
+    Attributes:
+        name: The name of the test.
+        model: The model that was asked about.
+        allowed: The states that some execution ends in.
+        forbidden: States that only executions against the model have, as many as were asked for.
+        complete: Whether ``allowed`` has all.
+        undefined: Whether some execution has undefined behaviour.
+        findings: Races, undefined behaviour and deadlocks.
+    """
+
+    name: str
+    model: str
+    allowed: tuple[Outcome, ...]
+    forbidden: tuple[Outcome, ...]
+    complete: bool
+    undefined: bool
+    findings: tuple[Finding, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Outcome: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Outcome, ...]: ...
+    def __getitem__(self, index: int | slice) -> Outcome | tuple[Outcome, ...]:
+        return self.allowed[index]
+
+    def __len__(self) -> int:
+        return len(self.allowed)
+
+    def frame(self) -> pd.DataFrame:
+        """The states as a data frame of pandas, with how many executions each has and the axiom that forbids it."""
+        rows = [{**o.state, "executions": o.executions, "axiom": o.axiom} for o in (*self.allowed, *self.forbidden)]
+        return _pandas().DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        head = paragraph(f"{self.name} under {self.model}", *(["not all states"] if not self.complete else []))
+        rows: list[dict[str, object]] = [{**o.state, "executions": o.executions} for o in self.allowed]
+        rows += [{**o.state, "executions": f"forbidden by {o.axiom}"} for o in self.forbidden]
+        return head + table(rows) + _findings(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteResult(Sequence[RunResult]):
+    """The results of several tests: a sequence of them in the order of the files.
+
+    Attributes:
+        results: What was said of each test; of one that cannot be read, ``error`` with the reason.
+    """
+
+    results: tuple[RunResult, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> RunResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RunResult, ...]: ...
+    def __getitem__(self, index: int | slice) -> RunResult | tuple[RunResult, ...]:
+        return self.results[index]
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every test says what it should."""
+        return all(result.ok for result in self.results)
+
+    def frame(self) -> pd.DataFrame:
+        """A data frame of pandas: a row for each test, ``states`` and ``findings`` by their number."""
+        return _pandas().DataFrame(list(self._rows()))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for result in self.results:
+            row = {f.name: getattr(result, f.name) for f in fields(result)}
+            codes = ",".join(sorted({finding.code for finding in result.findings}))
+            yield {**row, "states": len(result.states), "findings": len(result.findings), "codes": codes}
+
+    def _repr_html_(self) -> str:
+        shown = ("name", "verdict", "expected", "ok", "states", "codes", "seconds")
+        rows = [{key: row[key] for key in shown} | {"seconds": f"{row['seconds']:.3f}"} for row in self._rows()]
+        good = sum(result.ok for result in self.results)
+        return paragraph(f"{len(self.results)} tests, {good} as expected") + table(rows)
+
+
+def _states(states: Sequence[State]) -> str:
+    return table([dict(state) for state in states])
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    rows = [{"code": f.code, "severity": f.severity, "message": f.message, "missing": f.missing} for f in findings]
+    return table(rows)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("pandas is not installed", hint="pip install 'mcheck[pandas]'") from None
+    return pd
