@@ -23,6 +23,8 @@ from mcheck.errors import Span
 from mcheck.files import MEBIBYTE, text
 
 _HERE = Path(__file__).resolve().parent
+STANDARD = _HERE / "stdlib.cat"
+"""Definitions that every model may use."""
 MODEL_BYTES = MEBIBYTE
 
 
@@ -137,16 +139,21 @@ class _Includes:
     def __call__(self, statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
         """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
         span = source.span(statement.start, statement.end)
-        for folder in (Path(source.path).parent, models_directory(), _HERE):
-            path = folder / statement.file
-            if _is_file(path):
-                real = os.path.realpath(path)
-                if real in chain:
-                    raise error("CAT041", span, what=statement.file)
-                if str(path) not in self._files:
-                    self._files[str(path)] = parse(Source(str(path), _read(str(path), span)))
-                return self._files[str(path)], real
-        raise error("CAT040", span, what=statement.file)
+        path = included(statement.file, source.path)
+        if path is None:
+            raise error("CAT040", span, what=statement.file)
+        real = os.path.realpath(path)
+        if real in chain:
+            raise error("CAT041", span, what=statement.file)
+        if str(path) not in self._files:
+            self._files[str(path)] = parse(Source(str(path), _read(str(path), span)))
+        return self._files[str(path)], real
+
+
+def included(name: str, path: str) -> Path | None:
+    """The file that ``include "name"`` means in the model at ``path``: beside it, or one that comes with mcheck."""
+    folders = (Path(path).parent, models_directory(), _HERE)
+    return next((folder / name for folder in folders if _is_file(folder / name)), None)
 
 
 def _is_file(path: Path) -> bool:

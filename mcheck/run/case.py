@@ -14,10 +14,14 @@ DEFAULT_MODEL = "ptx-9.0"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file to run; ``expected`` is the verdict that a CSV file asks for (it outweighs the file's own line)."""
+    """A file to run; ``expected`` is the verdict that a CSV file asks for (it outweighs the file's own line).
+
+    ``text`` is what stands in it where that is known already, as in an editor, and nothing is to be read.
+    """
 
     path: str
     expected: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

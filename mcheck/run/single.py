@@ -37,12 +37,16 @@ def preload(settings: Settings) -> None:
     model_of(settings.model or DEFAULT_MODEL)
 
 
-def load(path: str, assume: tuple[str, ...] = ()) -> Program:
-    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``."""
+def load(path: str, assume: tuple[str, ...] = (), text: str | None = None) -> Program:
+    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``.
+
+    ``text`` stands for what is in the file, which is not read then.
+    """
     from mcheck import syntax
 
     try:
-        return syntax.load(path).assuming(assume)
+        program = syntax.load(path) if text is None else syntax.parse(text, path)
+        return program.assuming(assume)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -59,7 +63,7 @@ def run_case(case: Case, settings: Settings) -> Result:
     model = settings.model or DEFAULT_MODEL
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume)
+        program = load(case.path, settings.assume, case.text)
         model = settings.model or program.model or DEFAULT_MODEL
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 import pytest
 
 from mcheck.cat import load_model
 from mcheck.findings.finding import Finding
+from mcheck.findings.repair import applied, edits, insertions
 from mcheck.kernel.engine import check
 from mcheck.syntax import parse
 
@@ -19,10 +19,6 @@ BUGS = [
     for row in csv.DictReader((KERNELS / "index.csv").read_text(encoding="utf-8").splitlines())
     if row["twin"]
 ]
-REMEDY = re.compile(
-    r"[Ee]xecute (?P<code>(?:fence|bar\.warp|cp\.async|wgmma)[\w.:]*(?:; [\w.]+)?"
-    r"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<where>after|before) line (?P<line>\d+)"
-)
 WITHOUT = frozenset((Path(__file__).parent / "without_remedy.txt").read_text(encoding="utf-8").split())
 """Sketches whose findings name no instruction to insert: a count, a parity, a place is wrong."""
 UNMENDED = {
@@ -38,15 +34,13 @@ def errors(text: str) -> list[Finding]:
 
 def mended(text: str, finding: Finding) -> str | None:
     """The text with the remedy of the finding carried out, ``None`` if it names none for a place."""
-    steps = sorted(REMEDY.finditer(finding.missing), key=lambda found: -int(found["line"]))
     lines = text.split("\n")
-    for step in steps:
-        lines.insert(int(step["line"]) - (step["where"] == "before"), f"  {step['code']};")
-    return "\n".join(lines) if steps else None
+    changes = edits(finding, lines, table=False)
+    return "\n".join(applied(lines, changes)) if changes else None
 
 
 def test_many_findings_name_instruction_and_place() -> None:
-    named = [f for f in BUGS if any(mended("", e) for e in errors((KERNELS / f).read_text(encoding="utf-8")))]
+    named = [f for f in BUGS if any(insertions(e) for e in errors((KERNELS / f).read_text(encoding="utf-8")))]
     assert len(named) >= 30
 
 

@@ -1,0 +1,38 @@
+"""``mcheck lsp``."""
+
+from __future__ import annotations
+
+import click
+
+from mcheck.commands import options
+
+
+@click.command("lsp", short_help="Serve an editor: the Language Server Protocol on standard input and output.")
+@options.model
+@options.profile
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Per check; newer text stops it at once.",
+)
+@options.memory
+def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
+    """Serve an editor: diagnostics as one types, hovers, completion, definitions, fixes and outlines for litmus tests,
+    kernel sketches and cat models, by the Language Server Protocol on standard input and output.
+
+    It needs the packages of the extra mcheck[lsp].
+    """
+    from mcheck.errors import InputError
+    from mcheck.run.case import Settings
+
+    try:
+        from mcheck.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise InputError(f"the package {error.name} is not installed", hint="pip install 'mcheck[lsp]'") from None
+    serve(Settings(model=model, profile=profile, timeout=timeout, memory=memory))
+    return 0

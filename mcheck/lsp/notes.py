@@ -1,0 +1,136 @@
+"""What is wrong with a text, as an editor shows it: notes with a place, a severity and what mends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mcheck.check.case import Checked, Options
+from mcheck.check.single import check_case
+from mcheck.errors import InternalError, McheckError, Span, Unsupported
+from mcheck.findings.finding import Finding
+from mcheck.findings.repair import Edit, edits
+from mcheck.report.finding import specification
+from mcheck.run.case import Case, Result, Settings
+from mcheck.run.single import load, run_case
+
+SEVERITIES = ("error", "warning", "information", "hint")
+_OF_FINDINGS = {"error": "error", "review": "warning", "advice": "information"}
+RELATED = 12
+"""Further places of a finding that are told; a deadlock may have hundreds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """``code`` is that of an error or a finding, ``edits`` carry out what a finding says is missing."""
+
+    span: Span
+    severity: str
+    message: str
+    code: str = ""
+    related: tuple[tuple[Span, str], ...] = ()
+    edits: tuple[Edit, ...] = ()
+    remedy: str = ""
+
+
+def notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
+    """The notes about a text, which ends in ``.cat`` for a model and is a litmus test otherwise."""
+    if path.endswith(".cat"):
+        return tuple(_of_model(text, path))
+    return tuple(_of_test(text, path, settings))
+
+
+def _of_model(text: str, path: str) -> Iterator[Note]:
+    from mcheck.cat.library import parse_model
+
+    try:
+        parse_model(text, path)
+    except McheckError as error:
+        yield _problem(error, path)
+
+
+def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
+    case = Case(path, text=text)
+    checked = check_case(case, settings, Options())
+    for message, span in checked.warnings:
+        yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
+    if checked.problem is not None:
+        yield _problem(checked.problem, path)
+        if checked.verdict == "error":
+            return
+    else:
+        yield from _of_findings(checked, text, path)
+    yield from _of_verdict(case, settings)
+
+
+def _problem(error: McheckError, path: str) -> Note:
+    """An error at its place; one in another file, which this one includes, at the start of this one."""
+    lines = [error.message]
+    if isinstance(error, InternalError):
+        lines[0] = f"internal error: {error.message}; please report it with this file"
+    if error.expected:
+        lines.append(f"expected: {error.expected}")
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    severity = "warning" if isinstance(error, Unsupported) else "error"
+    span, related = error.span or Span(path, 1, 1), ()
+    if span.path != path:
+        note = Note(span=Span(path, 1, 1), severity=severity, message="\n".join(lines), code=error.code or "")
+        return replace(note, related=((span, error.message),))
+    return Note(span=span, severity=severity, message="\n".join(lines), code=error.code or "", related=related)
+
+
+def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
+    lines = text.split("\n")
+    table = load(path, text=text).dialect
+    for finding in checked.findings:
+        yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
+    if checked.status == "finding" and checked.expected and not checked.findings:
+        wanted = " | ".join(checked.expected)
+        place = checked.expectation_span or Span(path, 1, 1)
+        yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
+    if checked.verdict in ("unknown", "bounded") and checked.reason:
+        yield Note(span=Span(path, 1, 1), severity="information", message=checked.reason, code=checked.verdict)
+
+
+def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
+    places = [(a.span, a) for a in finding.accesses if a.span is not None]
+    severity = _OF_FINDINGS[finding.severity]
+    if expected and severity == "error":
+        severity = "information"
+    told = [f"{finding.kind}: {finding.message}"]
+    if finding.missing:
+        told.append(f"missing: {finding.missing}")
+    if finding.section:
+        spec = specification(finding.section)
+        told.append(f"see: {spec['document']}, {spec['section']}")
+    related = tuple(
+        (span, f"{a.access} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
+        for span, a in places[1 : 1 + RELATED]
+    )
+    return Note(
+        span=places[0][0] if places else Span(path, 1, 1),
+        severity=severity,
+        message="\n".join(told),
+        code=finding.code,
+        related=related,
+        edits=edits(finding, lines, table=table),
+        remedy=finding.missing,
+    )
+
+
+def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
+    """A verdict that is not the expected one."""
+    try:
+        wanted = load(case.path, text=case.text).expectation.verdict
+    except McheckError:
+        return
+    if wanted is None:
+        return
+    result: Result = run_case(case, replace(settings, verdict_only=True))
+    if result.verdict in ("pass", "fail") and result.verdict != wanted:
+        message = f"expected {wanted}, found {result.verdict}: {result.condition} under {result.model}"
+        if result.reason:
+            message += f"\n{result.reason}"
+        place = result.expectation_span or Span(case.path, 1, 1)
+        yield Note(span=place, severity="error", message=message, code="mismatch")

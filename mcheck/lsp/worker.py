@@ -1,0 +1,84 @@
+"""The process that checks texts for the server, one after another: it can be stopped whatever it is doing.
+
+Jobs and answers are pickles behind their length; both sides are mcheck's own. It ends when its orders do, and with the
+server however that one ends.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mcheck.run.case import Settings
+
+HEADER = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A text to be checked as the file at ``path``."""
+
+    text: str
+    path: str
+    settings: Settings
+
+
+def packed(value: object) -> bytes:
+    """A message: its length, then the value."""
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return HEADER.pack(len(data)) + data
+
+
+def main(life: int | None, memory: int | None) -> None:
+    """Answers jobs from standard input on standard output until they end."""
+    from mcheck.run import bounds
+
+    if life is not None:
+        bounds.end_with(life)
+    orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints does not disturb the answers
+    if memory is not None and sys.platform != "win32":
+        bounds.limit_memory(memory)
+    _prepare()
+    while (job := _read(orders)) is not None:
+        answers.write(packed(_answer(job)))
+        answers.flush()
+
+
+def _prepare() -> None:
+    """Imports what every job needs before the first one comes."""
+    import mcheck.syntax  # noqa: F401
+    from mcheck.lsp import notes  # noqa: F401
+    from mcheck.policy.engines import preload
+    from mcheck.run.case import DEFAULT_MODEL
+    from mcheck.run.single import model_of
+
+    preload("protocol")
+    preload()
+    model_of(DEFAULT_MODEL)
+
+
+def _answer(job: Job) -> object:
+    from mcheck.errors import Span
+    from mcheck.lsp.notes import Note, notes
+
+    try:
+        return notes(job.text, job.path, job.settings)
+    except (MemoryError, RecursionError) as error:
+        return (Note(span=Span(job.path, 1, 1), severity="information", message=type(error).__name__, code="unknown"),)
+
+
+def _read(stream: BinaryIO) -> Job | None:
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    job: Job = pickle.loads(stream.read(HEADER.unpack(header)[0]))  # noqa: S301 - written by the server
+    return job
+
+
+if __name__ == "__main__":
+    main(*(int(argument) if argument.isdigit() else None for argument in sys.argv[1:3]))
