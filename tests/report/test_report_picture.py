@@ -99,6 +99,23 @@ def test_no_texts_overlap_in_the_suites(suite: str) -> None:
     assert drawn
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "warps/warps-shfl-bfly",  # labels of straight edges beside the lanes of others: channels get wider
+        "warps/warps-match-any",
+        "bulk/bulk-multicast-reuse-restricted-release",  # the names of two mbarriers are wider than their bands
+    ],
+)
+def test_labels_find_room_where_it_is_narrow(name: str) -> None:
+    for execution in executions(explored(LITMUS / f"{name}.litmus", most=1)):
+        layout = lay_out(execution)
+        rects = texts(layout)
+        assert not trespassing(layout)
+        assert not layout.crossed
+        assert not any(a.overlaps(b) for k, a in enumerate(rects) for b in rects[:k])
+
+
 def wide(threads: int, stores: int) -> str:
     """A table with many events."""
     heads = " | ".join(f"P{t}@cta {t},gpu 0" for t in range(threads))

@@ -17,6 +17,8 @@ PAD = 9
 MAX_CHARACTERS = 38
 MARGIN = 20
 LANE = 15
+SPARE = (0, 48, 96, 192)
+"""How much wider channels are tried."""
 
 Point = tuple[int, int]
 
@@ -85,6 +87,10 @@ class Layout:
     legend: list[tuple[str, Label]] = field(default_factory=list)
     width: int = 0
     height: int = 0
+    spare: int = 0
+    """Pixels that each channel with lanes and straight edges has beyond its need."""
+    crossed: int = 0
+    """How many edges run through labels of others."""
 
 
 def shortened(text: str, most: int = MAX_CHARACTERS) -> str:
@@ -99,7 +105,19 @@ def lay_out(execution: Execution) -> Layout:
     """The layout of an execution."""
     grid = place(execution)
     routing = route(execution, grid)
-    out = Layout(execution, grid)
+    best: Layout | None = None
+    for spare in SPARE:  # more room only where labels do not find any
+        out = _laid_out(execution, grid, routing, spare)
+        if best is None or out.crossed < best.crossed:
+            best = out
+        if not out.crossed:
+            break
+    assert best is not None
+    return best
+
+
+def _laid_out(execution: Execution, grid: Grid, routing: Routing, spare: int) -> Layout:
+    out = Layout(execution, grid, spare=spare)
     out.texts = [_texts(execution, k) for k in range(len(execution.boxes))]
     out.instructions = [instruction_lines(box.text, MAX_CHARACTERS + 6) for box in execution.boxes]
     _caption(out)
@@ -171,7 +189,7 @@ def _boxes(out: Layout, routing: Routing) -> None:
     left = []
     for c in columns:
         left.append(x)
-        x += widths[c] + _channel(routing, c)
+        x += widths[c] + _channel(routing, c, out.spare)
     y = out.caption[-1].rect.y + LINE + MARGIN
     head_at = y
     y += LINE + _gap(routing, -1)
@@ -190,10 +208,10 @@ def _boxes(out: Layout, routing: Routing) -> None:
     out.height = y + MARGIN
 
 
-def _channel(routing: Routing, column: int) -> int:
+def _channel(routing: Routing, column: int, spare: int) -> int:
     """The width of the space right of a column."""
     lanes, crossed = routing.channels.count(column), routing.crossed.get(column, 0)
-    return max(
+    return (spare if lanes and crossed else 0) + max(
         40,
         2 * PAD + (min(92 + 12 * (crossed - 1), 200) if crossed else 0),
         2 * PAD + 66 + LANE * (lanes - 1) if lanes else 0,
@@ -219,7 +237,8 @@ def _lines(out: Layout, routing: Routing) -> None:
         if r.edge.kind == "po" and not r.edge.violated:
             continue
         others = [s for j, (_, way) in enumerate(ways) if j != k for s in pairwise(way)]
-        label = _label(label_of(r.edge.kind), points, blocked, others, beside=r.kind == "down")
+        label, crossing = _label(label_of(r.edge.kind), points, blocked, others, beside=r.kind == "down")
+        out.crossed += crossing
         blocked.append(label.rect)
         placed[k] = label
     out.lines = [Line(r, points, placed.get(k)) for k, (r, points) in enumerate(ways)]
@@ -286,7 +305,7 @@ def _lane_x(out: Layout, routing: Routing, at: tuple[int, int]) -> int:
         (out.panels[channel].x + out.panels[channel].width),
         max((r.x + r.width for k, r in enumerate(out.boxes) if out.grid.column[k] == channel), default=0),
     )
-    space = _channel(routing, channel) - 2 * PAD
+    space = _channel(routing, channel, out.spare) - 2 * PAD
     lanes = routing.channels.count(channel)
     return right + (space - LANE * (lanes - 1)) // 2 + LANE * lane
 
@@ -308,9 +327,9 @@ NEAR = tuple((dx * d, dy * d) for d in (5, 9, 13) for dx, dy in ((0, -1), (0, 1)
 
 def _label(
     text: str, points: tuple[Point, ...], blocked: list[Rect], others: list[tuple[Point, Point]], *, beside: bool
-) -> Label:
+) -> tuple[Label, int]:
     """The label on its way, else beside it, where no text is and no other edge runs; else where the fewest run; else as
-    near as there is room.
+    near as there is room. And how many run there.
     """
     width, height = int(len(text) * NARROW) + 7, SMALL + 1
     aside = width // 2 + 4 if beside else 0  # a short way down would vanish below its label
@@ -331,17 +350,17 @@ def _label(
                 continue
             count = sum(crosses(s, rect) for s in lines)
             if not count:
-                return Label(rect, text)
+                return Label(rect, text), 0
             if best is None or count < best[0]:
                 best = count, rect
     if best is not None:
-        return Label(best[1], text)
+        return Label(best[1], text), best[0]
     for distance in range(14, 400):
         for spot in spots:
             for dx, dy in ((0, -4), (0, 4), (4, 0), (-4, 0)):
                 rect = Rect(spot.x + dx * distance, spot.y + dy * distance, width, height)
                 if rect.x >= 2 and rect.y >= 2 and not any(rect.overlaps(other) for other in blocked):
-                    return Label(rect, text)
+                    return Label(rect, text), sum(crosses(s, rect) for s in others)
     raise AssertionError("a label found no room on an unbounded sheet")
 
 
@@ -379,8 +398,11 @@ def _bands(out: Layout) -> None:
         text = f"phase {band.phase}"
         need = int(len(text) * NARROW) + 10
         if band.barrier != last:
-            x += (0 if last is None else 34) + (max(0, int(len(band.barrier) * WIDE) - 30))
             head = int(len(band.barrier) * WIDE)
+            x += (0 if last is None else 34) + max(0, head - 30)
+            if last is not None:  # names stand above their bands, and may be wider
+                before = out.heads[-1].rect
+                x = max(x, before.x + before.width + 10 + (head - height) // 2)
             out.heads.append(Label(Rect(x + height // 2 - head // 2, out.heads[0].rect.y, head, LINE), band.barrier))
             last, bottom = band.barrier, 0
         top = max(top, bottom + 4)
