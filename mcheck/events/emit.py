@@ -23,7 +23,7 @@ from mcheck.plans.plan_of import plan
 from mcheck.plans.registry import PLANS
 from mcheck.plans.site import Layout, Site, layout_of
 from mcheck.program import ops
-from mcheck.program.expr import Const, Expr, Reg
+from mcheck.program.expr import Const, Expr, Lanes, Reg
 from mcheck.program.ops import Exit, Op
 from mcheck.program.program import Program, Thread
 
@@ -116,6 +116,8 @@ class Emitter:
         """The value of an operand."""
         if isinstance(expr, Const):
             return expr.value
+        if isinstance(expr, Lanes):
+            return expr.values[self.thread.place.lane]
         return state.settle(expression(expr, state.registers))
 
     def number(self, expr: Expr, state: State) -> int:
@@ -165,7 +167,7 @@ class Emitter:
 
     def origin(self, expr: Expr, state: State) -> frozenset[Uid]:
         """The events that an operand depends on, also where the path has fixed its value."""
-        if isinstance(expr, Const):
+        if isinstance(expr, Const | Lanes):
             return NO_UIDS
         return reads_of(expression(expr, state.registers))
 

@@ -41,7 +41,7 @@ TOGETHER = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
-    ops.WgmmaFence, ops.Prefetch, )  # fmt: skip
+    ops.WgmmaFence, ops.Prefetch, ops.Lost, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.errors import Unsupported
 from mcheck.kernel.agents import registers_of
 from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.program import ops
@@ -76,6 +77,14 @@ def leave(m: Machine, agent: Agent, op: Op) -> None:
         agent.pc += 1
         return
     _exit(agent)
+
+
+@does(ops.Lost)
+def lost(m: Machine, agent: Agent, op: Op) -> None:
+    """Nobody knows how the thread goes on."""
+    assert isinstance(op, ops.Lost)
+    where = f" (line {op.span.line})" if op.span is not None else ""
+    raise Unsupported(f"{m.name(agent)}: {op.reason}{where}", op.span)
 
 
 @does(ops.Alu)

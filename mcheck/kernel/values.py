@@ -8,6 +8,9 @@ from mcheck.graph.maps import MAP_SIZE, encode
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate
 from mcheck.program.program import Program
 
+LARGE = 1 << 22
+"""Bytes of an object from which on only those are held that are known."""
+
 
 class Memory:
     """Bytes with a mask of those that are known; ``.shared`` starts unknown."""
@@ -18,6 +21,14 @@ class Memory:
         self._bases = [i.base for i in own]
         self._instances = own
         self._data: dict[int, tuple[bytearray, bytearray]] = {}
+        self._sparse = [
+            (i.base, i.base + i.object.size) for i in own if i.object.size > LARGE and i.object.init is None
+        ]
+        self._few: dict[int, int] = {}
+        """The known bytes of large objects, by address."""
+
+    def _large(self, address: int) -> bool:
+        return any(low <= address < high for low, high in self._sparse)
 
     def _at(self, address: int) -> tuple[int, bytearray, bytearray]:
         k = bisect_right(self._bases, address) - 1
@@ -34,6 +45,9 @@ class Memory:
 
     def load(self, address: int, size: int) -> int | None:
         """The bytes as an unsigned integer, ``None`` if some are unknown."""
+        if self._sparse and self._large(address):
+            found, mask = self.read(address, size)
+            return None if 0 in mask else int.from_bytes(found, "little")
         offset, data, known = self._at(address)
         if known.find(b"\0", offset, offset + size) >= 0:
             return None
@@ -41,17 +55,33 @@ class Memory:
 
     def read(self, address: int, size: int) -> tuple[bytes, bytes]:
         """The bytes, and a mask with 1 for each that is known."""
+        if self._sparse and self._large(address):
+            if not self._few:
+                return bytes(size), bytes(size)
+            found = [self._few.get(at, -1) for at in range(address, address + size)]
+            return bytes(max(x, 0) for x in found), bytes(int(x >= 0) for x in found)
         offset, data, known = self._at(address)
         return bytes(data[offset : offset + size]), bytes(known[offset : offset + size])
 
     def write(self, address: int, data: bytes, known: bytes) -> None:
         """Writes bytes of which some may be unknown."""
+        if self._sparse and self._large(address):
+            if self._few or any(known):
+                for k, (value, sure) in enumerate(zip(data, known, strict=True)):
+                    self._few.pop(address + k, None)
+                    if sure:
+                        self._few[address + k] = value
+            return
         offset, held, mask = self._at(address)
         held[offset : offset + len(data)] = data
         mask[offset : offset + len(data)] = known
 
     def store(self, address: int, size: int, value: int | None) -> None:
         """Writes an integer, or makes the bytes unknown."""
+        if self._sparse and self._large(address):
+            given = b"" if value is None else (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+            self.write(address, given or bytes(size), bytes([1 if given else 0]) * size)
+            return
         offset, data, known = self._at(address)
         if value is None:
             known[offset : offset + size] = bytes(size)

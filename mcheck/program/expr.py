@@ -61,7 +61,14 @@ class Binary:
     right: Expr
 
 
-Expr = Const | Reg | Special | Name | Unary | Binary
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A constant that is another one in every lane of a warp: ``values`` has the 32 of them."""
+
+    values: tuple[int, ...]
+
+
+Expr = Const | Reg | Special | Name | Unary | Binary | Lanes
 
 
 def apply_unary(op: str, a: int) -> int:

@@ -83,6 +83,13 @@ class Exit(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(Op):
+    """What the thread does from here on is not known, for a ``reason``: an answer that comes here is ``unknown``."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Await(Op):
     """Blocks until ``inner`` gives a true predicate, or until the loaded value compares as asked.
 

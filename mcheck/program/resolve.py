@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mcheck.errors import Span
-from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
+from mcheck.program.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary, apply_binary, apply_unary
 from mcheck.program.ops import Op
 
 T = TypeVar("T", bound=Op)
@@ -69,7 +69,7 @@ def expressions(op: Op) -> list[tuple[str, Expr]]:
 
 
 def _collect(name: str, value: object, found: list[tuple[str, Expr]]) -> None:
-    if isinstance(value, Const | Reg | Name | Special | Unary | Binary):
+    if isinstance(value, Const | Reg | Name | Special | Unary | Binary | Lanes):
         found.append((name, value))
     elif isinstance(value, tuple):
         for item in value:
@@ -94,7 +94,7 @@ def free(expr: Expr, names: set[str]) -> None:
         case Binary():
             free(expr.left, names)
             free(expr.right, names)
-        case Const() | Reg():
+        case Const() | Reg() | Lanes():
             pass
 
 
@@ -103,7 +103,7 @@ def fold_with(lookup: Callable[[Name | Special, Fold], Expr]) -> Fold:
 
     def fold(expr: Expr) -> Expr:
         match expr:
-            case Const() | Reg():
+            case Const() | Reg() | Lanes():
                 return expr
             case Name() | Special():
                 return lookup(expr, fold)

@@ -1,0 +1,415 @@
+"""Loads, stores, atomics, matrix loads and stores: what they touch, and what they return where that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.errors import Unsupported
+from mcheck.graph.terms import type_size
+from mcheck.program import ops
+from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
+from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.ptx import bits, quality
+from mcheck.ptx import module as ptx
+from mcheck.ptx.bits import Word
+from mcheck.ptx.cluster import Cluster, Missing, Step
+from mcheck.ptx.code import Unit
+from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
+from mcheck.ptx.flow import registers
+from mcheck.ptx.lanes import Mask, Quality
+from mcheck.ptx.lower import template
+from mcheck.ptx.places import GAP, LOCAL_BASE, PARAM_BASE
+from mcheck.ptx.trace import filled, leaves_of
+
+Indices = NDArray[np.int64]
+
+ROW = 16
+"""The bytes of a row of a matrix that ``ldmatrix`` and ``stmatrix`` move (9.7.15.5.15)."""
+
+
+def widened(address: Word) -> Word:
+    """Shared addresses with their base, so that they are generic ones."""
+    return np.where(address < GLOBAL_BASE, address + np.uint64(SHARED_BASE), address)
+
+
+def at_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality]:
+    """An operand of some lanes."""
+    value, known = fetch()
+    return np.broadcast_to(value, mask.shape)[lanes], np.broadcast_to(known, mask.shape)[lanes]
+
+
+def seen(c: Cluster, statement: ptx.Statement, address: Word, known: Quality, lanes: Indices) -> tuple[Word, Indices]:
+    """The accesses that others may notice: those of shared and global memory whose address is known."""
+    found = int(np.bitwise_or.reduce(known)) if len(known) else 0
+    keep = (address < LOCAL_BASE) & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
+    if found:
+        missing = ((known & quality.MISSING) != 0) & (
+            ((known & quality.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
+        )
+        if missing.any() and _is_shared(statement):
+            raise Missing(
+                f"the address of '{statement.text}' depends on a parameter that the launch does not give",
+                statement.span, hint=c.why_missing(statement),
+            )  # fmt: skip
+        unknown = (known & quality.UNKNOWN) != 0
+        if unknown.any():
+            c.trace.gap("the address depends on data and was not followed", statement.span)
+            keep &= ~unknown
+        if found & (quality.ORDER | quality.TOGETHER):
+            c.trace.gap("only one order is followed where an address depends on other threads", statement.span)
+    return address[keep], lanes[keep]
+
+
+def _is_shared(statement: ptx.Statement) -> bool:
+    return any(part.startswith("shared") for part in statement.opcode)
+
+
+def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
+    """What an expression of the instruction table holds."""
+    match expr:
+        case Const(value):
+            return k.fetch(unit, ptx.Immediate(value))
+        case Reg(name):
+            return k.fetch(unit, next(r for r in unit.function.registers if r.name == name))
+        case Name(name):
+            return k.fetch(unit, ptx.Symbol(name))
+        case Special(name):
+            return k.fetch(unit, ptx.Special(name))
+        case Unary("!", inner):
+            found = constant(inner, k, unit)
+            return lambda: (np.uint64(1) - found()[0], found()[1])
+        case Unary("-", Const(value)):
+            return k.fetch(unit, ptx.Immediate(-value))
+        case Binary("+", left, Const(value)):
+            base, more = constant(left, k, unit), np.uint64(value & (1 << 64) - 1)
+            size = 32 if isinstance(left, Reg) and _narrow(unit, left.name) else 64
+            return lambda: (bits.cut(base()[0] + more, size), base()[1])
+    raise Unsupported("an operand of this kind is not followed")
+
+
+def _narrow(unit: Unit, name: str) -> bool:
+    found = next(r for r in unit.function.registers if r.name == name)
+    return found.type.endswith("32")
+
+
+# --- ld and st -----------------------------------------------------------------------------------------------
+
+
+def _space(statement: ptx.Statement) -> str:
+    for part in statement.opcode[1:]:
+        if part.partition("::")[0] in ("param", "local", "const", "shared", "global"):
+            return part.partition("::")[0]
+    return "generic"
+
+
+@makes("ld", "ldu")
+def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``ld``: weak loads return what is there in the order of this run."""
+    target, place = statement.operands[:2]
+    assert isinstance(place, ptx.Address)
+    space, kind = _space(statement), statement.opcode[-1]
+    size = type_size(kind)
+    wanted = k.wants(unit, statement)
+    rows = k.targets(unit, target) if wanted else []
+    widths = [bits.width(r.type) or 64 for r in registers(target)]
+    fetch = k.fetch(unit, place)
+    values, known = k.lanes.values, k.lanes.quality
+    signed = kind[0] == "s" and size < 8
+    op: ops.Load | None = None
+    if space in ("param", "local", "const"):
+        if not wanted:
+            return skip
+    else:
+        opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode)
+        made = template(unit.function, statement, opcode)
+        assert isinstance(made, ops.Load)
+        op = replace(made, dsts=(None,) * len(made.dsts))
+    strong = op is not None and op.sem != "weak"
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        lanes = np.flatnonzero(mask)
+        address, sure = at_lanes(fetch, mask, lanes)
+        if op is not None:
+            c.settle_peeks(mask)
+            whole = widened(address)
+            found, those = seen(c, statement, whole, sure, lanes)
+            if len(those):
+                if not strong:
+                    c.effect(mask)
+                c.trace.emit(at, [found], those, lambda v: replace(op, address=v[0]), spread=True, again=strong)
+            address = whole
+        elif space == "param":
+            address = np.where(address < PARAM_BASE, address + np.uint64(PARAM_BASE), address)
+        for j, row in enumerate(rows):
+            if row is None:
+                continue
+            if size > 8:
+                known[row][lanes] = quality.UNKNOWN
+                continue
+            value, q = c.store.load(address + np.uint64(j * size), size, lanes)
+            if signed:
+                value = bits.signed(value, 8 * size).astype(np.uint64)
+            value = bits.cut(value, widths[j])
+            values[row][lanes] = value
+            known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | (np.uint8(quality.ORDER) if strong else 0)
+        return mask
+
+    return run
+
+
+@makes("st")
+def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``st``."""
+    place, source = statement.operands[:2]
+    assert isinstance(place, ptx.Address)
+    space, size = _space(statement), type_size(statement.opcode[-1])
+    fetch = k.fetch(unit, place)
+    items = source.items if isinstance(source, ptx.Vector) else (source,)
+    keeps = k.code.moved or space in ("param", "local")
+    sources = [k.fetch(unit, x) for x in items] if keeps and size <= 8 else []
+    op: ops.Store | None = None
+    if space not in ("param", "local"):
+        made = template(unit.function, statement)
+        assert isinstance(made, ops.Store)
+        op = made
+    data = tuple(Reg("data") for _ in items)
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        lanes = np.flatnonzero(mask)
+        address, sure = at_lanes(fetch, mask, lanes)
+        given = [at_lanes(s, mask, lanes) for s in sources]
+        if op is not None:
+            c.settle_peeks(mask)
+            c.effect(mask)
+            address = widened(address)
+            found, those = seen(c, statement, address, sure, lanes)
+            exact = op.sem != "weak" and len(given) == len(items) and not any(q.any() for _, q in given)
+            leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
+            if len(those):
+                c.trace.emit(
+                    at, leaves, those,
+                    lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=True,
+                )  # fmt: skip
+        for j, (value, q) in enumerate(given):
+            c.store.save(address + np.uint64(j * size), size, lanes, value, q)
+        return mask
+
+    return run
+
+
+# --- atomics ------------------------------------------------------------------------------------------------
+
+
+@makes("atom", "red")
+def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``atom`` and ``red``; what is returned depends on the order of the threads."""
+    op = template(unit.function, statement)
+    assert isinstance(op, ops.Atomic)
+    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    fetch = k.fetch(unit, place)
+    wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
+    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    sources = [constant(s, k, unit) for s in op.srcs]
+    values, known = k.lanes.values, k.lanes.quality
+    size = type_size(op.type)
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        lanes = np.flatnonzero(mask)
+        address, sure = at_lanes(fetch, mask, lanes)
+        address = widened(address)
+        given = [at_lanes(s, mask, lanes) for s in sources]
+        c.settle_peeks(mask)
+        c.effect(mask)
+        found, those = seen(c, statement, address, sure, lanes)
+        exact = k.code.moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
+        leaves = [found, *((v for v, _ in given) if exact else ())]
+        data = tuple(Reg("data") for _ in op.srcs)
+        if len(those):
+            c.trace.emit(
+                at, leaves, those,
+                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=True,
+            )  # fmt: skip
+        if not k.code.moved or size > 8:
+            for row in rows:
+                if row is not None:
+                    known[row][lanes] = quality.UNKNOWN
+            return mask
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], size, one)
+            new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.UNKNOWN if r else 0)
+            c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
+            for row in rows:
+                if row is not None:
+                    values[row][lane] = old[0]
+                    known[row][lane] = q[0] | quality.ORDER
+        return mask
+
+    return run
+
+
+def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+    """What an atomic leaves, and whether that is not known."""
+    if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
+        return 0, True
+    top, a = (1 << size) - 1, given[0]
+
+    def number(x: int) -> int:
+        return x - (1 << size) if op.type[0] == "s" and x >> size - 1 else x
+
+    match op.op:
+        case "add":
+            new = old + a
+        case "exch":
+            new = a
+        case "cas":
+            new = given[1] if old == a else old
+        case "and":
+            new = old & a
+        case "or":
+            new = old | a
+        case "xor":
+            new = old ^ a
+        case "min":
+            new = min(number(old), number(a))
+        case "max":
+            new = max(number(old), number(a))
+        case "inc":
+            new = 0 if old >= a else old + 1
+        case "dec":
+            new = a if old == 0 or old > a else old - 1
+        case _:
+            return 0, True
+    return new & top, False
+
+
+# --- matrices -----------------------------------------------------------------------------------------------
+
+
+@makes("ldmatrix", "stmatrix")
+def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there are rows
+    (9.7.15.5.15, 9.7.15.5.16).
+    """
+    loads = statement.opcode[0] == "ldmatrix"
+    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    fetch = k.fetch(unit, place)
+    count = next((int(p[1:]) for p in statement.opcode if p in ("x1", "x2", "x4")), 1)
+    rows = count * (8 if "m8n8" in statement.opcode else 16)
+    section = "9.7.15.5.15" if loads else "9.7.15.5.16"
+    space = "shared::cta" if _space(statement) == "shared" else "generic"
+    common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
+    if "m16n8" in statement.opcode:
+        rows = count * 8
+    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+
+    def made(address: Expr) -> ops.Op:
+        if loads:
+            return ops.Load(dsts=(None,) * 4, address=address, **common)  # type: ignore[arg-type]
+        return ops.Store(srcs=(Reg("data"),) * 4, address=address, **common)  # type: ignore[arg-type]
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        c.settle_peeks(mask)
+        c.effect(mask)
+        lanes = np.flatnonzero(mask)
+        lanes = lanes[lanes % 32 < rows]
+        address, sure = at_lanes(fetch, mask, lanes)
+        found, those = seen(c, statement, widened(address), sure, lanes)
+        if len(those):
+            c.trace.emit(at, [found], those, lambda v: made(v[0]), spread=True)
+        if opaque is not None:
+            opaque(c, mask)
+        return mask
+
+    return run
+
+
+# --- whatever the table has an operation for ------------------------------------------------------------------
+
+
+def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+    """An instruction without a result that matters: its operation with the values of its operands."""
+    op = template(unit.function, statement)
+    send = sender(k, unit, statement, at, op, spread=spread)
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        send(c, mask, {})
+        return mask
+
+    return run
+
+
+Operands = dict[str, list[Word]]
+"""The values of the decisive operands, by field; empty if nothing was sent."""
+
+
+def sender(
+    k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False
+) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
+    """What emits an operation of some lanes, with other fields set; it returns the lanes and their operands."""
+    leaves = leaves_of(op)
+    names = [name for name, _ in leaves]
+    fetches = [constant(expr, k, unit) for _, expr in leaves]
+    op = plain(op)
+
+    def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
+        c.settle_peeks(mask)
+        c.effect(mask)
+        lanes = np.flatnonzero(mask)
+        found: Operands = {}
+        flat: list[Word] = []
+        for name, fetch in zip(names, fetches, strict=True):
+            value, sure = at_lanes(fetch, mask, lanes)
+            doubt = int(np.bitwise_or.reduce(sure))
+            if doubt & quality.UNKNOWN:
+                if doubt & quality.MISSING:
+                    raise Missing(
+                        f"'{statement.text}' depends on a parameter that the launch does not give",
+                        statement.span, hint=c.why_missing(statement),
+                    )  # fmt: skip
+                if name != "coords":
+                    c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
+                    return lanes, {}
+                c.trace.gap("the coordinates depend on data: the tile at the origin was followed", statement.span)
+                value = np.zeros_like(value)
+            elif doubt & (quality.ORDER | quality.TOGETHER):
+                c.trace.gap(f"only one order is followed where the {name.replace('_', ' ')} depends on it", c.span)
+            if name in ADDRESSES:
+                value = widened(value)
+            found.setdefault(name, []).append(value)
+            flat.append(value)
+        c.trace.emit((at, *more.values()), flat, lanes, lambda v: filled(op, v, **more), spread=spread)
+        return lanes, found
+
+    return send
+
+
+ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))
+"""Operands that may be addresses in a shared window."""
+
+
+def plain(op: ops.Op) -> ops.Op:
+    """The operation with what it stores or returns left open."""
+    match op:
+        case ops.AsyncStore():
+            return replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
+    return op
+
+
+@makes("fence", "membar", "tensormap", "st.bulk", "multimem")
+def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """Fences, and what else is just done."""
+    return emission(k, unit, statement, at)
+
+
+@makes(
+    "nanosleep", "setmaxnreg", "griddepcontrol", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard"
+)
+def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+    """Without effect on memory or control."""
+    return skip

@@ -1,0 +1,93 @@
+"""The answer about a launch: what the engine says of every way that its cluster can go, and what was not followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mcheck.answers.judgement import decides
+from mcheck.answers.result import Answer
+from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
+from mcheck.findings.finding import Finding
+from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.policy.ask import ask
+from mcheck.policy.question import Question
+from mcheck.ptx.follow import Followed, follow
+from mcheck.ptx.launch import Launch
+from mcheck.ptx.module import Module
+from mcheck.ptx.trace import Gap
+
+MOST_REASONS = 4
+"""Gaps that a reason names one by one."""
+ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
+BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
+
+
+def answer(module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto") -> Answer:
+    """What an engine (the kernel engine unless another one is named) finds in the cluster of a launch.
+
+    Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
+    """
+    engine = "protocol" if engine == "auto" else engine
+    limit = Limit(question.timeout)
+    found: list[tuple[Followed, Answer]] = []
+    unknown: str | None = None
+    try:
+        for way in follow(module, launch, limit):
+            rest = limit.remaining()
+            program = way.program.assuming(launch.assume)
+            found.append((replace(way, program=program), ask(program, model, replace(question, timeout=rest), engine)))
+            if _worst(found[-1][1].findings) and not question.thorough:
+                break
+    except TimeOut:
+        unknown = no_time(question.timeout)
+    except Unsupported as error:
+        unknown = error.message
+    return _joined(launch, found, unknown)
+
+
+def _worst(findings: Iterable[Finding]) -> bool:
+    return any(f.severity == "error" for f in findings)
+
+
+def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str | None) -> Answer:
+    findings: dict[object, Finding] = {}
+    for _, given in found:
+        for finding in given.findings:
+            findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
+    gaps = list(dict.fromkeys(gap for way, _ in found for gap in way.gaps))
+    reasons = [unknown] if unknown is not None else []
+    reasons += [given.reason or "" for _, given in found if given.verdict == "unknown"]
+    bounds = [given.reason or "" for _, given in found if given.verdict == "bounded"]
+    kept = tuple(findings.values())
+    verdict, reason = "proved", None
+    if _worst(kept):
+        verdict, reason = "finding", "; ".join(reasons) or None
+    elif reasons:
+        verdict, reason = "unknown", "; ".join(dict.fromkeys(reasons))
+    elif gaps or bounds:
+        verdict, reason = "bounded", "; ".join(dict.fromkeys([*bounds, *_words(gaps)]))
+    elif any(map(decides, kept)):
+        verdict = "finding"
+    first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
+    said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
+    said += [text for way, _ in found for text in way.assumptions]
+    return replace(
+        first,
+        verdict=verdict,
+        reason=reason,
+        findings=kept,
+        covered=verdict == "proved" or (verdict == "finding" and not reasons and not gaps and not bounds),
+        assumptions=tuple(dict.fromkeys(said)),
+        executions=sum(given.executions for _, given in found),
+        undefined=any(given.undefined for _, given in found),
+    )
+
+
+def _words(gaps: list[Gap]) -> list[str]:
+    placed = sorted((g.span.line, g.span.column, g.span.path, g.reason) for g in gaps if g.span is not None)
+    said = [f"{path}:{line}:{column}: {reason}" for line, column, path, reason in placed]
+    said += [gap.reason for gap in gaps if gap.span is None]
+    more = len(said) - MOST_REASONS
+    return said[:MOST_REASONS] + ([f"{more} more places"] if more > 0 else [])

@@ -1,0 +1,344 @@
+"""A cluster that is executed, all lanes of one place in the code at a time.
+
+Of the lanes that can go on, those at the lowest place run, up to the next label, branch or wait. So lanes that parted
+come together again where the code does; nothing else depends on that they do. What one thread learns of another is
+followed in this one order; where control depends on it, ``mcheck.ptx.quality`` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.errors import InputError, Span
+from mcheck.executor import mbarrier
+from mcheck.executor.misuse import Misuse
+from mcheck.ptx import quality
+from mcheck.ptx.bits import Word
+from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
+from mcheck.ptx.module import Guard, Statement
+from mcheck.ptx.places import Places
+from mcheck.ptx.store import Store
+from mcheck.ptx.trace import Trace
+
+RUN, DONE, WAITS, MEETS, STANDS, ARRIVED = range(6)
+"""What a lane does: it can go on; has exited; waits for an mbarrier, for its warp, at a barrier, for the cluster."""
+
+MOST_ROUNDS = 20_000
+"""Rounds of a loop without an operation that others may notice."""
+PATIENCE = 64
+"""Rounds after which others go first."""
+MOST_STEPS = 6_000_000
+
+Vote = tuple[Mask, Word, Quality, list[int], str]
+"""What lanes bring to a ``barrier.red``: predicates, their quality, the rows that get the result, the operation."""
+Return = tuple[int, Callable[["Cluster", Mask], None]]
+"""Where a call goes on when its function returns, and what carries its results there."""
+Meeting = Callable[["Cluster", Mask], None]
+"""What lanes that meet have come for."""
+Step = Callable[["Cluster", Mask], "Mask | None"]
+"""Executes an instruction for the lanes of the mask; those that go on to the next one, ``None`` if the step has said
+where each of them goes on."""
+
+
+class Missing(InputError):
+    """A parameter is needed that the launch does not give."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """The state of the execution. ``place`` is where each lane stands, ``returns`` where its calls return to."""
+
+    lanes: Lanes
+    places: Places
+    store: Store
+    trace: Trace
+    steps: list[Step]
+    heads: frozenset[int]
+    choices: dict[int, bool]
+    place: NDArray[np.int64] = field(init=False)
+    status: NDArray[np.int8] = field(init=False)
+    rounds: NDArray[np.int64] = field(init=False)
+    returns: list[list[Return]] = field(init=False)
+    at: int = 0
+    span: Span | None = None
+    """Where the instruction at hand stands, for those that say what they could not follow."""
+    mbarriers: dict[int, mbarrier.State] = field(default_factory=dict)
+    waiting: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
+    barriers: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
+    """Who has come to a barrier, with the count and whether they stand there."""
+    standing: Mask = field(init=False)
+    arrived: Mask = field(init=False)
+    peeks: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
+    """By lane, the wait that a poll which was taken to fail makes necessary: object, parity, where it was polled."""
+    open: dict[int, Span] = field(default_factory=dict)
+    """Places whose way is not known, and was chosen."""
+    tokens: list[int] = field(default_factory=list)
+    """By number, the phase in which the arrive came that returned it."""
+    meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
+    votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
+    last_leads: bool = False
+    """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
+    elects: bool = False
+    """Whether it had a choice."""
+    why_missing: Callable[[Statement], str] = lambda _: ""
+
+    def __post_init__(self) -> None:
+        count = self.lanes.count
+        self.place = np.zeros(count, np.int64)
+        self.status = np.where(self.lanes.exists, RUN, DONE).astype(np.int8)
+        self.rounds = np.zeros(count, np.int64)
+        self.returns = [[] for _ in range(count)]
+        self.standing = np.zeros(count, np.bool_)
+        self.arrived = np.zeros(count, np.bool_)
+
+    # --- the run ---------------------------------------------------------------------------------------------
+
+    def run(self, deadline: Callable[[], None]) -> None:
+        """All lanes to their ends, or until none can go on."""
+        count = 0
+        while True:
+            ready = self.status == RUN
+            if not ready.any():
+                return
+            turns = np.where(ready, self.rounds // PATIENCE, np.iinfo(np.int64).max)
+            first = ready & (turns == turns.min())
+            self.at = at = int(self.place[first].min())
+            mask: Mask | None = first & (self.place == at)
+            steps, heads = self.steps, self.heads
+            while True:
+                assert mask is not None
+                mask = steps[at](self, mask)
+                count += 1
+                if mask is None:
+                    break
+                self.at = at = at + 1
+                if at in heads:
+                    self.place[mask] = at
+                    break
+            if count > MOST_STEPS:
+                self.trace.gap(f"the kernel takes more than {MOST_STEPS} steps", None, complete=True)
+                return
+            deadline()
+
+    def go(self, mask: Mask, target: int) -> None:
+        """These lanes go on at a place; a way back counts as a round."""
+        if target <= self.at:
+            self.rounds[mask] += 1
+            endless = mask & (self.rounds > MOST_ROUNDS)
+            if endless.any():
+                self.give_up(endless, f"a loop does not end within {MOST_ROUNDS} rounds")
+                mask = mask & ~endless
+        self.place[mask] = target
+
+    def give_up(self, mask: Mask, reason: str) -> None:
+        """Nobody knows what these lanes do from here on."""
+        self.trace.gap(reason, self.span, complete=True)
+        self.trace.lost(np.flatnonzero(mask), reason, self.span)
+        self.status[mask] = DONE
+
+    def effect(self, mask: Mask) -> None:
+        """These lanes have done something that others may notice."""
+        self.rounds[mask] = 0
+
+    # --- control -----------------------------------------------------------------------------------------------
+
+    def holds(self, guard: Guard, row: int, mask: Mask, statement: Statement) -> Mask:
+        """Those of the lanes for which the guard holds; one way is chosen where it is not known."""
+        value = self.lanes.values[row] != 0
+        known = self.lanes.quality[row]
+        doubt = known[mask]
+        if doubt.any():
+            value = self._doubtful(value, known, mask, statement, row)
+        return np.asarray(mask & ~value if guard.negated else mask & value)
+
+    def _doubtful(self, value: Mask, known: Quality, mask: Mask, statement: Statement, row: int) -> Mask:
+        del row
+        bits = int(np.bitwise_or.reduce(known[mask]))
+        if bits & quality.MISSING:
+            raise Missing(
+                f"'{statement.text}' decides what is executed by a parameter that the launch does not give",
+                statement.span, hint=self.why_missing(statement),
+            )  # fmt: skip
+        if bits & quality.UNKNOWN:
+            unknown = mask & ((known & quality.UNKNOWN) != 0)
+            self.open.setdefault(self.at, statement.span)
+            chosen = self.choices.get(self.at, False)
+            value = np.where(unknown, chosen, value)
+        elif bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN):
+            why = "what was read from other threads" if bits & quality.ORDER else "which lanes come together"
+            self.trace.gap(f"only one order is followed where control depends on {why}", statement.span)
+        if bits & quality.POLL:
+            for lane in np.flatnonzero(mask & ((known & quality.POLL) != 0)).tolist():
+                if lane in self.peeks:
+                    self.peeks[lane] = (*self.peeks[lane][:2], statement.span)
+        return value
+
+    def settle_peeks(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
+        """An operation of these lanes: after a poll whose answer was used it has to be the wait that it may save."""
+        if not self.peeks:
+            return
+        for lane in np.flatnonzero(mask).tolist():
+            expected = self.peeks.get(lane)
+            if expected is None or expected[2] is None:
+                continue
+            if waited is not None and (int(waited[0][lane]), int(waited[1][lane])) == expected[:2]:
+                del self.peeks[lane]
+                continue
+            self.trace.gap("the answer of a poll decides more than whether to wait", expected[2])
+            del self.peeks[lane]
+
+    # --- mbarriers -------------------------------------------------------------------------------------------
+
+    def change(self, address: int, step: Callable[[mbarrier.State], mbarrier.Step]) -> None:
+        """An operation on the object at an address; who waits for what it completes goes on."""
+        state = self.mbarriers.get(address)
+        if state is None:
+            return
+        try:
+            after, completed = step(state)
+        except Misuse:
+            return  # the engine's to report
+        self.mbarriers[address] = after
+        if completed:
+            self.wake(address)
+
+    def wake(self, address: int) -> None:
+        """Lets those go on whose phase is complete."""
+        kept = []
+        for mask, parity, phase in self.waiting.pop(address, []):
+            if self.passed(address, parity, phase):
+                self.status[mask] = RUN
+            else:
+                kept.append((mask, parity, phase))
+        if kept:
+            self.waiting[address] = kept
+
+    def passed(self, address: int, parity: int | None, phase: int | None) -> bool:
+        """Whether the phase of a parity, or of a number, is complete."""
+        state = self.mbarriers.get(address)
+        if state is None:
+            return False
+        if parity is not None:
+            return parity in (0, 1) and mbarrier.wait_parity(state, parity)
+        return phase is not None and state.phase > phase
+
+    def wait(self, mask: Mask, address: int, parity: int | None, phase: int | None) -> Mask:
+        """Of the lanes that wait for one phase, those that go on at once."""
+        if self.passed(address, parity, phase):
+            return mask
+        self.status[mask] = WAITS
+        self.waiting.setdefault(address, []).append((mask, parity, phase))
+        return np.zeros_like(mask)
+
+    # --- barriers --------------------------------------------------------------------------------------------
+
+    def barrier(self, mask: Mask, cta: int, number: int, count: int | None, *, stands: bool) -> None:
+        """Lanes of a CTA arrive at a barrier and, unless they only arrive, stand there; full, it lets all go on."""
+        self.status[mask & stands] = STANDS
+        self.barriers.setdefault((cta, number), []).append((mask, count, stands))
+        self.fill(cta, number)
+
+    def fill(self, cta: int, number: int) -> None:
+        """Lets those at a barrier go on if all have come that it waits for."""
+        found = self.barriers.get((cta, number))
+        if not found:
+            return
+        come = np.logical_or.reduce([mask for mask, _, _ in found])
+        count = next((c for _, c, _ in found if c is not None), None)
+        mine = self.lanes.cta == cta
+        if count is None:
+            full = not (mine & ~come & (self.status != DONE)).any()
+        else:
+            rows = come.reshape(-1, WARP)
+            whole = rows.any(axis=1) & ~(~rows & (self.status != DONE).reshape(-1, WARP)).any(axis=1)
+            arrivals = sum(int((m.reshape(-1, WARP).any(axis=1) & whole).sum()) for m, _, _ in found)
+            full = arrivals * WARP >= count
+        if full:
+            del self.barriers[cta, number]
+            self._count_votes(self.votes.pop((cta, number), []))
+            for mask, _, stands in found:
+                if stands:
+                    self.status[mask] = RUN
+
+    def _count_votes(self, votes: list[Vote]) -> None:
+        """``barrier.red``: the predicates of all that have come (9.7.13.1)."""
+        yes = sum(int(((value != 0) & mask).sum()) for mask, value, _, _, _ in votes)
+        everyone = sum(int(mask.sum()) for mask, _, _, _, _ in votes)
+        sure = 0
+        for mask, _, known, _, _ in votes:
+            sure |= int(np.bitwise_or.reduce(known[mask]))
+        for mask, _, _, rows, op in votes:
+            result = yes if op == "popc" else int(yes == everyone) if op == "and" else int(yes > 0)
+            for row in rows:
+                self.lanes.values[row][mask] = result
+                self.lanes.quality[row][mask] = sure
+
+    def left(self, mask: Mask) -> None:
+        """These lanes exit; what waited for them need not any more."""
+        self.status[mask] = DONE
+        for cta, number in list(self.barriers):
+            self.fill(cta, number)
+        self.fill_cluster()
+        self.meet()
+
+    def fill_cluster(self) -> None:
+        """The barrier of the cluster."""
+        if not self.arrived.any() or (~self.arrived & (self.status != DONE)).any():
+            return
+        waiting = self.status == ARRIVED
+        self.status[waiting] = RUN
+        self.standing |= self.arrived & ~waiting
+        self.arrived[:] = False
+
+    # --- warps -------------------------------------------------------------------------------------------------
+
+    def gather(self, mask: Mask, members: Word, name: str, carry_out: Meeting) -> Mask | None:
+        """Lanes come to where the lanes of their masks meet; ``carry_out`` is called for those whose mask is complete.
+
+        Returns the lanes if all go on at once; else they are sent on when the others have come.
+        """
+        rows = mask.reshape(-1, WARP)
+        alive = (self.status != DONE).reshape(-1, WARP)
+        if not (self._wanted(mask, members) & alive & ~rows).any():
+            carry_out(self, mask)
+            return mask
+        self.status[mask] = MEETS
+        self.place[mask] = self.at + 1
+        for warp in np.flatnonzero(rows.any(axis=1)).tolist():
+            own = np.zeros_like(mask)
+            own[warp * WARP : (warp + 1) * WARP] = rows[warp]
+            for number in np.unique(members[own]).tolist():
+                some = own & (members == number)
+                self.meetings.setdefault((warp, f"{name} {number}"), []).append((some, int(number), carry_out))
+        self.meet()
+        return None
+
+    def _wanted(self, mask: Mask, members: Word) -> Mask:
+        rows = mask.reshape(-1, WARP)
+        joined = np.bitwise_or.reduce(np.where(mask, members, np.uint64(0)).reshape(-1, WARP), axis=1)
+        bits = joined[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)
+        return np.asarray((bits != 0) & np.asarray(rows.any(axis=1))[:, None])
+
+    def meet(self) -> None:
+        """Carries out what all lanes of a mask have come to."""
+        for key in list(self.meetings):
+            found = self.meetings[key]
+            come = np.logical_or.reduce([mask for mask, _, _ in found])
+            wanted = np.zeros_like(come)
+            first = key[0] * WARP
+            wanted[first : first + WARP] = [bool(found[0][1] >> k & 1) for k in range(WARP)]
+            if (wanted & ~come & (self.status != DONE)).any():
+                continue
+            del self.meetings[key]
+            alike: dict[Meeting, Mask] = {}
+            for mask, _, carry_out in found:
+                alike[carry_out] = alike.get(carry_out, np.zeros_like(come)) | mask
+            if len(alike) > 1 and not key[1].startswith("sync"):
+                self.trace.gap("lanes of a warp meet at different instructions", self.span)
+            for carry_out, mask in alike.items():
+                carry_out(self, mask)
+            self.status[come] = RUN

@@ -1,0 +1,168 @@
+"""``follow``: from a module and a launch to the program that one cluster executes.
+
+Every lane becomes a thread whose code is what it has done that others may notice, one operation after the other, with
+numbers for operands: control has been resolved. What could not be followed is said by the gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcheck.limit import Limit
+from mcheck.program.condition import Condition
+from mcheck.program.program import Place, Program, Thread
+from mcheck.ptx import accesses, asynchronous, meetings
+from mcheck.ptx.cluster import DONE, Cluster
+from mcheck.ptx.code import Code, code_of, computes
+from mcheck.ptx.compiler import Compiler
+from mcheck.ptx.flow import reads, writes
+from mcheck.ptx.lanes import WARP, Lanes, ctas_of
+from mcheck.ptx.launch import Launch
+from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
+from mcheck.ptx.places import Places, place
+from mcheck.ptx.store import Store
+from mcheck.ptx.trace import Gap, Trace
+
+MODULES = (accesses, asynchronous, meetings)
+"""Imported for the instructions that they register."""
+
+MOST_WAYS = 8
+"""Ways through branches on data that are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A way that a cluster can go. ``gaps`` bound what an answer about the program says of the kernel."""
+
+    program: Program
+    gaps: tuple[Gap, ...]
+    assumptions: tuple[str, ...]
+    operations: int
+    steps: int = 0
+
+
+def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterator[Followed]:
+    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader.
+
+    Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
+    """
+    runner = _Runner(module, launch, limit or Limit(None))
+    todo: list[tuple[dict[int, bool], bool]] = [({}, False)]
+    planned: set[tuple[tuple[tuple[int, bool], ...], bool]] = {((), False)}
+    while todo:
+        choices, last = todo.pop()
+        cluster = runner.run(choices, last)
+        more = [({**choices, at: True}, last) for at in cluster.open if at not in choices]
+        more += [(choices, True)] if cluster.elects and not last else []
+        for chosen, leads in more:
+            key = tuple(sorted(chosen.items())), leads
+            if key not in planned:
+                if len(planned) >= MOST_WAYS:
+                    continue
+                planned.add(key)
+                todo.append((chosen, leads))
+        yield runner.followed(cluster)
+
+
+class _Runner:
+    """What all ways of a cluster have in common."""
+
+    def __init__(self, module: Module, launch: Launch, limit: Limit) -> None:
+        self.module, self.launch, self.limit = module, launch, limit
+        self.code: Code = code_of(module, launch.entry)
+        self.ctas = ctas_of(launch)
+        functions = [u.function for u in self.code.units]
+        self.places: Places = place(module, functions, launch, self.ctas)
+
+    def run(self, choices: dict[int, bool], last: bool) -> Cluster:
+        """One way, to its end."""
+        lanes = Lanes(self.launch, self.code.rows)
+        compiler = Compiler(self.module, self.code, lanes, self.places)
+        steps = compiler.steps()
+        places = self.places
+        store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places))
+        cluster = Cluster(
+            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), choices, last_leads=last,
+            why_missing=self._missing,
+        )  # fmt: skip
+        cluster.run(_every(256, self.limit.check))
+        self._stuck(cluster)
+        return cluster
+
+    def _stuck(self, c: Cluster) -> None:
+        """Lanes that wait at the end: the engine finds that they wait for ever, or nobody knows how they go on."""
+        stuck = c.status != DONE
+        if stuck.any():
+            c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
+
+    def _missing(self, statement: Statement) -> str:
+        names = [a.name for a in self.launch.arguments if not a.given]
+        return f"give {' or '.join(repr(n) for n in _sources(self.code, statement, names) or names)} in the launch"
+
+    def followed(self, c: Cluster) -> Followed:
+        """What the lanes did, as a program."""
+        gaps = list(c.trace.gaps.values())
+        gaps += [
+            Gap("control depends on data: both ways were followed, each for all", span) for span in c.open.values()
+        ]
+        threads: list[Thread] = []
+        ranks = len(self.ctas) > 1
+        for lane in np.flatnonzero(c.lanes.exists).tolist():
+            cta, inside = divmod(lane, c.lanes.width)
+            warp = inside // WARP
+            role = f"cta{cta}.warp{warp}" if ranks else f"warp{warp}"
+            threads.append(
+                Thread(
+                    index=len(threads), role=role, number=inside % WARP, name=f"{role}[{inside % WARP}]",
+                    place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.trace.code[lane]), labels={},
+                )
+            )  # fmt: skip
+        program = Program(
+            path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
+            memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
+        )  # fmt: skip
+        said = list(c.trace.assumptions)
+        if c.elects:
+            said.append("the leader of elect.sync is the first or the last lane of its mask")
+        return Followed(program, tuple(gaps), tuple(said), c.trace.operations)
+
+
+def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
+    for at, (data, sure) in places.contents.items():
+        yield at, data, sure
+
+
+def _every(number: int, check: Callable[[], None]) -> Callable[[], None]:
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+        if count % number == 0:
+            check()
+
+    return run
+
+
+def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
+    """Of the missing parameters, those that what a statement reads is computed from."""
+    unit = next(u for u in code.units if any(s is statement for s in u.function.body))
+    wanted: set[Register] = set(reads(statement))
+    found: list[str] = []
+    changed = True
+    while changed:
+        changed = False
+        for other in unit.function.body:
+            if not wanted & set(writes(other)):
+                continue
+            if other.opcode[0] == "ld" and isinstance(other.operands[1], Address):
+                base = other.operands[1].base
+                if isinstance(base, Symbol) and base.name in names and base.name not in found:
+                    found.append(base.name)
+            elif computes(other) and not set(reads(other)) <= wanted:
+                wanted |= set(reads(other))
+                changed = True
+    return found

@@ -1,0 +1,241 @@
+"""Where the variables of a module and the buffers of a launch lie, in the flat map of ``mcheck.program.memory``.
+
+The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones behind the
+others; the first bytes are left to the system. Parameters lie in one block of constant memory, of which only the tensor
+maps are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory
+and the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mcheck.errors import InputError
+from mcheck.program.memory import (
+    GLOBAL_BASE,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    Cta,
+    Instance,
+    MemObject,
+    MemoryMap,
+    TensorMapSpec,
+)
+from mcheck.ptx.launch import Argument, Buffer, Launch, Map
+from mcheck.ptx.module import Function, Immediate, Module, Variable
+from mcheck.ptx.quality import MISSING, UNKNOWN
+
+SYSTEM = 1024
+"""The bytes at the beginning of a shared window that no variable gets."""
+DYNAMIC_ALIGN = 1024
+PARAM_BASE = GLOBAL_BASE
+GAP = 1 << 16
+UNKNOWN_SIZE = 1 << 33
+"""The bytes that a buffer of unknown size takes in the map."""
+LOCAL_BASE = 1 << 50
+POINTER = 8
+MAP_SIZE = 128
+FUNCTION_BASE = 1 << 51
+"""The address of function number k is k more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``symbols`` has the address of every module-level name and of those of functions as (function, name); that of a
+    shared one is its offset in the window. ``buffers`` are the addresses of buffers by name, ``local_size`` the bytes
+    of a lane's own memory.
+    """
+
+    memory: MemoryMap
+    symbols: Mapping[tuple[str, str], int]
+    shared: frozenset[tuple[str, str]]
+    buffers: Mapping[str, int]
+    shared_size: int
+    local_size: int
+    contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Hands out addresses."""
+
+    objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    symbols: dict[tuple[str, str], int] = field(default_factory=dict)
+    shared: set[tuple[str, str]] = field(default_factory=set)
+    next_global: int = GLOBAL_BASE + GAP
+    next_shared: int = SYSTEM
+    next_local: int = LOCAL_BASE
+    contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
+
+    def variable(self, owner: str, name: str, item: Variable) -> None:
+        """A declared variable."""
+        key = owner, name
+        if item.space == "shared":
+            if item.size is None or item.linkage == "extern":
+                self.dynamic.append((key, item))
+                return
+            at = _up(self.next_shared, item.align)
+            self.next_shared = at + item.size
+            self.symbols[key] = at
+            self.shared.add(key)
+            self.shared_objects.append((_object(_short(name), "shared", item.size, item.align), at))
+        elif item.space in ("local", "param"):
+            at = _up(self.next_local, max(item.align, 8))
+            self.next_local = at + (item.size or 0)
+            self.symbols[key] = at
+        else:
+            size = item.size or 1
+            at = self.reserve(size, item.align)
+            initial = _initial(item) if item.linkage != "extern" or item.initial is not None else None
+            space = "const" if item.space == "const" else "global"
+            self.objects.append((_object(name, space, size, item.align, None), at))
+            self.symbols[key] = at
+            if initial is not None and space == "const":
+                self.contents[at] = initial, bytes(len(initial))
+
+    def reserve(self, size: int, align: int) -> int:
+        """Room in global memory."""
+        at = _up(self.next_global, max(align, 256))
+        self.next_global = at + size + GAP
+        if self.next_global > SHARED_BASE:
+            raise InputError("the buffers of the launch are larger than the memory that can be followed")
+        return at
+
+
+def _up(value: int, align: int) -> int:
+    return (value + align - 1) // align * align
+
+
+def _object(
+    name: str, space: str, size: int, align: int, initial: bytes | None = None, maps: tuple[TensorMapSpec, ...] = ()
+) -> MemObject:
+    return MemObject(
+        name=name, space=space, elem="b8", elem_size=1, dims=(size,), align=align, size=size, init=initial,
+        tensor_map=maps,
+    )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    """The last part of a name that C++ has mangled, else the name."""
+    if not name.startswith("_Z"):
+        return name
+    rest, found, last = name[2:].lstrip("ZNL"), "", ""
+    while rest:
+        digits = len(rest) - len(rest.lstrip("0123456789"))
+        if not digits:
+            rest = rest[1:]
+            continue
+        size = int(rest[:digits])
+        found, rest = rest[digits : digits + size], rest[digits + size :]
+        last = found or last
+    return last or name
+
+
+def _initial(item: Variable) -> bytes:
+    data = bytearray(item.size or 0)
+    for offset, size, value in item.initial or ():
+        if isinstance(value, Immediate):
+            data[offset : offset + size] = (value.value & (1 << 8 * size) - 1).to_bytes(size, "little")
+    return bytes(data)
+
+
+def place(module: Module, functions: Iterable[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
+    """Addresses for all variables that these functions can name, and for what the launch brings."""
+    b = _Builder()
+    for name, item in module.variables.items():
+        b.variable("", name, item)
+    for function in functions:
+        for name, item in function.variables.items():
+            b.variable(function.name, name, item)
+        if not function.entry:
+            for formal in (*function.returns, *function.parameters):
+                at = _up(b.next_local, 16)
+                b.next_local = at + (formal.size or 256)
+                b.symbols[function.name, formal.name] = at
+    for number, name in enumerate(module.functions):
+        b.symbols["", name] = FUNCTION_BASE + number
+    for alias, name in module.aliases.items():
+        b.symbols["", alias] = b.symbols["", name]
+    _dynamic(b, launch)
+    buffers = _arguments(b, module.functions[launch.entry], launch)
+    instances = [Instance(item, at, at) for item, at in b.objects]
+    for cta in ctas:
+        base = SHARED_BASE + cta.number * SHARED_WINDOW
+        instances += [Instance(item, base + at, base + at, cta) for item, at in b.shared_objects]
+    instances.sort(key=lambda i: i.base)
+    return Places(
+        MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
+        b.next_local - LOCAL_BASE, b.contents,
+    )  # fmt: skip
+
+
+def _dynamic(b: _Builder, launch: Launch) -> None:
+    """The dynamic shared variables all begin at one place."""
+    if not b.dynamic:
+        return
+    align = max(DYNAMIC_ALIGN if not b.shared_objects else 128, *(item.align for _, item in b.dynamic))
+    at = _up(b.next_shared, align)
+    for key, _ in b.dynamic:
+        b.symbols[key] = at
+        b.shared.add(key)
+    size = launch.shared
+    if size:
+        b.shared_objects.append((_object(_short(b.dynamic[0][0][1]), "shared", size, align), at))
+    b.next_shared = at + size
+
+
+def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
+    """The parameters, one after the other in one block, and the buffers that they point to."""
+    buffers: dict[str, int] = {}
+    offset = 0
+    for formal, given in zip(entry.parameters, launch.arguments, strict=True):
+        offset = _up(offset, max(formal.align, 1))
+        at = PARAM_BASE + offset
+        b.symbols[entry.name, formal.name] = at - PARAM_BASE
+        offset += given.size
+        b.contents[at] = _argument(b, buffers, given, at)
+    return buffers
+
+
+def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
+    """The bytes of a parameter with their quality. A number of eight bytes that is not given may well be a pointer:
+    it is one to memory of its own, and everything but an address that depends on it is not known.
+    """
+    data, sure = bytearray(given.data), bytearray([MISSING | UNKNOWN] * given.size)
+    for start, end in given.known:
+        sure[start:end] = bytes(end - start)
+    if not given.given and given.size == POINTER:
+        data[:] = _buffer(b, buffers, Buffer(given.name, None)).to_bytes(POINTER, "little")
+        sure[:] = bytes([MISSING] * POINTER)
+    for where, what in given.places:
+        match what:
+            case Buffer():
+                data[where : where + POINTER] = _buffer(b, buffers, what).to_bytes(POINTER, "little")
+                sure[where : where + POINTER] = bytes(POINTER)
+            case Map():
+                name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
+                _map(b, buffers, what, name, "param", at + where)
+    return bytes(data), bytes(sure)
+
+
+def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
+    """The address of a buffer, which gets one if it has none yet."""
+    if buffer.name not in buffers:
+        size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
+        at = buffers[buffer.name] = b.reserve(size, 512)
+        if buffer.map is not None:
+            _map(b, buffers, buffer.map, buffer.name, "global", at)
+        else:
+            b.objects.append((_object(buffer.name, "global", size, 256), at))
+        if buffer.initial:
+            b.contents[at] = buffer.initial, bytes(len(buffer.initial))
+    return buffers[buffer.name]
+
+
+def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> None:
+    spec = replace(given.spec, global_address=_buffer(b, buffers, given.buffer))
+    b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))

@@ -1,0 +1,147 @@
+"""What the lanes do that others may notice, lane by lane, as operations whose operands are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.errors import Span
+from mcheck.plans.operands import names_of
+from mcheck.program.expr import Const, Expr, Lanes, Reg
+from mcheck.program.ops import Lost, Op
+from mcheck.ptx.lanes import WARP
+
+MAX_OPERATIONS = 12_000_000
+"""Operations of all lanes together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that was not followed, or only one way: ``reason`` is a clause, ``span`` where it stands. ``complete``
+    gaps leave nothing to say of what follows; others bound the answer.
+    """
+
+    reason: str
+    span: Span | None
+    complete: bool = False
+
+
+@dataclass(slots=True)
+class Trace:
+    """``code`` has the operations of every lane in their order; equal ones are one object where they can be."""
+
+    lanes: int
+    code: list[list[Op]] = field(init=False)
+    gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
+    assumptions: dict[str, None] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Op] = field(default_factory=dict)
+    operations: int = 0
+
+    def __post_init__(self) -> None:
+        self.code = [[] for _ in range(self.lanes)]
+
+    def gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+        """Notes what was not followed."""
+        self.gaps.setdefault((reason, span), Gap(reason, span, complete))
+
+    def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
+        """What these lanes do from here on is not known."""
+        self.add(Lost(reason=reason, span=span, text=reason), lanes)
+
+    def add(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
+        """One operation of these lanes."""
+        code = self.code
+        for lane in lanes if isinstance(lanes, list) else np.asarray(lanes).tolist():
+            code[lane].append(op)
+        self.operations += len(lanes)
+
+    def once(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
+        """The operation of this key."""
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = make()
+        return found
+
+    def emit(
+        self, key: object, leaves: Sequence[NDArray[np.uint64]], lanes: NDArray[np.int64],
+        make: Callable[[Sequence[Expr]], Op], *, spread: bool, again: bool = False,
+    ) -> None:  # fmt: skip
+        """An operation of these lanes whose operands have the values ``leaves``, each an array over ``lanes``.
+
+        Lanes with equal operands share one operation. With ``spread`` those of a warp share one too where operands
+        differ, which then are ``Lanes``. ``again`` is a poll: it is not repeated while nothing else is done.
+        """
+        if not leaves:
+            self.add(self.once((key,), lambda: make(())), lanes)
+            return
+        table = np.stack([np.broadcast_to(leaf, lanes.shape) for leaf in leaves])
+        if not (table != table[:, :1]).any():
+            values = tuple(table[:, 0].tolist())
+            op = self.once((key, values), lambda: make([Const(v) for v in values]))
+            if again:
+                lanes = np.array([k for k in lanes.tolist() if not self.code[k] or self.code[k][-1] is not op], int)
+            self.add(op, lanes)
+            return
+        if spread:
+            warps = lanes // WARP
+            for warp in np.unique(warps):
+                some = warps == warp
+                self._warp(key, table[:, some], lanes[some], make)
+            return
+        rows, back = np.unique(table, axis=1, return_inverse=True)
+        for k in range(rows.shape[1]):
+            values = tuple(rows[:, k].tolist())
+            op = self.once((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
+            self.add(op, lanes[back == k])
+
+    def _warp(
+        self, key: object, table: NDArray[np.uint64], lanes: NDArray[np.int64], make: Callable[[Sequence[Expr]], Op]
+    ) -> None:
+        """The operation of the lanes of one warp."""
+        places = lanes % WARP
+        exprs: list[Expr] = []
+        for row in table:
+            if (row == row[0]).all():
+                exprs.append(Const(int(row[0])))
+                continue
+            values = [0] * WARP
+            for place, value in zip(places.tolist(), row.tolist(), strict=True):
+                values[place] = value
+            exprs.append(Lanes(tuple(values)))
+        self.add(self.once((key, tuple(exprs)), lambda: make(exprs)), lanes)
+
+
+def leaves_of(op: Op) -> list[tuple[str, Expr]]:
+    """The decisive operands of an operation, in the order in which ``filled`` takes their values."""
+    found: list[tuple[str, Expr]] = []
+    for name in names_of(op):
+        _collect(name, getattr(op, name), found)
+    return found
+
+
+def _collect(name: str, value: Any, found: list[tuple[str, Expr]]) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _collect(name, item, found)
+    elif value is not None:
+        found.append((name, value))
+
+
+def filled(op: Op, values: Sequence[Expr], **more: Any) -> Op:
+    """The operation with these values for its decisive operands, and other fields set."""
+    rest = iter(values)
+
+    def put(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(put(item) for item in value)
+        return None if value is None else next(rest)
+
+    return replace(op, **{name: put(getattr(op, name)) for name in names_of(op)}, **more)
+
+
+DATA = Reg("data")
+"""A value that decides nothing."""

@@ -1,0 +1,106 @@
+"""Polls that are waits: a loop that does nothing but ask again, however it is spelled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcheck.ptx import module as ptx
+from mcheck.ptx.bits import arithmetic
+from mcheck.ptx.code import computes
+from mcheck.ptx.flow import reads, registers, writes
+
+AHEAD = 96
+"""Instructions behind a poll that are looked at."""
+QUIET = frozenset(("nanosleep", "pmevent"))
+POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+
+Known = dict[int, int]
+
+
+def spins(function: ptx.Function, at: int) -> bool:
+    """Whether the poll of an mbarrier at ``at`` is asked again as long as its answer is false, nothing having changed
+    but registers. A loop that another poll of the same phase goes before counts as one with it.
+    """
+    statement = function.body[at]
+    if statement.guard is not None:
+        return False
+    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
+    known = {r.index: 0 for r in writes(statement)}
+    return _returns(function, (at,), asked, at + 1, known, AHEAD, set(known))
+
+
+def _returns(
+    function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int]
+) -> bool:
+    """Whether all ways from ``k`` on lead back to one of the polls, which ask for one phase; ``varying`` are registers
+    that may be others in every round.
+    """
+    while left > 0:
+        left -= 1
+        if k in polls:
+            return not asked & varying
+        if k >= len(function.body):
+            return False
+        statement, first = function.body[k], function.body[polls[0]]
+        name, guard = statement.opcode[0], statement.guard
+        if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
+            if asked & varying:
+                return False
+            polls = (*polls, k)
+            known |= {r.index: 0 for r in writes(statement)}
+        elif name == "trap":
+            return guard is None or _returns(function, polls, asked, k + 1, dict(known), left, set(varying))
+        elif name == "bra":
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            taken = _goes(guard, known)
+            if taken is None and not _returns(function, polls, asked, k + 1, dict(known), left, set(varying)):
+                return False
+            if taken is not False:
+                k = function.labels[label.name]
+                continue
+        elif name not in QUIET:
+            if not computes(statement):
+                return False
+            targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
+            varying = varying | targets if used & (varying | targets) else varying - targets
+            _compute(statement, known)
+        k += 1
+    return False
+
+
+def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
+    """Whether a guard lets its statement run, ``None`` if that is not known."""
+    if guard is None:
+        return True
+    value = known.get(guard.register.index)
+    return None if value is None else bool(value) is not guard.negated
+
+
+def _compute(statement: ptx.Statement, known: Known) -> None:
+    """Carries out a computation on what is known."""
+    targets = [r.index for r in writes(statement)]
+    goes = _goes(statement.guard, known)
+    if goes is False:
+        return
+    sources = [_value(o, known) for o in statement.operands[1:]]
+    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else arithmetic(statement.opcode)
+    results: tuple[np.ndarray, ...] = ()
+    if goes and function is not None and all(s is not None for s in sources):
+        results = function(*(np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None))
+    for k, target in enumerate(targets):
+        known.pop(target, None)
+        if k < len(results):
+            known[target] = int(results[k][0])
+
+
+def _value(operand: ptx.Operand, known: Known) -> int | None:
+    match operand:
+        case ptx.Immediate(value):
+            return value
+        case ptx.Register(_, _, index):
+            return known.get(index)
+        case ptx.Negated(register):
+            found = known.get(register.index)
+            return None if found is None else 1 - found
+    return None
