@@ -9,7 +9,7 @@ from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
 from mcheck.isa.schema import Arg, Qualifiers
 from mcheck.isa.targets import describe as describe_targets
 from mcheck.isa.targets import meets
-from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
+from mcheck.program.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 
 RegisterType = Callable[[str], str | None]
 ObjectSpace = Callable[[str], str | None]
@@ -68,7 +68,7 @@ def _registers(expr: Expr) -> bool:
             return _registers(expr.left) or _registers(expr.right)
         case Name():
             return any(map(_registers, expr.indices)) or (expr.rank is not None and _registers(expr.rank))
-        case Const() | Special():
+        case Const() | Special() | Lanes():
             return False
 
 

@@ -89,11 +89,11 @@ def test_files_that_include_each_other_twice_end(tmp_path: Path) -> None:
     for number in range(depth):
         (tmp_path / f"m{number}.cat").write_text(f'include "m{number + 1}.cat"\n' * 2)
     (tmp_path / f"m{depth}.cat").write_text("let x = po\n")
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InputError) as caught:
         load_model(str(tmp_path / "m0.cat"))
     assert caught.value.code == "CAT044"
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_an_endless_file_is_no_model() -> None:
