@@ -219,6 +219,8 @@ def suite(
     timeout: float | None = None,
     memory: int | None = None,
     jobs: int = 1,
+    cache: str | Path | None = None,
+    scheduler: str | None = None,
 ) -> SuiteResult:
     """The tests of files and folders, one after the other: ``mcheck run``. What is wrong with one does not stop it.
 
@@ -232,14 +234,20 @@ def suite(
         timeout: Seconds for each test.
         memory: Bytes for each test.
         jobs: How many tests are run at a time, in processes of their own if there are several.
+        cache: A folder in which answers are kept, and looked for first.
+        scheduler: The address of a scheduler of Dask whose workers run the tests, or ``local``.
 
     Raises:
-        InputError: There is no such file, or something is wrong with the model or the table.
+        InputError: There is no such file, or something is wrong with the model, the table, the cache or the scheduler.
     """
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
+    from mcheck.run.means import Means
     from mcheck.run.suite import results
+    from mcheck.store.database import opened
 
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     cases = collect(map(str, paths), None if expect is None else str(expect))
-    return SuiteResult(results=tuple(RunResult.of(result) for result in results(cases, settings, jobs)))
+    with opened(None if cache is None else str(cache)) as store:
+        means = Means(jobs=jobs, scheduler=scheduler, store=store)
+        return SuiteResult(results=tuple(RunResult.of(result) for result in results(cases, settings, means)))

@@ -102,11 +102,31 @@ Statement = Let | LetRec | Check
 
 
 @dataclass(frozen=True, slots=True)
+class Included:
+    """A file that a model includes: by which name from which file, and what was found there."""
+
+    source: str
+    name: str
+    path: str
+    real: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A model as it was read: with it the model can be read where none of its files are."""
+
+    path: str
+    text: str
+    included: tuple[Included, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """``name`` from the first line or the file; ``path`` of the file; ``shows`` are the names listed by ``show``.
 
     ``options`` holds ``key = value`` pairs from comments of the form ``(* mcheck: key = value *)`` (see docs).
-    ``digest`` is that of the name and of the texts that were read, those of included files among them.
+    ``texts`` is what was read, ``digest`` that of the name and of all of it.
     """
 
     name: str
@@ -116,3 +136,4 @@ class Model:
     options: tuple[tuple[str, str], ...] = ()
     doc: str = ""
     digest: str = field(default="", compare=False)
+    texts: Texts | None = field(default=None, compare=False, repr=False)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from mcheck.cat.ast import Model
+from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
 from mcheck.cat.infer import decided
 from mcheck.cat.messages import error, suggest
@@ -41,7 +42,12 @@ def model_names() -> list[str]:
 
 
 def load_model(name_or_path: str) -> Model:
-    """The model called ``name_or_path``, or that of the file: anything with a slash or ending in ``.cat`` is a file."""
+    """The model called ``name_or_path``, or that of the file: anything with a slash or ending in ``.cat`` is a file.
+
+    Names that were given texts (``give``) stand for those.
+    """
+    if name_or_path in _GIVEN:
+        return _from_texts(_GIVEN[name_or_path])
     shipped = models_directory() / f"{name_or_path}.cat"
     is_path = name_or_path.endswith(".cat") or "/" in name_or_path or os.sep in name_or_path
     path = Path(name_or_path) if is_path else shipped
@@ -64,20 +70,37 @@ def _load(path: str, stamp: int) -> Model:
     return parse_model(_read(path), path)
 
 
-def parse_model(text: str, path: str) -> Model:
-    """The checked model of ``text``; ``path`` names it in messages and is where its includes are looked for first."""
+_GIVEN: dict[str, Texts] = {}
+
+
+def give(models: Mapping[str, Texts]) -> None:
+    """From now on these names, and no others, stand for these texts in this process: models from elsewhere."""
+    _GIVEN.clear()
+    _GIVEN.update(models)
+
+
+@lru_cache(maxsize=32)
+def _from_texts(texts: Texts) -> Model:
+    return parse_model(texts.text, texts.path, texts.included)
+
+
+def parse_model(text: str, path: str, given: tuple[Included, ...] = ()) -> Model:
+    """The checked model of ``text``; ``path`` names it in messages and is where its includes are looked for first,
+    after those that are ``given`` with it.
+    """
     source = Source(path, text)
     try:
         file = parse(source)
         if not file.statements:
             raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
-        includes = _Includes()
+        includes = _Includes(given)
         checker = Checker(includes, _vocabulary)
         checker.file(_library("stdlib"), library=True)
         checker.final = checker.scope["FW"]
         checker.file(file, (os.path.realpath(path),))
         model = checker.model(file, file.name or Path(path).stem)
-        return replace(model, digest=_digest(model.name, text, *includes.texts()))
+        texts = Texts(path, text, tuple(includes.found.values()))
+        return replace(model, texts=texts, digest=_digest(model.name, text, *(i.text for i in texts.included)))
     except RecursionError:
         raise error("CAT015", source.span(0, 1)) from None
 
@@ -129,25 +152,29 @@ def _library(name: str) -> File:
 class _Includes:
     """The files that one model includes, each read once however often it is included."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: tuple[Included, ...] = ()) -> None:
         self._files: dict[str, File] = {}
-
-    def texts(self) -> list[str]:
+        self.found = {(i.source, i.name): i for i in given}
         """What was read, in the order in which it was first included."""
-        return [file.source.text for file in self._files.values()]
 
     def __call__(self, statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
         """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
         span = source.span(statement.start, statement.end)
-        path = included(statement.file, source.path)
-        if path is None:
-            raise error("CAT040", span, what=statement.file)
-        real = os.path.realpath(path)
-        if real in chain:
+        found = self.found.get((source.path, statement.file)) or _found(statement.file, source, span)
+        if found.real in chain:
             raise error("CAT041", span, what=statement.file)
-        if str(path) not in self._files:
-            self._files[str(path)] = parse(Source(str(path), _read(str(path), span)))
-        return self._files[str(path)], real
+        self.found[source.path, statement.file] = found
+        if found.path not in self._files:
+            self._files[found.path] = parse(Source(found.path, found.text))
+        return self._files[found.path], found.real
+
+
+def _found(name: str, source: Source, span: Span) -> Included:
+    """The file that ``source`` includes by this name."""
+    path = included(name, source.path)
+    if path is None:
+        raise error("CAT040", span, what=name)
+    return Included(source.path, name, str(path), os.path.realpath(path), _read(str(path), span))
 
 
 def included(name: str, path: str) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from mcheck.answers.judgement import NOT_ALL, decides
@@ -20,12 +21,8 @@ from mcheck.run.single import internal, left, load, located, model_of, out_of_me
 
 
 def task(options: Options) -> Callable[[Case, Settings], Checked]:
-    """The function that checks one file with these options."""
-
-    def run(case: Case, settings: Settings) -> Checked:
-        return check_case(case, settings, options)
-
-    return run
+    """The function that checks one file with these options; other machines can be told of it."""
+    return partial(check_case, options=options)
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:

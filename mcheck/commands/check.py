@@ -59,6 +59,8 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     help="Files checked at the same time (default: one per core).",
 )
 @options.cache
+@options.resume
+@options.scheduler
 @options.timeout
 @options.memory
 @options.unroll
@@ -79,6 +81,8 @@ def command(
     limit: int | None,
     jobs: int | None,
     cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -102,14 +106,14 @@ def command(
     from mcheck.report.progress import Bar
     from mcheck.run.case import DEFAULT_MODEL
     from mcheck.run.collect import collect
-    from mcheck.store.database import opened
 
     started = perf_counter()
     cases = collect(paths)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
     results: list[Checked] = []
-    with opened(cache) as store, another(sarif_file) as second, output(target) as stream:
+    how = options.means(jobs, cache, resume, scheduler)
+    with how as means, another(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = (
@@ -119,7 +123,7 @@ def command(
         )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
-            for result in check_files(cases, settings, chosen, jobs, store):
+            for result in check_files(cases, settings, chosen, means):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
                 if result.problem is not None and result.verdict == "error":

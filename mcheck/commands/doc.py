@@ -24,6 +24,7 @@ from mcheck.commands import options
     help="Per test and model; what takes longer is unknown.",
 )  # fmt: skip
 @options.cache
+@options.scheduler
 @options.memory
 @options.unroll
 @options.assume
@@ -37,6 +38,7 @@ def command(
     profile: str,
     jobs: int | None,
     cache: str | None,
+    scheduler: str | None,
     timeout: float,
     memory: int | None,
     unroll: int,
@@ -83,6 +85,8 @@ def command(
                 ),
                 jobs=jobs or default_jobs(),
                 cache=cache,
+                scheduler=scheduler,
+                say=problems.line,
                 each=each,
             )
         )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from mcheck.run.means import Means
 
 ENGINES = ("auto", "explicit", "z3", "protocol", "both")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -106,6 +110,16 @@ cache = click.option(
     metavar="DIR",
     help="Keep answers in DIR, and ask nothing twice. See mcheck cache.",
 )
+resume = click.option(
+    "--resume",
+    metavar="DIR",
+    help="Keep results in DIR as they come, and go on from there: for long runs. What limits cut is kept as well.",
+)
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS|local",
+    help="Run tests on the workers of a scheduler of Dask; local: one on this machine, with --jobs workers.",
+)
 color = click.option(
     "--color",
     type=click.Choice(("auto", "always", "never")),
@@ -131,3 +145,19 @@ def format_(*choices: str) -> Decorator:
         show_default=True,
         help="Form of the report.",
     )
+
+
+@contextmanager
+def means(jobs: int | None, cache: str | None, resume: str | None, scheduler: str | None) -> Iterator[Means]:
+    """What these options ask for."""
+    from mcheck.run.means import Means
+    from mcheck.store.database import opened
+
+    if cache is not None and resume is not None:
+        raise click.UsageError("--resume keeps what --cache does, and more: give one of them")
+    with opened(cache or resume) as store:
+        yield Means(jobs=jobs, scheduler=scheduler, store=store, resumes=resume is not None, say=_say)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -76,7 +76,6 @@ def command(
     from mcheck.run.case import Case, Settings
     from mcheck.run.collect import collect
     from mcheck.run.suite import results
-    from mcheck.store.database import opened
 
     cases = collect([path])
     if len(cases) != 1:
@@ -91,8 +90,8 @@ def command(
         assume=assume,
         witnesses=True,
     )
-    with opened(cache) as store:
-        (result,) = results([Case(cases[0].path)], settings, 1, store)
+    with options.means(1, cache, None, None) as means:
+        (result,) = results([Case(cases[0].path)], settings, means)
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:

@@ -13,7 +13,7 @@ from mcheck.commands import options
 if TYPE_CHECKING:
     from mcheck.report.lines import Printer
     from mcheck.run.case import Case, Result, Settings, Summary
-    from mcheck.store.database import Store
+    from mcheck.run.means import Means
 
 
 @click.command("run", short_help="Run litmus tests and compare them with what they expect.")
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
 )
 @options.cache
+@options.resume
+@options.scheduler
 @options.timeout
 @options.memory
 @options.unroll
@@ -62,6 +64,8 @@ def command(
     verdict_only: bool,
     jobs: int | None,
     cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -83,7 +87,6 @@ def command(
     from mcheck.report.output import another, output, wants_color
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
-    from mcheck.store.database import opened
 
     started = perf_counter()
     if shipped:
@@ -105,12 +108,13 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    with opened(cache) as store, another(sarif_file) as second, output(target) as stream:
+    how = options.means(jobs, cache, resume, scheduler)
+    with how as means, another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         summary = _report(
-            cases, settings, jobs, store, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
+            cases, settings, means, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
         )
     if verbose or sys.stderr.isatty():
         click.echo(f"{summary.seconds:.2f} s", err=True)
@@ -120,8 +124,7 @@ def command(
 def _report(
     cases: list[Case],
     settings: Settings,
-    jobs: int | None,
-    store: Store | None,
+    means: Means,
     form: str,
     printer: Printer,
     stream: IO[str],
@@ -136,7 +139,6 @@ def _report(
     from mcheck.report.progress import Bar
     from mcheck.report.text import TextReport
     from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.pool import default_jobs
     from mcheck.run.suite import run_suite
 
     text: TextReport | None = None
@@ -163,7 +165,7 @@ def _report(
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
             bar.advance(result.verdict, ok=result.ok)
 
-        summary = run_suite(cases, settings, jobs or default_jobs(), each, started, store)
+        summary = run_suite(cases, settings, means, each, started)
     if text is not None:
         if len(cases) > 1 or summary.ok != 1:
             text.finish(summary)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.errors import McheckError
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
+from mcheck.run.means import Means
 from mcheck.run.single import model_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Lasting(Protocol):
     def digest(self) -> str: ...
     @property
     def lasting(self) -> bool: ...
+    @property
+    def cut(self) -> bool: ...
     def named(self, path: str, model: str) -> Self: ...
 
 
@@ -52,12 +55,20 @@ class Key:
 
 
 class Memory(Generic[T]):
-    """The results of one command under one set of options, in a store."""
+    """The results of one command under one set of options, in a store.
 
-    def __init__(self, store: Store, command: str, settings: Settings, **more: object) -> None:
+    ``resumes``: of a run that may be interrupted and goes on with what it has, what its limits cut included; the limits
+    are part of the key then.
+    """
+
+    def __init__(
+        self, store: Store, command: str, settings: Settings, *, resumes: bool = False, **more: object
+    ) -> None:
         self._store = store
         self._model = settings.model
-        kept = {name: value for name, value in asdict(settings).items() if name not in BEYOND}
+        self._all = resumes
+        beyond = BEYOND[:1] if resumes else BEYOND
+        kept = {name: value for name, value in asdict(settings).items() if name not in beyond}
         self._options: Mapping[str, object] = {"command": command, **kept, **more}
         self._digests: dict[str, str] = {}
 
@@ -104,7 +115,9 @@ class Memory(Generic[T]):
         from mcheck.store.keys import digest
         from mcheck.store.packing import Foreign, pack
 
-        if not result.lasting or result.digest != key.model or digest(result.source) != key.source:
+        unread = self._all and not result.source  # the process that had the test was stopped
+        about = unread or (result.digest == key.model and digest(result.source) == key.source)
+        if not about or not (result.lasting or (self._all and result.cut)):
             return
         try:
             data = pack(result, result.path)
@@ -113,12 +126,26 @@ class Memory(Generic[T]):
         self._store.put(key.key, data)
 
 
-def once(cases: Sequence[Case], memory: Memory[T] | None, compute: Compute[T]) -> Iterator[T]:
-    """The results of ``cases`` in their order: recalled, or computed and kept."""
+def memory_of(means: Means, command: str, settings: Settings, **more: object) -> Memory[T] | None:
+    """The memory that a run has by its means, if any."""
+    if means.store is None:
+        return None
+    return Memory(means.store, command, settings, resumes=means.resumes, **more)
+
+
+def once(
+    cases: Sequence[Case],
+    memory: Memory[T] | None,
+    compute: Compute[T],
+    more: Callable[[Case], tuple[str, ...]] = lambda _: (),
+) -> Iterator[T]:
+    """The results of ``cases`` in their order: recalled, or computed and kept. ``more`` is what else the result of a
+    case rests on.
+    """
     if memory is None:
         yield from compute(cases)
         return
-    keys = [memory.key(case) for case in cases]
+    keys = [memory.key(case, *more(case)) for case in cases]
     known = [key is not None and memory.has(key) for key in keys]
     computed = compute([case for case, there in zip(cases, known, strict=True) if not there])
     for case, key, there in zip(cases, keys, known, strict=True):

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "mcheck"
 ENGINES = ("explore", "solve", "kernel", "simulate")
 ABOVE = (
     *("report", "commands", "check", "run", "policy", "cli", "testing", "sketch", "generate", "executions"),
-    *("api", "store"),
+    *("api", "store", "machines"),
 )
 BELOW = (
     *("isa", "executor", "cat", "program", "syntax", "graph", "plans", "events", "algebra"),

@@ -144,9 +144,9 @@ def test_a_file_that_is_edited_meanwhile(
     path.write_text(real + "// old\n")
     loader = importlib.import_module("mcheck.run.single").load
 
-    def late(path: str, assume: tuple[str, ...] = ()) -> object:
+    def late(path: str, assume: tuple[str, ...] = (), text: str | None = None) -> object:
         Path(path).write_text(real)
-        return loader(path, assume)
+        return loader(path, assume, text)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcheck.run.single.load", late)
@@ -161,7 +161,7 @@ def test_pages_are_kept(mcheck: Callable, litmus: Callable, tmp_path: Path, monk
     path = litmus("a")
     cache = tmp_path / "cache"
     mcheck("doc", path, "-o", tmp_path / "one", "--cache", cache)
-    monkeypatch.setattr("mcheck.report.site.build.page_of", None)
+    monkeypatch.setattr("mcheck.report.site.page.page_of", None)
     mcheck("doc", path, "-o", tmp_path / "two", "--cache", cache)
     one, two = ((tmp_path / name / "tests" / "a.html").read_text() for name in ("one", "two"))
     assert one == two

@@ -7,10 +7,10 @@ import re
 import tempfile
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,8 +20,8 @@ from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.report.output import umask
 from mcheck.report.site.draft import kept_if_whole
-from mcheck.report.site.kept import at_rest, once
-from mcheck.report.site.page import OTHERS, Page, page_of
+from mcheck.report.site.kept import at_rest, memory, once_here
+from mcheck.report.site.page import OTHERS, Page, page_lost, page_task, without_answer
 from mcheck.run.case import Case, Settings
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What is to be written. ``cache`` is a folder with pages that need not be made again; ``each`` hears of every page
-    as it is done.
+    """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
+    workers make them (``mcheck.machines``). ``each`` hears of every page as it is done, ``say`` of troubles on the way.
     """
 
     cases: Sequence[Case]
@@ -88,6 +88,8 @@ class Site:
     settings: Settings
     jobs: int
     cache: str | None
+    scheduler: str | None
+    say: Callable[[str], None]
     each: Callable[[Entry], None]
 
 
@@ -168,8 +170,12 @@ def _safe(part: str) -> str:
 
 
 def _pages(site: Site, draft: Path) -> list[Entry]:
+    from mcheck.cat.library import model_names
+    from mcheck.run.means import Means, compute
+    from mcheck.run.once import once
     from mcheck.run.pool import run_cases
     from mcheck.run.single import preload
+    from mcheck.store.database import opened
 
     plans = plan(site.cases, site.roots)
     where = {id(p.case): k for k, p in enumerate(plans)}
@@ -179,53 +185,52 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     preload(settings)
     _load_everything()
 
+    whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
+    patient = replace(settings, timeout=whole)
+    task = partial(page_task, timeout=settings.timeout)
+
     def written(page: Page, k: int) -> Entry:
+        page = replace(page, suite=plans[k].suite, file=plans[k].file)
         return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
 
-    def without_answer(p: _Plan, status: str, problem: str, title: str) -> Page:
-        name = os.path.basename(p.case.path).removesuffix(".litmus")
-        return Page(
-            name=name, path=p.case.path, suite=p.suite, file=p.file, source="", status=status, problem=problem,
-            problem_title=title,
-        )  # fmt: skip
+    def foreign(k: int) -> Entry:
+        return written(without_answer(plans[k].case.path, "error", FOREIGN, "This test is not published"), k)
 
-    def make(case: Case, _: Settings) -> Entry | InputError:
+    def make(case: Case, given: Settings) -> Entry | InputError:
         k = where[id(case)]
-        p = plans[k]
-        if p.foreign:
-            return written(without_answer(p, "error", FOREIGN, "This test is not published"), k)
-
-        def compute() -> Page:
-            return page_of(
-                case.path,
-                p.suite,
-                p.file,
-                model=settings.model,
-                profile=settings.profile,
-                unroll=settings.unroll,
-                assume=settings.assume,
-                timeout=settings.timeout,
-            )
-
+        if plans[k].foreign:
+            return foreign(k)
         try:
-            page = once(case, site.cache, settings, compute)
+            return written(once_here(case, site.cache, settings, lambda: task(case, given)), k)
         except InputError as error:
             return error
-        return written(replace(page, suite=p.suite, file=p.file), k)
 
-    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Entry | InputError:  # noqa: ARG001 - the pool gives it
-        k = where[id(case)]
-        return written(without_answer(plans[k], "unknown", reason, "This test has no answer"), k)
+    def lost(case: Case, given: Settings, reason: str, seconds: float) -> Entry | InputError:
+        return written(page_lost(case, given, reason, seconds), where[id(case)])
+
+    def here() -> Iterator[Entry]:
+        with at_rest(site.cache):
+            for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
+                if isinstance(entry, InputError):
+                    raise entry
+                yield entry
+
+    def elsewhere() -> Iterator[Entry]:
+        asked = [p.case for p in plans if not p.foreign]
+        with opened(site.cache) as store:
+            means = Means(jobs=site.jobs, scheduler=site.scheduler, store=store, say=site.say)
+
+            def fresh(cases: Sequence[Case]) -> Iterator[Page]:
+                return compute(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
+
+            pages = once(asked, None if store is None else memory(store, settings), fresh, lambda case: (case.path,))
+            for k, p in enumerate(plans):
+                yield foreign(k) if p.foreign else written(next(pages), k)
 
     entries: list[Entry] = []
-    whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
-    patient = Settings(timeout=whole, memory=settings.memory)
-    with at_rest(site.cache):
-        for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
-            if isinstance(entry, InputError):
-                raise entry
-            entries.append(entry)
-            site.each(entry)
+    for entry in here() if site.scheduler is None else elsewhere():
+        entries.append(entry)
+        site.each(entry)
     return entries
 
 

@@ -31,24 +31,29 @@ def at_rest(folder: str | None) -> Iterator[None]:
         pass
 
 
-def once(case: Case, folder: str | None, settings: Settings, compute: Callable[[], Page]) -> Page:
+def once_here(case: Case, folder: str | None, settings: Settings, compute: Callable[[], Page]) -> Page:
     """The page of ``case`` from the store in ``folder``, or computed and kept there."""
     if folder is None:
         return compute()
-    memory = _memory(folder, settings)
-    key = memory.key(case, case.path)  # errors stand on pages as text, with their places
-    page = None if key is None else memory.recall(key, case)
+    kept = _kept(folder, settings)
+    key = kept.key(case, case.path)  # errors stand on pages as text, with their places
+    page = None if key is None else kept.recall(key, case)
     if page is None:
         page = compute()
         if key is not None:
-            memory.keep(key, page)
+            kept.keep(key, page)
     return page
 
 
 @cache
-def _memory(folder: str, settings: Settings) -> Memory[Page]:
+def _kept(folder: str, settings: Settings) -> Memory[Page]:
+    """The pages in ``folder``, by this process's own connection."""
+    return memory(Store(folder, version()), settings)
+
+
+def memory(store: Store, settings: Settings) -> Memory[Page]:
     """A page rests on all models and on what chips showed, beside what its answer does."""
     others = {name: model_of(name).digest for name in model_names()}
     seen = shipped()
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
-    return Memory(Store(folder, version()), "doc", settings, others=others, observed=observed)
+    return Memory(store, "doc", settings, others=others, observed=observed)

@@ -20,7 +20,7 @@ from mcheck.report.site.listing import Listing, listing_of
 from mcheck.report.site.seen import seen_of
 from mcheck.report.text import name_of, number_of, state_text
 from mcheck.report.trace import texts
-from mcheck.run.case import DEFAULT_MODEL, Result, kinds_hold
+from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
 
 if TYPE_CHECKING:
     from mcheck.answers.exploration import Exploration
@@ -184,15 +184,18 @@ def page_of(
     unroll: int,
     timeout: float | None,
     assume: tuple[str, ...] = (),
+    text: str | None = None,
 ) -> Page:
-    """The page of the test at ``path``; one that cannot be read, or that breaks an engine, gets a page that says so."""
-    from mcheck.run.single import internal
+    """The page of the test at ``path``, or of its ``text``; one that cannot be read, or that breaks an engine, gets a
+    page that says so.
+    """
+    from mcheck.run.single import internal, load
 
     stem = os.path.basename(path).removesuffix(".litmus")
     page = Page(name=stem, path=path, suite=suite, file=file, source="")
     try:
-        page = replace(page, source=contents(path).decode("utf-8", "replace"))
-        return _answered(page, model, profile, unroll, timeout, assume)
+        page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
+        return _answered(page, load(path, assume, text), model, profile, unroll, timeout)
     except InputError as error:
         return _failed(page, error, "This test could not be read")
     except OSError as error:
@@ -203,13 +206,48 @@ def page_of(
         return _failed(page, internal(error), "This test has no answer: an error of mcheck's own")
 
 
+def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
+    """The page of a case; ``timeout`` is that of each answer, where that of the settings is for all of them."""
+    return page_of(
+        case.path,
+        "",
+        "",
+        model=settings.model,
+        profile=settings.profile,
+        unroll=settings.unroll,
+        assume=settings.assume,
+        timeout=timeout,
+        text=case.text,
+    )
+
+
+def page_lost(case: Case, _: Settings, reason: str, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
+    """The page of a test whose process had to be stopped or died."""
+    return without_answer(case.path, "unknown", reason, "This test has no answer")
+
+
+def without_answer(path: str, status: str, problem: str, title: str) -> Page:
+    """A page with nothing on it but why."""
+    name = os.path.basename(path).removesuffix(".litmus")
+    return Page(
+        name=name,
+        path=path,
+        suite="",
+        file="",
+        source="",
+        status=status,
+        problem=problem,
+        problem_title=title,
+        cut=True,
+    )
+
+
 def _answered(
-    page: Page, model: str | None, profile: str, unroll: int, timeout: float | None, assume: tuple[str, ...]
+    page: Page, program: Program, model: str | None, profile: str, unroll: int, timeout: float | None
 ) -> Page:
     from mcheck.policy.show import executions
-    from mcheck.run.single import load, model_of
+    from mcheck.run.single import model_of
 
-    program = load(page.path, assume)
     page = replace(page, name=program.name, assumptions=program.assumptions.described())
     name = model or program.model or DEFAULT_MODEL
     if _is_sketch(program):

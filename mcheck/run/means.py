@@ -1,0 +1,53 @@
+"""By which means the tests of a run get their results: processes here, or machines elsewhere, and a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from mcheck.run.case import Case, Settings
+from mcheck.run.pool import Lost, Task, default_jobs, run_cases
+
+if TYPE_CHECKING:
+    from mcheck.store.database import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """``jobs`` tests at a time (``None``: as many as there are cores), on this machine or by the workers of the
+    ``scheduler`` of Dask at an address (``mcheck.machines``). What ``store`` has is not asked again; ``resumes``: it is
+    that of an interrupted run, which limits are a part of. ``say`` hears what a person may have to know meanwhile.
+    """
+
+    jobs: int | None = None
+    scheduler: str | None = None
+    store: Store | None = None
+    resumes: bool = False
+    say: Callable[[str], None] = lambda _: None
+
+
+def compute(
+    cases: Sequence[Case],
+    settings: Settings,
+    means: Means,
+    task: Task[T],
+    lost: Lost[T],
+    prepare: Callable[[], None],
+    others: tuple[str, ...] = (),
+) -> Iterator[T]:
+    """The results of ``cases`` in their order. ``prepare`` imports what ``task`` needs, before processes are forked;
+    ``others`` are models that it needs beside a test's own.
+    """
+    if not cases:
+        return iter(())
+    jobs = means.jobs or default_jobs()
+    if means.scheduler is None:
+        prepare()
+        return run_cases(cases, settings, jobs, task, lost)
+    from mcheck.machines.client import Job, run_remote
+
+    job = Job(task=task, lost=lost, settings=settings, others=others)
+    return run_remote(cases, job, means.scheduler, jobs, means.say)
