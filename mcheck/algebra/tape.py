@@ -180,9 +180,9 @@ def dependencies(tape: Tape, node: int) -> set[str]:
     return {tape.code[k].name for k in ancestors(tape, node) if tape.code[k].op == "base"}
 
 
-def ancestors(tape: Tape, node: int) -> set[int]:
-    """The nodes that a node is computed from, itself included."""
-    todo, seen = [node], set[int]()
+def ancestors(tape: Tape, *nodes: int) -> set[int]:
+    """The nodes that some nodes are computed from, themselves included."""
+    todo, seen = list(nodes), set[int]()
     while todo:
         k = todo.pop()
         if k in seen:

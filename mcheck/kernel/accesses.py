@@ -19,6 +19,7 @@ from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint
 from mcheck.kernel.values import Bytes, bytes_of
+from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
@@ -73,10 +74,36 @@ def _footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
     constant = all(isinstance(lane_op(m, agent, k).address, Const) for k in lanes)  # type: ignore[attr-defined]
     result: list[Footprint] | None = None
     if constant and getattr(op, "sem", "") == "weak":
+        result = _neighbours(m, agent, op)
+    if constant and getattr(op, "sem", "") == "weak" and result is None:
         events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, lane_op(m, agent, k))]
         result = _by_scalar(events, len(agent.lanes))
     m.setup.footprints[key] = result
     return result
+
+
+def _neighbours(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
+    """The range of lanes that access one place, or places that follow each other, in one object: what is in order for
+    the first of them is in order for all.
+    """
+    assert isinstance(op, ops.Load | ops.Store)
+    lanes = len(agent.lanes)
+    width = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs)
+    size = type_size(op.type) * width
+    places = [lane_op(m, agent, k).address for k in range(lanes)]  # type: ignore[attr-defined]
+    first, last = widened(places[0].value), widened(places[-1].value)
+    step = size if last != first else 0
+    if any(p.value != places[0].value + k * step for k, p in enumerate(places)):
+        return None
+    site = agent.emitters[0].site
+    instance = site.at(first)
+    if instance is None or instance is not site.at(last) or (width > 1 and (lanes == 1 or not step)):
+        return None
+    if last + size > instance.base + instance.object.size or first % size:
+        return None
+    event = m.emit(agent, 0, op)[0]
+    low = event.address
+    return [(event, low, low + size * (lanes if step else 1), (low, size) if step else None)]
 
 
 def _by_scalar(events: list[tuple[Event, int, int, int]], lanes: int) -> list[Footprint]:

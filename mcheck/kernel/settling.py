@@ -41,7 +41,7 @@ def settle(m: Machine) -> None:
     """Forgets events that nothing can tell apart from others any more."""
     gone = m.window.settle(pinned(m))
     live = m.window.all.bit_count()
-    m.settle_at = max(SETTLE_AT, live + max(live // 2, 64))
+    m.settle_at = max(SETTLE_AT, live + max(live, 160))
     if not gone:
         return
     keep = ~sum(1 << k for k in gone)

@@ -24,8 +24,8 @@ from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
-from mcheck.views.compile import Shown
 from mcheck.views.foreseen import foreseen
+from mcheck.views.kinds import Shown
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
 """Imported for the operations that they register."""

@@ -23,7 +23,7 @@ class Entry:
     exact: bool
     edges: dict[str, int]
     back: dict[str, int]
-    sort: tuple[object, ...]
+    sort: int
     instruction: object = None
     slot: int = -1
     time: int = -1
@@ -95,5 +95,5 @@ class Masks:
 
 KEYS = (
     "thread", "memory", "anywhere", "loc", "vloc", "footprint", "cta", "cluster", "gpu", "scope", "block", "object",
-    "instruction",
+    "instruction", "sort",
 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mcheck.graph.tags import Tag
 from mcheck.program import ops
 from mcheck.program.program import Program
-from mcheck.views.compile import Shown
+from mcheck.views.kinds import Shown
 
 ALWAYS = frozenset(
     (Tag.M, Tag.R, Tag.W, Tag.WEAK, Tag.GEN, Tag.GLOBAL, Tag.SHARED, Tag.F, Tag.B, Tag.BARRIVE, Tag.BWAIT)

@@ -7,12 +7,56 @@ from collections.abc import Iterable
 from mcheck.algebra.tape import Tape
 from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
-from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS
+from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS, event_of
 from mcheck.graph.structure import Node, Structure
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.program import Program
-from mcheck.views.compile import ONE_WAY, Compiled, Shown, compile_tape
+from mcheck.views.compile import Compiled, compile_tape
 from mcheck.views.entries import KEYS, Check, Entry, Masks, bits
+from mcheck.views.kinds import ONE_WAY, STATIC, Shown
+from mcheck.views.text import Known
+
+NEVER = (0, 0)
+NONE: frozenset[str] = frozenset()
+PLACES = frozenset(("loc", "overlap", "vloc", "complete-overlap"))
+"""Base relations of accesses to memory."""
+
+
+class Pairs:
+    """The sorts of events that a base relation of ``ONE_WAY`` relates."""
+
+    def __init__(self, name: str) -> None:
+        self.relation = RELATIONS[name]
+        self.firsts: list[tuple[int, Node]] = []
+        self.seconds: list[tuple[int, Node]] = []
+        self.found: dict[int, tuple[list[int], list[int], int, int]] = {}
+        """By sort, those that it is related from, those that it is related to, how many were asked of either."""
+
+    def add(self, sort: int, node: Node) -> None:
+        """Notes a sort of events, of which this is one."""
+        if self.relation.first(event_of(node), node):
+            self.firsts.append((sort, node))
+        if self.relation.second(event_of(node), node):
+            self.seconds.append((sort, node))
+
+    def may(self, entry: Entry) -> bool:
+        """Whether an event may be on either side."""
+        event = event_of(entry.node)
+        return self.relation.first(event, entry.node) or self.relation.second(event, entry.node)
+
+    def of(self, w: State, entry: Entry) -> tuple[list[int], list[int]]:
+        """The sorts of the events that an event may be related (from, to)."""
+        event, node, sort = event_of(entry.node), entry.node, entry.sort
+        first, second = self.relation.first(event, node), self.relation.second(event, node)
+        into, out_of, of_firsts, of_seconds = self.found.get(sort) or ([], [], 0, 0)
+        if of_firsts != len(self.firsts) or of_seconds != len(self.seconds):
+            holds = self.relation.predicate
+            if second:
+                into += [k for k, other in self.firsts[of_firsts:] if holds(w.structure, other, node)]
+            if first:
+                out_of += [k for k, other in self.seconds[of_seconds:] if holds(w.structure, node, other)]
+            self.found[sort] = into, out_of, len(self.firsts), len(self.seconds)
+        return into, out_of
 
 
 class State:
@@ -37,18 +81,16 @@ class State:
         """Of which events a column is not empty."""
         self.masks: dict[int, int] = {}
         self.keyed: dict[str, Masks] = {k: Masks() for k in KEYS}
-        self.ends: dict[str, tuple[dict[object, tuple[Node, int]], dict[object, tuple[Node, int]]]] = {
-            name: ({}, {}) for name in ONE_WAY
-        }
-        self.answers: dict[tuple[object, ...], bool] = {}
+        self.sorts: dict[tuple[object, ...], int] = {}
+        """What tells events apart for the base relations of ``ONE_WAY``, numbered."""
+        self.pairs: dict[str, Pairs] = {name: Pairs(name) for name in ONE_WAY}
+        self.alone: dict[int, frozenset[str]] = {}
         self.memo: dict[tuple[int, int], tuple[int, int]] = {}
         self.complete = True
         self.domains: dict[int, int] = {}
         self.missed = False
         """Whether an earlier event has entered the range of a relation, which is not followed."""
         self.settled = False
-        self.rough = False
-        """Whether all had to be computed again when some of the execution had been forgotten."""
         self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted)
         self._fit()
 
@@ -69,15 +111,20 @@ class State:
         place = where if where is not None or not event.size else None
         owner = (event.address - SHARED_BASE) // SHARED_WINDOW if "SHARED" in event.tags else -1
         sort = (
-            cta, event.tags, event.scope, event.spaces, event.covered, event.block, owner, place,
+            cta, event.size > 0, event.tags, event.scope, event.spaces, event.covered, event.block, owner, place,
             None if step is None else (step.address, step.kind), event.order is None,
         )  # fmt: skip
         node = Node(-1, event, thread, event.address, event.size)
+        number = self.sorts.get(sort)
+        if number is None:
+            number = self.sorts[sort] = len(self.sorts)
+            for pairs in self.pairs.values() if thread >= 0 else ():
+                pairs.add(number, node)
         names: set[str] = set(event.tags)
         if event.tags & STRONG and "CLUSTERBAR" not in event.tags:
             names.add("STRONG")
         names.update(name for name, scope in WIDTHS.items() if event.scope == scope)
-        return Entry(node, thread, frozenset(names), exact, edges, back or {}, sort, instruction)
+        return Entry(node, thread, frozenset(names), exact, edges, back or {}, number, instruction)
 
     def _fit(self) -> None:
         size = len(self.entries)
@@ -118,32 +165,16 @@ class State:
                 keyed["footprint"].add((event.address, event.size), bit)
             else:
                 keyed["anywhere"].add(None, bit)
-        for name, (firsts, seconds) in self.ends.items():
-            relation = RELATIONS[name]
-            for found, side in ((firsts, relation.first), (seconds, relation.second)):
-                if side(event, entry.node):
-                    node, mask = found.get(entry.sort, (entry.node, 0))
-                    found[entry.sort] = node, mask | bit
-
-    def _leave(self, bit: int) -> None:
-        self._drop(~bit)
-        self.all &= ~bit
+        keyed["sort"].add(entry.sort, bit)
 
     def _drop(self, keep: int) -> None:
         for masks in self.keyed.values():
             masks.drop(keep)
-        for firsts, seconds in self.ends.values():
-            for found in (firsts, seconds):
-                for sort, (node, mask) in list(found.items()):
-                    if mask & keep:
-                        found[sort] = node, mask & keep
-                    else:
-                        del found[sort]
         self.exact &= keep
 
-    def over(self, n: int, x: int, column: list[int], thread: int) -> int:
-        """The union of a column over a set that mostly grows along a thread."""
-        known, result = self.memo.get((n, thread), (0, 0))
+    def over(self, x: int, column: list[int], key: tuple[int, int]) -> int:
+        """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows."""
+        known, result = self.memo.get(key, NEVER)
         if known & ~x:
             rest, result = x, 0
         else:
@@ -152,10 +183,25 @@ class State:
             low = rest & -rest
             result |= column[low.bit_length() - 1]
             rest ^= low
-        self.memo[n, thread] = x, result
+        self.memo[key] = x, result
         return result
 
-    def union(self, _n: int, x: int, column: list[int], _thread: int) -> int:
+    def closed(self, x: int, column: list[int], key: tuple[int, int]) -> int:
+        """``over`` for a closure: what is in the column of a member need not be looked up."""
+        known, result = self.memo.get(key, NEVER)
+        rest = x
+        if known & ~x:
+            result = 0
+        else:
+            rest &= ~known
+        while rest:
+            k = rest.bit_length() - 1
+            result |= column[k]
+            rest &= ~(result | 1 << k)
+        self.memo[key] = x, result
+        return result
+
+    def union(self, x: int, column: list[int], _key: tuple[int, int]) -> int:
         """The union of a column over a set."""
         result = 0
         while x:
@@ -185,7 +231,7 @@ class State:
             both = self._of_initial(name, event) & ~bit
             return both | (bit if name in ("id", "loc", "overlap") else 0), both
         match name:
-            case "loc" | "overlap" | "vloc" | "complete-overlap":
+            case "loc" | "overlap" | "vloc" | "complete-overlap":  # PLACES
                 if not event.size:
                     return 0, 0
                 both = self._place(name, entry, event)
@@ -211,7 +257,7 @@ class State:
                     return 0, 0
                 both = keyed["object"].get(event.mbarrier.address)
             case _:
-                return self._one_way(name, entry, event)
+                return self._one_way(name, entry, bit)
         both &= ~bit
         return both | bit, both
 
@@ -247,26 +293,38 @@ class State:
                 return self.keyed["gpu"].get(place.gpu)
         return self.all
 
-    def _one_way(self, name: str, entry: Entry, event: Event) -> tuple[int, int]:
-        relation = RELATIONS[name]
-        firsts, seconds = self.ends[name]
+    def _one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+        into, out_of = self.pairs[name].of(self, entry)
         col = row = 0
-        if relation.second(event, entry.node):
-            for sort, (node, mask) in firsts.items():
-                if self._holds(name, sort, node, entry.sort, entry.node):
-                    col |= mask
-        if relation.first(event, entry.node):
-            for sort, (node, mask) in seconds.items():
-                if self._holds(name, entry.sort, entry.node, sort, node):
-                    row |= mask
-        return col, row
+        of = self.keyed["sort"].get
+        for sort in into:
+            col |= of(sort)
+        for sort in out_of:
+            row |= of(sort)
+        return col & ~bit, row & ~bit
 
-    def _holds(self, name: str, first: object, a: Node, second: object, b: Node) -> bool:
-        key = (name, first, second)
-        known = self.answers.get(key)
-        if known is None:
-            known = self.answers[key] = RELATIONS[name].predicate(self.structure, a, b)
-        return known
+    def known(self, entry: Entry) -> Known:
+        """What an event has in common with all of its kind."""
+        alone = self.alone.get(entry.sort)
+        if alone is None:
+            alone = self.alone[entry.sort] = self._alone(entry)
+        back = frozenset([n for n, mask in entry.back.items() if mask]) if entry.back else NONE
+        return Known(entry.sets, frozenset([n for n, mask in entry.edges.items() if mask]), back, alone)
+
+    def _alone(self, entry: Entry) -> frozenset[str]:
+        """The base relations, of those that follow from what events are, that relate an event to nothing."""
+        event = entry.node.source
+        assert event is not None
+        if entry.thread < 0:
+            return STATIC - {"id", "loc", "overlap", "ext"}
+        out = {name for name in ONE_WAY if not self.pairs[name].may(entry)}
+        if not event.size:
+            out |= PLACES
+        if event.scope is None:
+            out.add("sr")
+        if event.mbarrier is None:
+            out.add("mbarrier-object")
+        return frozenset(out)
 
     def _is_in(self, k: int, name: str) -> bool:
         entry = self.entries[k]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from mcheck.algebra.tape import ancestors
-from mcheck.views.compile import DYNAMIC, NOTHING, is_set
+from mcheck.views.kinds import DYNAMIC, NOTHING, is_set
 from mcheck.views.state import State
 
 Columns = list[int]
 
 
-def evaluate(w: State, *, late: bool) -> dict[int, Columns]:
-    """For every node that is needed, by slot, the events that it relates to the one in the slot."""
+def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset()) -> dict[int, Columns]:
+    """For some nodes, and for every node that they need, by slot, the events that it relates to the one in the slot.
+
+    Of the ``known`` nodes, which the window keeps, the columns are right as they are.
+    """
     tape = w.tape
-    needed, groups = _plan(w, late)
+    needed, groups = _plan(w, wanted, known)
     values: dict[int, Columns] = _Values([0] * len(w.entries))
     come = ((e.time, k) for k, e in enumerate(w.entries) if e is not None and w.all >> k & 1)
     live = [k for _, k in sorted(come)]
     for n in needed:
         group = tape.group_of[n]
+        home = w.compiled.home.get(n, n)
+        if home in known:
+            values[n] = w.cols[home] if home in w.cols else _members(w.masks[home], len(w.entries))
+            continue
         if group < 0:
             values[n] = _node(w, n, values, live)
             if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
@@ -37,9 +43,15 @@ def evaluate(w: State, *, late: bool) -> dict[int, Columns]:
                 break
             for v, b in variables:
                 values[v] = values[b]
-        if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
-            values[n] = [a | b for a, b in zip(values[n], w.cols[n], strict=True)]
+        for k in members:
+            if w.settled and k in w.cols:  # what has been forgotten had its part in what is known
+                values[k] = [a | b for a, b in zip(values[k], w.cols[k], strict=True)]
     return values
+
+
+def _members(mask: int, size: int) -> Columns:
+    """A set as a relation."""
+    return [mask & 1 << k for k in range(size)]
 
 
 class _Values(dict[int, Columns]):
@@ -53,21 +65,28 @@ class _Values(dict[int, Columns]):
         return self.empty
 
 
-def _plan(w: State, late: bool) -> tuple[list[int], dict[int, list[int]]]:
+def _plan(w: State, wanted: frozenset[int], known: frozenset[int]) -> tuple[list[int], dict[int, list[int]]]:
     """The nodes to compute, in order, and those of each recursive definition; found once for what is compiled."""
-    known = w.compiled.plans.get(late)
-    if known is not None:
-        return known
-    wanted = [n for n in w.wanted if late or n not in w.compiled.late]
+    found = w.compiled.plans.get((wanted, known))
+    if found is not None:
+        return found
     needed: set[int] = set()
-    for n in (*wanted, *w.compiled.stored, *w.compiled.masks):
-        if n not in needed:
-            needed |= ancestors(w.tape, n)
-    needed = {n for n in needed if w.compiled.kinds[n] != NOTHING}
+    todo = list(wanted)
+    while todo:
+        n = todo.pop()
+        if n in needed or w.compiled.kinds[n] == NOTHING:
+            continue
+        needed.add(n)
+        i = w.tape.code[n]
+        if w.compiled.home.get(n, n) in known:
+            continue
+        if i.op == "rec":
+            todo += [b for _, b, what in w.tape.groups[w.tape.group_of[n]] if what == 0]
+        todo += [x for x in (i.a, i.b) if x >= 0]
     groups: dict[int, list[int]] = {}
     for n in sorted(needed):
         groups.setdefault(w.tape.group_of[n], []).append(n)
-    found = w.compiled.plans[late] = sorted(needed), groups
+    found = w.compiled.plans[wanted, known] = sorted(needed), groups
     return found
 
 

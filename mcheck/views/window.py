@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcheck.views.compile import NOTHING, SET, Shown, is_set
 from mcheck.views.entries import Check, Entry, Flagged, bits
+from mcheck.views.kinds import NOTHING, SET, Shown, is_set
 from mcheck.views.settle import stand_ins
 from mcheck.views.state import State, compiled_for
 from mcheck.views.whole import evaluate
@@ -32,39 +32,34 @@ class Window(State):
         bit = 1 << slot
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
-        dirty = self.compiled.step(self, entry, slot, bit, entry.thread, out, 0)
+        dirty = self.compiled.step(self.known(entry))(self, entry, slot, bit, entry.thread, out, 0)
         self._enter(entry, bit)
         if dirty:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
-            return (broken, []) if broken is not None else self._again(entry, bit)
+            return (broken, []) if broken is not None else self._again(entry, bit, out)
         broken = next((c.name for c in self.checks if c.role != "flag" and self._breaks(c, out, bit)), None)
-        flags = []
+        return broken, self._flags(out, bit)
+
+    def _flags(self, out: dict[int, tuple[int, int]], bit: int) -> list[Flagged]:
+        """What the flags say of the new event."""
+        found = []
         for c in self.checks:
-            if c.role == "flag":
-                col, row = out.get(c.node, (0, 0))
+            if c.role == "flag" and c.node in out:
+                col, row = out[c.node]
                 if col or row:
-                    flags.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
-        return broken, flags
+                    found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
+        return found
 
     def look(self, entry: Entry, *, complete: bool) -> list[Flagged]:
         """What the flags would say of the event that was added last, its conflicts being of the other kind."""
         bit = 1 << entry.slot
-        kept = {n: list(c) for n, c in self.cols.items()}
-        masks, memo, domains, filled = dict(self.masks), dict(self.memo), dict(self.domains), dict(self.filled)
-        self._leave(bit)
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
-        self.compiled.step(self, entry, entry.slot, bit, entry.thread, out, 0)
-        self.cols, self.masks, self.memo, self.domains, self.filled = kept, masks, memo, domains, filled
-        self._enter(entry, bit)
-        found = []
-        for c in self.checks:
-            if c.role == "flag":
-                col, row = out.get(c.node, (0, 0))
-                if col or row:
-                    found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
-        return found
+        memo = dict(self.memo)
+        self.compiled.look(self.known(entry))(self, entry, entry.slot, bit, entry.thread, out, 0)
+        self.memo = memo
+        return self._flags(out, bit)
 
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))
@@ -100,29 +95,32 @@ class Window(State):
         if not (tags or edges or back):
             return
         self.shown = Shown(shown.tags | tags, shown.edges | edges | back, shown.backward | back)
+        before = frozenset((*self.cols, *self.masks))
         self.compiled = compiled_for(self.tape, self.shown, self.wanted)
         self._fit()
         if self.all:
-            self._evaluate()
+            kept = frozenset((*self.compiled.stored, *self.compiled.masks))
+            self._evaluate(kept - before, kept & before)
 
-    def _again(self, entry: Entry, bit: int) -> tuple[str | None, list[Flagged]]:
-        """After an edge that orders earlier events: everything is computed again, and every axiom asked again."""
-        values = self._evaluate()
+    def _again(
+        self, entry: Entry, bit: int, out: dict[int, tuple[int, int]]
+    ) -> tuple[str | None, list[Flagged]]:  # fmt: skip
+        """After an edge that orders earlier events: what it may have a part in is computed again."""
+        compiled = self.compiled
+        kept = frozenset((*compiled.stored, *compiled.masks))
+        turned = compiled.turned & {*kept, *(c.node for c in self.checks), self.co} - compiled.late
+        values = self._evaluate(turned | ({self.co} if self.co >= 0 else set()), kept - turned)
         broken = None
         for c in self.checks:
-            if c.role == "flag":
-                continue
-            if self._broken(c, values):
+            if c.role != "flag" and (self._broken(c, values) if c.node in turned else self._breaks(c, out, bit)):
                 broken = c.name
                 break
-        flags = []
         for c in self.checks:
-            if c.role == "flag" and c.node not in self.compiled.late:
+            if c.role == "flag" and c.node in turned:
                 columns = values[c.node]
-                pairs = columns[entry.slot] | sum(1 << k for k in bits(self.all) if columns[k] & bit)
-                if pairs:
-                    flags.append(Flagged(c.name, pairs & ~bit, bool(pairs & bit)))
-        return broken, flags
+                row = sum(1 << k for k in bits(self.all) if columns[k] & bit)
+                out[c.node] = columns[entry.slot], row
+        return broken, self._flags(out, bit)
 
     def _broken(self, c: Check, values: dict[int, list[int]]) -> bool:
         columns = values[c.node]
@@ -161,22 +159,18 @@ class Window(State):
             return self._members(i.a) & self._members(i.b)
         if i.op == "base" and is_set(i.name):
             return sum(1 << k for k in bits(self.all) if self._is_in(k, i.name))
-        if self.settled:
-            self.rough = True
-        column = self._evaluate(late=True)[n]
+        column = evaluate(self, frozenset((n,)))[n]
         return sum(1 << k for k in bits(self.all) if column[k])
 
-    def _evaluate(self, *, late: bool = False) -> dict[int, list[int]]:
-        """The relations between all live events, node by node; those that are kept are set to it."""
-        if self.settled:
-            self.rough = True
-        values = evaluate(self, late=late)
-        for n in self.compiled.stored:
+    def _evaluate(self, wanted: frozenset[int], known: frozenset[int]) -> dict[int, list[int]]:
+        """Some relations between all live events, node by node; those that are kept are set to it."""
+        values = evaluate(self, wanted, known)
+        for n in wanted & self.cols.keys():
             self.cols[n] = list(values[n])
             self.filled[n] = sum(1 << k for k in bits(self.all) if self.cols[n][k])
-        for n in self.compiled.masks:
+        for n in wanted & self.masks.keys():
             self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
-        self.memo = {}
+        self.memo = {key: of for key, of in self.memo.items() if key[0] not in self.compiled.turned}
         return values
 
     def save(self) -> tuple[object, ...]:
@@ -185,21 +179,19 @@ class Window(State):
             list(self.entries), list(self.free), self.all, self.exact, self.count,
             {n: list(c) for n, c in self.cols.items()}, dict(self.masks),
             {k: dict(m.of) for k, m in self.keyed.items()},
-            {n: (dict(a), dict(b)) for n, (a, b) in self.ends.items()}, dict(self.memo), self.shown, self.compiled,
-            dict(self.domains), self.missed, self.rough, dict(self.filled),
+            dict(self.memo), self.shown, self.compiled, dict(self.domains), self.missed, dict(self.filled),
         )  # fmt: skip
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Takes back all events since ``save``."""
         state: tuple[Any, ...] = saved
-        entries, free, self.all, self.exact, self.count, cols, masks, keyed, ends, memo = state[:10]
-        self.shown, self.compiled, domains, self.missed, self.rough, filled = state[10:]
+        entries, free, self.all, self.exact, self.count, cols, masks, keyed, memo = state[:9]
+        self.shown, self.compiled, domains, self.missed, filled = state[9:]
         self.entries, self.free = list(entries), list(free)
         self.cols = {n: list(c) for n, c in cols.items()}
         self.masks = dict(masks)
         for k, m in keyed.items():
             self.keyed[k].of = dict(m)
-        self.ends = {n: (dict(a), dict(b)) for n, (a, b) in ends.items()}
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
 
     def settle(self, pinned: int) -> dict[int, int]:

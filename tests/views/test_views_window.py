@@ -14,8 +14,9 @@ from mcheck.kernel import machine
 from mcheck.kernel.engine import check
 from mcheck.program.program import Program
 from mcheck.syntax import parse
-from mcheck.views.compile import DYNAMIC
+from mcheck.views import compile as compiling
 from mcheck.views.entries import Entry, bits
+from mcheck.views.kinds import DYNAMIC
 from mcheck.views.whole import evaluate
 from mcheck.views.window import Window
 from tests.kernel.sketches import ring
@@ -86,10 +87,13 @@ def entry_of(random: Random, window: Window, program: Program, number: int, befo
 
 
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
-def test_what_grows_is_what_the_whole_says(name: str) -> None:
+@pytest.mark.parametrize("often", [0, compiling.OFTEN])
+def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a function for every kind of event as well as with the one for all."""
+    monkeypatch.setattr(compiling, "OFTEN", often)
     program = parse(PROGRAM, "threads.litmus")
     tape = tape_of(load_model(name))
-    for seed in range(12):
+    for seed in range(8):
         random = Random(seed)
         window, before = Window(program, tape), [0] * len(program.threads)
         stale = random.random() < 0.3
@@ -101,7 +105,8 @@ def test_what_grows_is_what_the_whole_says(name: str) -> None:
             if entry.node.source is not None and entry.node.source.order is not None:
                 before[entry.thread] |= entry.bit
             kept = {n: list(column) for n, column in window.cols.items()}
-            whole = evaluate(window, late=False)
+            asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.late
+            whole = evaluate(window, frozenset(asked))
             for n in window.compiled.stored:
                 assert all(kept[n][k] == whole[n][k] for k in bits(window.all)), (seed, number, n)
             for flag in {c.name for c in window.checks if c.role == "flag"}:
