@@ -9,9 +9,10 @@
  * the warps unfolds them. It asks for less than mcheck does: memory is sequentially consistent, and there are no
  * proxies, so no missing fence can show.
  *
- * MERGED makes a wait and all that follows it up to the next wait one step. That is the smallest state space for this
- * ring, and a model in which no order inside a step can be wrong. CYCLIC drops the bound on the rounds: counters
- * modulo 2S, so that the states no longer grow with K, an abstraction that somebody has to find and to argue.
+ * MERGED makes a wait and all that follows it up to the next wait one step, the releases of all CTAs included. That is
+ * the smallest state space for this ring, and a model in which no order inside a step can be wrong. CYCLIC drops the
+ * bound on the rounds: counters modulo 2S, so that the states no longer grow with K, an abstraction that somebody has to
+ * find and to argue.
  */
 #ifndef K
 #define K 8
@@ -107,21 +108,22 @@ proctype consumer(byte c) {
 #ifdef MERGED
   :: d_step {
        MORE(k) && PASSED(FULL, PARITY(k)) -> check();
-#if C == 1
-       release(); NEXT(k)
-#endif
+       do
+       :: d < C -> release(); d++
+       :: else -> break
+       od;
+       d = 0; NEXT(k)
      }
 #else
   :: MORE(k) && PASSED(FULL, PARITY(k)) -> d_step { check() }
-#if C == 1
-     ; d_step { release(); NEXT(k) }
-#endif
-#endif
 #if C > 1
      ; do
      :: d_step { d < C - 1 -> release(); d++ }
      :: d_step { d == C - 1 -> release(); d = 0; NEXT(k) }; break
      od
+#else
+     ; d_step { release(); NEXT(k) }
+#endif
 #endif
 #ifndef CYCLIC
   :: k == K -> break

@@ -45,8 +45,8 @@ class Statement:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes the nodes that are ``wanted``. By node, ``c`` and ``r`` are what its sets are called: a variable, ``0``, or
-    ``B`` for the new event itself; ``s`` is a variable, ``True`` or ``False``.
+    """Writes the nodes that are ``wanted``. By node, ``c`` and ``r`` are what its sets are called: a variable, ``0`` or
+    ``B``, the new event itself; ``s`` is a variable, ``True`` or ``False``.
     """
 
     tape: Tape
