@@ -9,7 +9,7 @@ from mcheck.graph.terms import Uid, type_size
 from mcheck.kernel import warps, words
 from mcheck.kernel.agents import Split, registers_of
 from mcheck.kernel.control import runs
-from mcheck.kernel.history import Record
+from mcheck.kernel.history import Owners, Record
 from mcheck.kernel.lanes import lane_conflict
 from mcheck.kernel.machine import Agent, Machine, coalesced, does
 from mcheck.kernel.mbarriers import announced, increment
@@ -18,6 +18,8 @@ from mcheck.kernel.polling import spun_value
 from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint
+from mcheck.kernel.spread import Bytes as SpreadBytes
+from mcheck.kernel.spread import copied, shared, spread_of
 from mcheck.kernel.values import Bytes, bytes_of
 from mcheck.plans.site import widened
 from mcheck.program import ops
@@ -143,6 +145,9 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
         words.load(m, agent, op, (spun[0], value) if spun is not None and value is not None else None)
         agent.pc += 1
         return
+    if _all_at_once(m, agent, op):
+        agent.pc += 1
+        return
     found = _footprints(m, agent, op)
     if found is None:
         events = [
@@ -153,6 +158,33 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
         access(m, agent, found, depends(agent, registers_of(op.address)))
         _results(m, agent, op)
     agent.pc += 1
+
+
+def _all_at_once(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> bool:
+    """A load or a store of all lanes as one access, where it can be one (``mcheck.kernel.spread``)."""
+    found = spread_of(m, agent, op)
+    if found is None:
+        return False
+    record = record_of(m, agent, found.event, found.bytes.lanes)
+    touch(m, agent, [(record, low, high) for low, high in found.bytes.ranges], [{} for _ in agent.shown])
+    if isinstance(op, ops.Store):
+        _store_all(m, agent, op, found.bytes)
+    return True
+
+
+def _store_all(m: Machine, agent: Agent, op: ops.Store, where: SpreadBytes) -> None:
+    """The values that all lanes store."""
+    size = type_size(op.type)
+    if all(isinstance(m.term(agent, 0, src), tuple) for src in op.srcs):  # data of which nothing is known
+        for low, high in where.ranges:
+            m.memory.write(low, bytes(high - low), bytes(high - low))
+        return
+    for lane in range(len(agent.lanes)):
+        address = m.term(agent, lane, op.address)
+        assert isinstance(address, int)
+        for k, src in enumerate(op.srcs):
+            value = m.term(agent, lane, src)
+            m.memory.store(widened(address) + k * size, size, value if isinstance(value, int) else None)
 
 
 def _results(m: Machine, agent: Agent, op: ops.Load) -> None:
@@ -180,6 +212,9 @@ def store(m: Machine, agent: Agent, op: Op) -> None:
     agent.effects += 1
     if op.sem != "weak":
         words.store(m, agent, op)
+        agent.pc += 1
+        return
+    if _all_at_once(m, agent, op):
         agent.pc += 1
         return
     found = _footprints(m, agent, op)
@@ -233,6 +268,9 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
     agent.effects += 1
     per_lane = isinstance(op, ops.CpAsync | ops.CpAsyncArrive | ops.Wgmma)
     lanes = range(len(agent.lanes)) if per_lane else range(1)
+    whole = copied(m, agent, op) if isinstance(op, ops.CpAsync) else None
+    if whole is not None or (isinstance(op, ops.Wgmma) and shared(m, agent)):
+        lanes = range(len(agent.shown))  # those that stand for all
     emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
     width = len(emitted[0])
     if any(len(events) != width for events in emitted):
@@ -243,10 +281,13 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
         column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
         event = column[0][0]
         if event.size:
-            previous = _memory(m, agent, column, issues, previous, j)
+            own = None if whole is None else whole[Tag.W in event.tags]
+            previous = _memory(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
             m.put(agent, event, part=min(j, 7))
     _values(m, emitted)
+    for low, high in whole[1].ranges if whole is not None else ():
+        m.memory.write(low, bytes(high - low), bytes(high - low))
     _send(m, agent, emitted, issues)
     agent.pc += 1
 
@@ -264,9 +305,9 @@ def _issue(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tupl
 
 def _memory(
     m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]], issues: tuple[Live, ...],
-    previous: Record | None, number: int,
+    previous: Record | None, number: int, whole: SpreadBytes | None = None,
 ) -> Record:  # fmt: skip
-    """The accesses of one event of all lanes."""
+    """The accesses of one event of all lanes; ``whole`` are the bytes of all of them, where they are one access."""
     records: list[Record] = []
     event = column[0][0]
     ordered = event.order is not None
@@ -279,7 +320,11 @@ def _memory(
         if event.rmw is not None and previous is not None:
             own["rmw"] = own["data"] = previous.entries[k].bit
         edges.append(own)
-    if len(column) == 1 and words.watched(m, event):
+    if whole is not None:
+        record = record_of(m, agent, event, whole.lanes)
+        touch(m, agent, [(record, low, high) for low, high in whole.ranges], edges, part=min(number, 7))
+        records.append(record)
+    elif len(column) == 1 and words.watched(m, event):
         record = words.asynchronous(m, agent, event, edges, min(number, 7))
         records.append(record)
     else:
@@ -292,7 +337,7 @@ def _memory(
         for e, address, _, lane in column:
             if record.lanes is None or not isinstance(record.lanes, int) or record.lanes == lane:
                 start = record.event.address if not isinstance(record.lanes, tuple) else record.lanes[0]
-                if isinstance(record.lanes, tuple) or start == address:
+                if isinstance(record.lanes, tuple | Owners) or start == address:
                     agent.of_event[lane, e.uid] = record
     return records[-1]
 

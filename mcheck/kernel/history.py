@@ -12,7 +12,23 @@ from dataclasses import dataclass, field
 from mcheck.graph.event import Event
 from mcheck.views.entries import Entry as Live
 
-Lanes = int | tuple[int, int] | None
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Which lane touched which bytes: lane ``lanes[k]`` (-1: several) the ``size`` bytes from ``starts[k]`` on, where
+    ``starts`` ascend and the ranges are apart.
+    """
+
+    starts: tuple[int, ...]
+    size: int
+    lanes: tuple[int, ...]
+
+    def at(self, byte: int) -> int:
+        """The lane of a byte that is among them."""
+        return self.lanes[bisect_right(self.starts, byte) - 1]
+
+
+Lanes = int | tuple[int, int] | Owners | None
 """Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
 the address; ``None`` for all of them."""
 
@@ -99,9 +115,39 @@ def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a != b
     if a == b:
-        return False
+        return isinstance(a, Owners) and -1 in a.lanes
+    if isinstance(a, Owners) or isinstance(b, Owners):
+        return _apart(a, b, low, high)
     return any(_lane(a, byte) != _lane(b, byte) for byte in range(low, high))
 
 
-def _lane(lanes: int | tuple[int, int], byte: int) -> int:
-    return lanes if isinstance(lanes, int) else (byte - lanes[0]) // lanes[1]
+def _apart(a: Lanes, b: Lanes, low: int, high: int) -> bool:
+    """Whether some byte of a cell has different lanes in ``a`` and in ``b``: where either changes from lane to lane."""
+    byte = low
+    while byte < high:
+        first, second = _lane(a, byte), _lane(b, byte)
+        if first != second or first < 0:
+            return True
+        byte = min(_end(a, byte), _end(b, byte))
+    return False
+
+
+def _lane(lanes: Lanes, byte: int) -> int:
+    match lanes:
+        case Owners():
+            return lanes.at(byte)
+        case (start, stride):
+            return (byte - start) // stride
+        case int():
+            return lanes
+    return -1
+
+
+def _end(lanes: Lanes, byte: int) -> int:
+    """Where the bytes of the lane end that has a byte."""
+    match lanes:
+        case Owners():
+            return lanes.starts[bisect_right(lanes.starts, byte) - 1] + lanes.size
+        case (start, stride):
+            return byte + stride - (byte - start) % stride
+    return byte + (1 << 62)

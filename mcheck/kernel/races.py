@@ -42,8 +42,9 @@ def touch(
     record = found[0][0]
     event = record.event
     conflicts: list[tuple[Record, Conflict]] = []
+    seen: dict[int, set[tuple[int, bool]]] = {}
     for new, low, high in found:
-        conflicts += [(new, c) for c in _conflicts(m, new, low, high)]
+        conflicts += [(new, c) for c in _conflicts(m, new, low, high, seen.setdefault(id(new), set()))]
     kinds = {same for _, (_, _, _, same, _) in conflicts} or {True}
     ordered = event.order is not None
     where = m.place_of(event, exact=exact)
@@ -69,14 +70,14 @@ def touch(
     return tuple(entries)
 
 
-def _conflicts(m: Machine, new: Record, low: int, high: int) -> Iterable[Conflict]:
+def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:
+    """The earlier records that a record conflicts with in a range, each that is not ``seen`` yet once."""
     _, history = m.history(low)
-    seen: set[int] = set()
     for k in history.cut(low, high):
         start = history.starts[k]
         end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
         for old in history.cells[k]:
-            if not (new.write or old.write) or old.event is new.event or id(old) in seen:
+            if not (new.write or old.write) or old.event is new.event or (id(old), True) in seen:
                 continue
             a, b = old.event, new.event
             same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0
@@ -84,9 +85,11 @@ def _conflicts(m: Machine, new: Record, low: int, high: int) -> Iterable[Conflic
             if old.agent == new.agent and not m.agents[new.agent].single:
                 across = lanes_overlap(old.lanes, new.lanes, start, end)
                 if not across:
-                    yield old, start, end, same, False
+                    if (id(old), False) not in seen:
+                        seen.add((id(old), False))
+                        yield old, start, end, same, False
                     continue
-            seen.add(id(old))
+            seen.add((id(old), True))
             yield old, start, end, same, across
 
 
@@ -158,7 +161,7 @@ def _remember(m: Machine, new: Record, low: int, high: int) -> None:
     _, history = m.history(low)
     for k in history.cut(low, high):
         cell = history.cells[k]
-        if len(cell) > 8:
+        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # again when there are twice as many
             alike = {r.key(): r for r in cell}
             cell[:] = alike.values()
         cell.append(new)

@@ -6,7 +6,7 @@ from mcheck.answers.steps import text_of
 from mcheck.findings.finding import Access
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel.history import Lanes, Record
+from mcheck.kernel.history import Lanes, Owners, Record
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
@@ -49,6 +49,8 @@ def access_of(m: Machine, record: Record, low: int, high: int) -> Access:
     lane: int | None = None
     if isinstance(record.lanes, int):
         lane = record.lanes
+    elif isinstance(record.lanes, Owners):
+        lane = max(record.lanes.at(low), 0)
     elif isinstance(record.lanes, tuple):
         lane = (low - record.lanes[0]) // record.lanes[1]
     first, last = (event.address, event.address + event.size)
