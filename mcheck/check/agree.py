@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcheck.answers.judgement import ACCEPTED
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.policy.agree import COUNTED, kinds_of
@@ -29,6 +30,11 @@ class Said:
     def codes(self) -> frozenset[str]:
         """The codes of the findings."""
         return frozenset(f.code for f in self.findings if f.severity in COUNTED)
+
+    @property
+    def races(self) -> bool:
+        """Whether there are races that are not accepted with a word."""
+        return any(f.kind == "race" and f.code not in ACCEPTED for f in self.findings)
 
     @property
     def causes(self) -> frozenset[str]:

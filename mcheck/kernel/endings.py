@@ -55,6 +55,9 @@ def finish(m: Machine) -> None:
     for agent in lost:
         assert isinstance(agent.where, Mbarrier)
         m.problem("UB201", f"{agent.where.label} holds no mbarrier", agent, ops.performed(agent.code[agent.pc]))
+    for signal in m.signals.values():
+        text = f"{m.label(signal.address)} holds no mbarrier"
+        m.problem("UB201", text, m.agents[signal.agent], signal.event.op, signal.event)
     for agent in stuck:
         if isinstance(agent.where, Mbarrier) and agent not in lost:
             looked_in_vain(m, agent, agent.where)
@@ -62,7 +65,7 @@ def finish(m: Machine) -> None:
     for bar in m.mbarriers.values():
         if bar.state is not None:
             postponed(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
-    if lost or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
+    if lost or m.signals or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
         m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
         return
     if stuck:

@@ -125,6 +125,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.time = bar.next_time = m.zero
     bar.expected_bytes = bar.got_bytes = 0
     enter(m, agent, bar, event, -1)
+    m.queue.extend(key for key, signal in m.signals.items() if signal.address == bar.address and key not in m.queue)
     m.wake(bar)
 
 
@@ -342,10 +343,11 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     agent = m.agents[signal.agent]
     step = signal.event.mbarrier
     assert step is not None
+    if bar.state is None and bar.ended is None:
+        raise Blocked(bar)  # it comes when there is an object: see finish
     if bar.state is None:
-        code, text = ("UB201", f"{bar.label} holds no mbarrier") if bar.ended is None else (
-            "UB215", f"{bar.label} is gone before this operation has signalled it")  # fmt: skip
-        raise misuse(m, agent, signal.event.op, code, text, signal.event)
+        text = f"{bar.label} is gone before this operation has signalled it"
+        raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
     phase = bar.state.phase
     entry.signal, entry.phase = bar.seen, phase
     done = Done(agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen)

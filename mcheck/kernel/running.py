@@ -117,5 +117,8 @@ def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) ->
     m.begin(entry)
     try:
         deliver(m, signal, entry)
+    except Blocked:
+        m.tried_in_vain()
+        m.signals[key] = signal
     except Undefined:
         m.ended = "undefined"

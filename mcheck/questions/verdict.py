@@ -11,7 +11,9 @@ from mcheck.questions.run import Run
 
 
 def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
-    """The answer of a run; ``reason`` says why it was not finished, if it was not."""
+    """The answer of a run; ``reason`` says why it was not finished, if it was not: the answer's own reason where the
+    verdict is certain all the same and needs none.
+    """
     program = run.program
     condition = program.condition
     none_ends = why_none_ends(run) if reason is None else None  # may find the wait that never ends
@@ -36,7 +38,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reason=why or none_ends or run.note,
+        reason=why or reason or none_ends or run.note,
         forbidden_by=forbidden,
     )
 

@@ -40,8 +40,9 @@ def mended(text: str, finding: Finding) -> str | None:
 
 
 def test_many_findings_name_instruction_and_place() -> None:
-    named = [f for f in BUGS if any(insertions(e) for e in errors((KERNELS / f).read_text(encoding="utf-8")))]
-    assert len(named) >= 30
+    """Those of all sketches but the listed ones do, as the test below holds them to."""
+    assert set(BUGS) >= WITHOUT
+    assert len(set(BUGS) - WITHOUT) >= 30
 
 
 @pytest.mark.parametrize("name", BUGS)

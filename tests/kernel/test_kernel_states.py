@@ -127,12 +127,12 @@ def test_a_counter_of_a_warp(operation: str) -> None:
 
 
 def test_the_place_of_one_lane_among_a_warp() -> None:
-    """Lanes of which nothing is asked may change places: the one that is asked about has 32 places among them."""
-    text = "PTX warp\n{ .global .u32 x = 0; }\nP@cta 0, warp 0 { atom.relaxed.gpu.global.add.u32 r0, [x], 1; }\n"
-    given = ask(text + "exists (P[3]:r0 == 31)")
+    """Lanes of which nothing is asked may change places: the one that is asked about has 12 places among them."""
+    lanes = "P@cta 0, warp 0, lane 0..12 { atom.relaxed.gpu.global.add.u32 r0, [x], 1; }"
+    given = ask(f"PTX warp\n{{ .global .u32 x = 0; }}\n{lanes}\nexists (P[3]:r0 == 11)")
     assert (given.verdict, given.complete) == ("pass", True)
-    assert states(given) == {(k,) for k in range(32)}
-    assert given.executions < 100
+    assert states(given) == {(k,) for k in range(12)}
+    assert given.executions < 40
 
 
 def test_floating_point_sums_depend_on_the_order() -> None:
@@ -163,10 +163,9 @@ def test_orders_that_no_interleaving_shows(body: str, why: str) -> None:
 
 
 def test_the_suites() -> None:
+    """Every fifth test: ``python -m benchmarks.agreement litmus`` compares all, and Z3 as well."""
     compared = 0
-    for path in sorted(LITMUS.rglob("*.litmus")):
-        if "kernels" in path.parts:
-            continue
+    for path in sorted(p for p in LITMUS.rglob("*.litmus") if "kernels" not in p.parts)[::5]:
         test = load(str(path))
         model = load_model(test.model or "ptx-9.0")
         given = answer(test, model, timeout=20)
@@ -176,10 +175,10 @@ def test_the_suites() -> None:
         if there.complete:
             compared += 1
             assert states(given) == states(there), path
-    assert compared > 300
+    assert compared > 60
 
 
-COMPARED = 60
+COMPARED = 10
 
 
 def test_random_programs() -> None:
