@@ -11,8 +11,8 @@ from mcheck.questions.run import Run
 
 
 def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
-    """The answer of a run; ``reason`` says why it was not finished, if it was not: the answer's own reason where the
-    verdict is certain all the same and needs none.
+    """The answer of a run; ``reason`` says why it was not finished, if it was not, which is told also where the verdict
+    is certain all the same.
     """
     program = run.program
     condition = program.condition
@@ -38,7 +38,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reason=why or reason or none_ends or run.note,
+        reason="; ".join(dict.fromkeys(filter(None, (why, reason)))) or none_ends or run.note,
         forbidden_by=forbidden,
     )
 
