@@ -9,7 +9,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import applied, edits, insertions
+from mcheck.findings.repair import applied, edits
 from mcheck.kernel.engine import check
 from mcheck.syntax import parse
 
