@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
+from mcheck.program.program import Expectation
 from mcheck.run.case import Settings, kinds_hold
 
 
@@ -17,6 +18,31 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     limit: int | None = None
+    launch: LaunchText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """What was said of the launch of a module: the text of a JSON file and its path, and options in words.
+
+    ``fields`` and ``params`` are pairs of a name and what it is to be, as on the command line.
+    """
+
+    text: str | None = None
+    path: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    params: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an answer is about, in the words of reports; a ``Program`` is one."""
+
+    path: str
+    name: str
+    source: str
+    expectation: Expectation = field(default_factory=Expectation)
+    warnings: tuple[tuple[str, Span | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

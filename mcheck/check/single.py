@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 
 from mcheck.answers.judgement import NOT_ALL, decides
 from mcheck.answers.result import Answer
-from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.case import Checked, Options, Settings, Subject
 from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.suppress import apply, suppressions
@@ -18,11 +16,6 @@ from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.single import internal, left, load, located, model_of, out_of_memory, traceback_of
-
-
-def task(options: Options) -> Callable[[Case, Settings], Checked]:
-    """The function that checks one file with these options; other machines can be told of it."""
-    return partial(check_case, options=options)
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
@@ -35,21 +28,13 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         model = model_of(name, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
-    except InputError as error:
-        return _failed(case, program, "error", started, error)
-    except Unsupported as error:
-        return _failed(case, program, "unknown", started, error)
-    except MemoryError:
-        return _failed(case, program, "unknown", started, out_of_memory(settings.memory))
-    except RecursionError:
-        return _failed(case, program, "unknown", started, Unsupported("the program is nested too deeply"))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return _failed(case, program, "error", started, internal(error), traceback_of(error))
+        return failed(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
     return replace(concluded, digest=model.digest)
 
 
-def question(program: Program, settings: Settings, options: Options) -> Question:
+def question(program: Program | Subject, settings: Settings, options: Options) -> Question:
     """What is asked of an engine: to look on after an error that may be left out of the answer."""
     left_out = bool(options.select or options.ignore or suppressions(program.source))
     return Question(
@@ -62,7 +47,7 @@ def question(program: Program, settings: Settings, options: Options) -> Question
     )
 
 
-def conclude(path: str, program: Program, given: Answer, options: Options, seconds: float) -> Checked:
+def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
     """The answer without what is not asked for and what the file suppresses."""
     chosen = tuple(f for f in given.findings if _selected(f, options))
     kept, left, warnings = apply(chosen, program.source, program.path)
@@ -108,21 +93,37 @@ def _line(finding: Finding) -> int:
 # --- failures -------------------------------------------------------------------------------------------------
 
 
-def _failed(
-    case: Case, program: Program | None, verdict: str, started: float, problem: McheckError, debug: str = ""
+def failed(
+    path: str, program: Program | Subject | None, error: Exception, settings: Settings, seconds: float
 ) -> Checked:
+    """The answer about a file where something was raised; ``program`` is what was known of it."""
+    verdict, problem, debug = _failure(error, settings)
     return Checked(
-        path=case.path,
-        name=program.name if program else case.path.rpartition("/")[2].rpartition(".")[0],
+        path=path,
+        name=program.name if program else path.rpartition("/")[2].rpartition(".")[0],
         verdict=verdict,
         expected=program.expectation.kinds if program else (),
-        seconds=perf_counter() - started,
+        seconds=seconds,
         reason=located(problem),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
         source=program.source if program else "",
     )
+
+
+def _failure(error: Exception, settings: Settings) -> tuple[str, McheckError, str]:
+    """The verdict, the problem in words, and the traceback of an error of ours where it is asked for."""
+    match error:
+        case InputError():
+            return "error", error, ""
+        case Unsupported():
+            return "unknown", error, ""
+        case MemoryError():
+            return "unknown", out_of_memory(settings.memory), ""
+        case RecursionError():
+            return "unknown", Unsupported("the program is nested too deeply"), ""
+    return "error", internal(error), traceback_of(error)
 
 
 def lost(case: Case, _: Settings, reason: str, seconds: float) -> Checked:

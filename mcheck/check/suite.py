@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from mcheck.check.case import Checked, Options, Settings
-from mcheck.check.single import lost, task
+from mcheck.check.single import lost
+from mcheck.check.task import task
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.means import Means, compute
 from mcheck.run.once import memory_of, once

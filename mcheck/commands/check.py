@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcheck.commands import options
+from mcheck.commands import launch, options
 
 if TYPE_CHECKING:
     from mcheck.check.case import Checked
@@ -65,6 +65,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.memory
 @options.unroll
 @options.assume
+@launch.options
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
@@ -90,8 +91,10 @@ def command(
     color: str,
     verbose: bool,
     quiet: bool,
+    **launched: Any,
 ) -> int:
-    """Look for races, undefined behaviour and deadlocks in kernel sketches and litmus tests (files, or folders).
+    """Look for races, undefined behaviour and deadlocks in kernel sketches, litmus tests (files, or folders) and PTX
+    modules (.ptx files, with --launch or the options beside it, which win over the file).
 
     A finding that the file expects counts as expected. A line suppresses findings with
     `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
@@ -110,7 +113,8 @@ def command(
     started = perf_counter()
     cases = collect(paths)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
-    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit)
+    said = launch.said(paths, launched)
+    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
     how = options.means(jobs, cache, resume, scheduler)
     with how as means, another(sarif_file) as second, output(target) as stream:

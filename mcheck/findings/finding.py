@@ -14,7 +14,8 @@ SEVERITIES = ("error", "review", "advice")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """One of the accesses of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: of an
-    operation that stands outside program order.
+    operation that stands outside program order. ``source`` is the place in the source that the instruction was compiled
+    from, and if it was inlined, where, from inside out.
     """
 
     thread: str
@@ -25,6 +26,7 @@ class Access:
     proxy: str = "generic"
     access: str = "read"
     asynchronous: bool = False
+    source: tuple[Span, ...] = ()
 
     @property
     def place(self) -> str:

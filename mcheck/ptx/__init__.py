@@ -1,1 +1,37 @@
-"""PTX modules as compilers emit them, with the launch of one kernel: reading, following one cluster, answering."""
+"""PTX modules as compilers emit them, with the launch of one kernel: reading, following one cluster, answering.
+
+``check`` is what others call; the modules beside it read (``reading``, ``launching``), follow and answer (``answer``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcheck.check.case import Checked
+
+__all__ = ["check"]
+
+
+def check(
+    text_or_path: str | os.PathLike[str],
+    launch: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    model: str | None = None,
+    profile: str = "ptx",
+    engine: str = "auto",
+    timeout: float | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+) -> Checked:
+    """What ``mcheck check MODULE.ptx --launch LAUNCH.json`` says: verdict, findings, assumptions, seconds.
+
+    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file; see
+    docs/ptx-modules.md. ``timeout`` is in seconds and looked at from time to time. What is wrong with either is not
+    raised: the verdict is ``error`` then, and ``problem`` the exception.
+    """
+    from mcheck.check.python import checked
+
+    return checked(text_or_path, launch, model, profile, engine, timeout, select, ignore)

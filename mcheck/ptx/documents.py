@@ -46,7 +46,8 @@ class Node:
 
     def fail(self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object) -> NoReturn:
         """Raises the error ``code`` at this value."""
-        raise problem(code, self.span, expected=expected, hint=hint, where=self.where, **fields)
+        where = self.where or "the document"
+        raise problem(code, self.span, expected=expected, hint=hint, where=where, **fields)
 
 
 def document(text: str, path: str) -> Node:

@@ -7,7 +7,7 @@ The rules are those of the driver (CUDA programming guide, compute capabilities)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final
@@ -76,6 +76,31 @@ def from_object(launch: Mapping[str, Any]) -> Given:
     except (TypeError, ValueError) as error:
         raise InputError(MESSAGES["PTX101"].format(reason=error), code="PTX101") from None
     return from_json(text, "<launch>")
+
+
+def from_words(fields: Iterable[tuple[str, str]], params: Iterable[tuple[str, str]]) -> Given:
+    """The launch that options describe: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
+    return Given(
+        {name: Node(_word(name, value), f"--{name}") for name, value in fields},
+        {name: Node(_parameter(value), f"--param {name}") for name, value in params},
+    )
+
+
+def _word(name: str, value: str) -> object:
+    if name == "entry":
+        return value
+    parts = [part.strip() for part in value.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+        return value
+    return int(parts[0]) if name == "shared" and len(parts) == 1 else [int(part) for part in parts]
+
+
+def _parameter(value: str) -> object:
+    """JSON, a hexadecimal number, or a word."""
+    try:
+        return int(value, 16) if value.lower().startswith("0x") else json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def launch(module: Module, given: Given) -> Launch:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
 from mcheck.report import finding as finding_report
-from mcheck.report.finding import to_json
+from mcheck.report.finding import compiled_from, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 
@@ -147,6 +147,7 @@ def github(results: list[Checked], tally: Tally) -> str:
             span = next((a.span for a in finding.accesses if a.span is not None), None)
             place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
             text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
+            text += "".join(f"\ncompiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source)
             lines.append(_annotation(level, place, f"{finding.code} {finding.kind}", text))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"

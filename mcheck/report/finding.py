@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.errors import window
 from mcheck.report.lines import Line
@@ -42,7 +43,7 @@ def specification(section: str) -> dict[str, str]:
 
 def _access(access: Access) -> dict[str, Any]:
     span = access.span
-    return {
+    found: dict[str, Any] = {
         "thread": access.thread,
         "path": span.path if span else None,
         "line": span.line if span else None,
@@ -53,6 +54,14 @@ def _access(access: Access) -> dict[str, Any]:
         "proxy": access.proxy,
         "access": access.access,
     }
+    if access.source:
+        found["source"] = [{"path": s.path, "line": s.line, "column": s.column} for s in access.source]
+    return found
+
+
+def compiled_from(access: Access) -> str:
+    """``kernel.cu:11:7, inlined in kernel.cu:40:3``; empty where the module has no such lines."""
+    return ", inlined in ".join(f"{s.path}:{s.line}:{s.column}" for s in access.source)
 
 
 def lines(
@@ -93,10 +102,17 @@ def _place(access: Access, source: str, style: str, width: int | None) -> Iterat
     if span is None or not source or not 0 < span.line <= len(lines) or span.length > room:
         yield (f"  {what}: {access.instruction}",)
         if span is not None:
-            yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+            yield from _at(access, span)
         return
     yield (f"  {what}",)
-    yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+    yield from _at(access, span)
     text, caret, length = window(lines[span.line - 1].replace("\t", " "), span.column - 1, span.length, room)
     yield f"    {number} | ", text
     yield f"    {' ' * len(number)} | " + " " * caret, ("^" * length, style)
+
+
+def _at(access: Access, span: Span) -> Iterator[Line]:
+    """The place of an access, and what it was compiled from."""
+    yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
+    if access.source:
+        yield "    from ", (compiled_from(access), "dim")

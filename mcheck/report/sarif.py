@@ -130,9 +130,11 @@ def _result(result: Checked, finding: Finding, rule: int, fingerprint: str, reas
         "properties": {"kind": finding.kind, "severity": finding.severity},
     }
     if places:
+        related = [(a.span, _says(a)) for a in places]
+        related += [(s, f"compiled from here: {a.instruction}") for a in places for s in a.source]
         out["relatedLocations"] = [
-            {**location(a.span, result.path), "id": k, "message": {"text": _says(a)}}
-            for k, a in enumerate(places, start=1)
+            {**location(span, result.path), "id": k, "message": {"text": text}}
+            for k, (span, text) in enumerate(related, start=1)
         ]
     flow = _flow(result, finding)
     if flow:

@@ -1,0 +1,122 @@
+"""One PTX module with its launch: read both, follow a cluster, say what was found in terms of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+
+from mcheck.check.case import Checked, LaunchText, Options, Settings, Subject
+from mcheck.check.single import conclude, failed, question
+from mcheck.errors import Span
+from mcheck.findings.finding import Access, Finding
+from mcheck.ptx import launching, reading
+from mcheck.ptx.answer import answer
+from mcheck.ptx.launch import Buffer, Extent, Launch
+from mcheck.ptx.launching import Given
+from mcheck.ptx.module import Module, SourceLine
+from mcheck.run.case import DEFAULT_MODEL, Case
+from mcheck.run.single import left, model_of
+
+
+def check_file(case: Case, settings: Settings, options: Options) -> Checked:
+    """The answer about a module in a file; raises nothing but ``KeyboardInterrupt``."""
+    started = perf_counter()
+    try:
+        text = reading.text(case.path)
+        given = launch_of(options.launch)
+    except Exception as error:  # noqa: BLE001 - likewise
+        return failed(case.path, None, error, settings, perf_counter() - started)
+    return check_text(text, case.path, given, settings, options, started)
+
+
+def check_text(
+    text: str, path: str, given: Given, settings: Settings, options: Options, started: float | None = None
+) -> Checked:
+    """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
+    started = perf_counter() if started is None else started
+    subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
+    try:
+        module = reading.module(text, path)
+        launch = launching.launch(module, given)
+        launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+        subject = replace(subject, name=launch.entry)
+        model = model_of(settings.model or DEFAULT_MODEL)
+        asked = question(subject, replace(settings, timeout=left(settings.timeout, started)), options)
+        found = answer(module, launch, model, asked, options.engine)
+    except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
+        return failed(path, subject, error, settings, perf_counter() - started)
+    lines = _lines(module, launch.entry)
+    found = replace(
+        found,
+        findings=tuple(_with_source(finding, lines) for finding in found.findings),
+        assumptions=(*assumptions(launch), *found.assumptions),
+    )
+    checked = conclude(path, subject, found, options, perf_counter() - started)
+    return replace(checked, digest=model.digest)
+
+
+def launch_of(said: LaunchText | None) -> Given:
+    """What a launch file and options say, the options over the file."""
+    if said is None:
+        return Given()
+    options = launching.from_words(said.fields, said.params)
+    return options if said.text is None else options.over(launching.from_json(said.text, said.path))
+
+
+# --- what an answer rests on ----------------------------------------------------------------------------------
+
+
+def assumptions(launch: Launch) -> tuple[str, ...]:
+    """What the launch decides, in words."""
+    shape = (
+        f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
+        f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+    )
+    found = [
+        shape,
+        f"one cluster is followed, that of CTA {_extent(launch.first)}; others change nothing that it reads",
+    ]
+    unknown = [a.name for a in launch.arguments if not a.given]
+    if unknown:
+        found.append(f"not given, so unknown: {', '.join(unknown)}")
+    buffers = [
+        place.name
+        for argument in launch.arguments
+        for _, place in argument.places
+        if isinstance(place, Buffer) and place.size is None
+    ]
+    if buffers:
+        found.append(f"buffers of unknown size are as large as every access needs: {', '.join(buffers)}")
+    return tuple(found)
+
+
+def _extent(extent: Extent) -> str:
+    return ", ".join(map(str, extent))
+
+
+# --- the source -----------------------------------------------------------------------------------------------
+
+Place = tuple[int, int]
+"""Line and column of a statement in the module."""
+
+
+def _lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
+    """What the statements of a module were compiled from."""
+    functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
+    return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
+
+
+def _with_source(finding: Finding, lines: Mapping[Place, SourceLine]) -> Finding:
+    if not lines:
+        return finding
+    return replace(finding, accesses=tuple(_sourced(access, lines) for access in finding.accesses))
+
+
+def _sourced(access: Access, lines: Mapping[Place, SourceLine]) -> Access:
+    line = None if access.span is None else lines.get((access.span.line, access.span.column))
+    places: list[Span] = []
+    while line is not None:
+        places.append(Span(line.path, line.line, max(line.column, 1)))
+        line = line.inlined_at
+    return replace(access, source=tuple(places))

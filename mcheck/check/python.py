@@ -1,0 +1,50 @@
+"""``mcheck.ptx.check``: a module and a launch as Python has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.modules import check_text
+from mcheck.check.single import failed
+from mcheck.errors import InputError
+from mcheck.ptx import launching, reading
+from mcheck.ptx.launching import Given
+
+TEXT = "<ptx>"
+
+
+def checked(
+    text_or_path: str | os.PathLike[str],
+    launch: Mapping[str, Any] | str | os.PathLike[str] | None,
+    model: str | None,
+    profile: str,
+    engine: str,
+    timeout: float | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> Checked:
+    """The answer; ``mcheck.ptx.check`` says what is what."""
+    settings = Settings(model=model, profile=profile, timeout=timeout)
+    options = Options(engine=engine, select=select, ignore=ignore)
+    given = os.fspath(text_or_path)
+    path = TEXT if is_text(given) else given
+    try:
+        text = given if path == TEXT else reading.text(path)
+        said = _launch(launch)
+    except InputError as error:
+        return failed(path, None, error, settings, 0.0)
+    return check_text(text, path, said, settings, options)
+
+
+def is_text(text_or_path: str) -> bool:
+    """Whether it is the text of a module: no path has several lines, or begins like one."""
+    return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
+
+
+def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None) -> Given:
+    if launch is None:
+        return Given()
+    return launching.from_object(launch) if isinstance(launch, Mapping) else launching.from_file(os.fspath(launch))

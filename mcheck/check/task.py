@@ -1,0 +1,31 @@
+"""Which function checks a file: modules have one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.single import check_case
+from mcheck.run.case import Case
+
+MODULE_SUFFIX = ".ptx"
+
+
+def task(options: Options) -> Callable[[Case, Settings], Checked]:
+    """The function that checks one file with these options; other machines can be told of it."""
+    return partial(check_one, options=options)
+
+
+def check_one(case: Case, settings: Settings, options: Options) -> Checked:
+    """The answer about one file; raises nothing but ``KeyboardInterrupt``."""
+    if is_module(case.path):
+        from mcheck.check.modules import check_file  # imports what reads modules, which tests never need
+
+        return check_file(case, settings, options)
+    return check_case(case, settings, options)
+
+
+def is_module(path: str) -> bool:
+    """Whether a file is a PTX module, by its name."""
+    return path.lower().endswith(MODULE_SUFFIX)
