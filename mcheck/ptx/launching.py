@@ -112,7 +112,7 @@ def launch(module: Module, given: Given) -> Launch:
     missing: list[str] = []
     entry = _entry(module, given, missing)
     if entry is None:
-        raise _incomplete(missing, given, ())
+        raise _incomplete(missing, given, (), module.functions[module.entries[0]].span)
     return _Shape(module, entry, given).launch()
 
 
@@ -132,13 +132,15 @@ def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
     return module.functions[node.value]
 
 
-def _incomplete(missing: list[str], given: Given, unknown: tuple[str, ...]) -> InputError:
+def _incomplete(missing: list[str], given: Given, unknown: tuple[str, ...], head: Span) -> InputError:
+    """The error at the launch file, or without one at the entry."""
     expected = None
     if unknown:
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
-    path = next((node.source.path for node in given.fields.values() if node.source is not None), None)
+    nodes = (*given.fields.values(), *given.params.values())
+    path = next((node.source.path for node in nodes if node.source is not None), None)
     hint = "a field of the launch file, or an option such as --grid 4,1,1"
-    span = None if path is None else Span(path, 1, 1)
+    span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 
 
@@ -162,7 +164,7 @@ class _Shape:
         shared = self._shared()
         if self._missing or block is None or grid is None or cluster is None or shared is None:
             unknown = tuple(a.name for a in given if not a.given)
-            raise _incomplete(self._missing, self._given, unknown)
+            raise _incomplete(self._missing, self._given, unknown, entry.span)
         if "blocksareclusters" in entry.directives:
             grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
         if any(g % c for g, c in zip(grid, cluster, strict=True)):

@@ -32,7 +32,7 @@ def blocks(page: str, kind: str) -> list[str]:
 
 
 def write_examples(page: str, folder: Path) -> list[Path]:
-    """Writes tests and models under their own names; the tests."""
+    """Writes tests, models and modules under their own names; the tests."""
     out = []
     for body in blocks(page, "litmus"):
         name = re.match(r"PTX (\S+)\n", body)
@@ -45,6 +45,10 @@ def write_examples(page: str, folder: Path) -> list[Path]:
         title = re.match(r'"(\S+)"\n', body)
         assert title is not None, body
         (folder / f"{title[1]}.cat").write_text(body)
+    for body in blocks(page, "ptx"):
+        comment = re.match(r"// (\S+\.ptx)\n", body)
+        assert comment is not None, body
+        (folder / comment[1]).write_text(body)
     return out
 
 

@@ -1,0 +1,273 @@
+"""Mutates PTX modules and launches as people, tools and transport get them wrong, and checks them: nothing may crash.
+
+    python -m tests.ptx.fuzz --count 20000 --seed 1
+
+A crash is an internal error, an error without a place, a report that cannot be written, an answer that takes far longer
+than its limit, or more memory than ``--memory`` allows. The modules are those below ``tests/ptx`` with a launch beside
+them, and two that stand alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.modules import check_text
+from mcheck.check.single import failed
+from mcheck.errors import InputError
+from mcheck.ptx import launching
+from tests.check.fuzz import complaint
+
+HERE = Path(__file__).parent
+LIMIT = 2.0
+"""Seconds that a module is given."""
+PATIENCE = 30
+"""Seconds after which a module hangs."""
+LARGEST = 60_000
+"""Characters of a module: larger ones take long and show nothing else."""
+ALONE: dict[str, dict[str, Any]] = {
+    "hand_over": {"grid": 1, "params": {"out": {"buffer": 256}, "rows": 1}},
+    "every_form": {"grid": 2, "shared": 64},
+}
+
+NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
+WORD = re.compile(r"[%$A-Za-z_][\w$]*")
+PART = re.compile(r"\.[A-Za-z][\w:]*")
+NUMBERS = (
+    "0", "1", "-1", "2", "7", "31", "32", "33", "64", "255", "1024", "65536", "100000000", "4294967295", "4294967296",
+    "18446744073709551615", "18446744073709551616", "0x7fffffffffffffff", "0f7FC00000",
+    "(1<<63)", "1/0", "%r1", "WARP_SZ",
+)  # fmt: skip
+INSERTED = (
+    "bar.sync 0;", "bar.sync 1, 64;", "trap;", "exit;", "ret;", "brkpt;", "@%p1 exit;", "{", "}",
+    "nonsense.u32 %r1, %r2;", "fence.proxy.async;", "mov.u32 %r1, %clock;", "mov.b32 %r2, -1;",
+    "st.shared.u32 [%r1], %r2;", "ld.global.u32 %r1, [%rd1];", "bra $L__done;", "L: bra L;", "activemask.b32 %r1;",
+    "elect.sync %r1|%p1, -1;", "vote.sync.any.pred %p1, %p1, -1;", "shfl.sync.idx.b32 %r1, %r2, 0, 31, -1;",
+    "atom.global.add.u32 %r1, [%rd1], 1;", "call other;", "@%p1 bar.warp.sync -1;",
+    "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [picture, {%f1, %f2}];", "cp.async.bulk.wait_group 0;",
+    "nanosleep.u32 20;", "barrier.cluster.arrive;", "barrier.cluster.wait;", "mbarrier.init.shared.b64 [%r1], 1;",
+    "setmaxnreg.inc.sync.aligned.u32 64;", "mapa.u32 %r1, %r2, 1;", "mul.wide.u32 %rd1, %r1, %r2;",
+    "div.u32 %r1, %r2, 0;", ".reg .b32 %r<4>;", ".loc 1 1 1", '"',
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, -1, 0, 1, 31, 1 << 20, 1 << 31, 1 << 63, 1 << 70, 0.5, 1e300, "any", "1", "a", [], [0], [1, 2, 3, 4], {},
+    True, {"buffer": None}, {"buffer": 0}, {"buffer": 1 << 40}, {"buffer": -1}, {"hex": "00"}, {"hex": "xyz"},
+    {"tensormap": {}}, {"tensormap": {"rank": 9}}, {"at": {"0": {"buffer": 4}}}, {"at": {"x": 1}}, [2048, 1, 1],
+    [1 << 31, 1, 1],
+)  # fmt: skip
+
+Mutation = Callable[[random.Random, list[str]], None]
+
+
+@dataclass(slots=True)
+class Found:
+    """What mutants came to."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    crashes: list[tuple[str, str]] = field(default_factory=list)
+    slowest: float = 0.0
+
+
+# --- mutations of the text ------------------------------------------------------------------------------------
+
+
+def _at(rng: random.Random, lines: list[str]) -> int:
+    """A line, mostly of a body."""
+    good = [k for k, line in enumerate(lines) if line.rstrip().endswith(";")]
+    return rng.choice(good) if good and rng.random() < 0.9 else rng.randrange(len(lines))
+
+
+def _drop(rng: random.Random, lines: list[str]) -> None:
+    del lines[_at(rng, lines)]
+
+
+def _repeat(rng: random.Random, lines: list[str]) -> None:
+    at = _at(rng, lines)
+    lines.insert(at, lines[at])
+
+
+def _exchange(rng: random.Random, lines: list[str]) -> None:
+    a, b = _at(rng, lines), _at(rng, lines)
+    lines[a], lines[b] = lines[b], lines[a]
+
+
+def _insert(rng: random.Random, lines: list[str]) -> None:
+    lines.insert(_at(rng, lines), rng.choice(INSERTED))
+
+
+def _truncate(rng: random.Random, lines: list[str]) -> None:
+    del lines[rng.randrange(len(lines)) :]
+    if lines:
+        lines[-1] = lines[-1][: rng.randrange(len(lines[-1]) + 1)]
+
+
+def _replaced(rng: random.Random, lines: list[str], what: re.Pattern[str], choose: Callable[[str], str]) -> None:
+    at = _at(rng, lines)
+    places = list(what.finditer(lines[at]))
+    if places:
+        place = rng.choice(places)
+        lines[at] = lines[at][: place.start()] + choose(place[0]) + lines[at][place.end() :]
+
+
+def _number(rng: random.Random, lines: list[str]) -> None:
+    _replaced(rng, lines, NUMBER, lambda _: rng.choice(NUMBERS))
+
+
+def _word(rng: random.Random, lines: list[str]) -> None:
+    words = WORD.findall(lines[_at(rng, lines)]) or ["_"]
+    _replaced(rng, lines, WORD, lambda _: rng.choice(words))
+
+
+def _register(rng: random.Random, lines: list[str]) -> None:
+    _replaced(rng, lines, re.compile(r"%[a-z]+\d+"), lambda name: re.sub(r"\d+", str(rng.randrange(12)), name))
+
+
+def _part(rng: random.Random, lines: list[str]) -> None:
+    parts = PART.findall(lines[_at(rng, lines)]) or [""]
+    _replaced(rng, lines, PART, lambda _: rng.choice([*parts, "", ".nonsense"]))
+
+
+def _characters(rng: random.Random, lines: list[str]) -> None:
+    at = rng.randrange(len(lines))
+    cut = rng.randrange(len(lines[at]) + 1)
+    lines[at] = (
+        lines[at][:cut] + rng.choice(list('{}()[];,.%@!|"\\/*+-=<>\0é\t$_0a')) + lines[at][cut + rng.randrange(2) :]
+    )
+
+
+def _negate(rng: random.Random, lines: list[str]) -> None:
+    at = _at(rng, lines)
+    line = lines[at].strip()
+    lines[at] = line.replace("@!", "@", 1) if line.startswith("@!") else line.replace("@", "@!", 1)
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    _drop, _drop, _repeat, _exchange, _exchange, _insert, _insert, _insert, _truncate, _number, _number, _number, _word,
+    _register, _register, _register, _part, _part, _characters, _negate,
+)  # fmt: skip
+
+
+def mutate(rng: random.Random, text: str) -> str:
+    """``text`` with up to three mistakes."""
+    lines = text.split("\n")
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+        rng.choice(MUTATIONS)(rng, lines)
+        lines = lines or [""]
+    return "\n".join(lines)
+
+
+# --- mutations of the launch ----------------------------------------------------------------------------------
+
+
+def damaged(rng: random.Random, launch: dict[str, Any]) -> str:
+    """The launch as JSON, often with a mistake."""
+    made = json.loads(json.dumps(launch))
+    if rng.random() < 0.4:
+        where: Any = made
+        while True:
+            key = rng.choice([*where, "grid", "0"])
+            inner = where.get(key)
+            if isinstance(inner, dict) and inner and rng.random() < 0.7:
+                where = inner
+                continue
+            break
+        if rng.random() < 0.3:
+            where.pop(key, None)
+        else:
+            where[key] = rng.choice(VALUES)
+    text = json.dumps(made, indent=1)
+    if rng.random() < 0.03:
+        cut = rng.randrange(len(text))
+        text = text[:cut] + rng.choice(("", "}", "{", ",", '"', "NaN")) + text[cut + 1 :]
+    return text
+
+
+# --- runs -----------------------------------------------------------------------------------------------------
+
+
+def modules() -> list[tuple[str, dict[str, Any]]]:
+    """Modules and their launches."""
+    found = [((HERE / f"{name}.ptx").read_text(encoding="utf-8"), launch) for name, launch in ALONE.items()]
+    for path in sorted(HERE.rglob("*.json")):
+        text = path.with_suffix(".ptx")
+        if text.exists() and text.stat().st_size < LARGEST:
+            found.append((text.read_text(encoding="utf-8"), json.loads(path.read_text(encoding="utf-8"))))
+    return found
+
+
+def check(text: str, launch: str, settings: Settings) -> Checked:
+    """The answer about a mutant."""
+    try:
+        given = launching.from_json(launch, "mutated.json")
+    except InputError as error:
+        return failed("mutated.ptx", None, error, settings, 0.0)
+    return check_text(text, "mutated.ptx", given, settings, Options())
+
+
+def _hangs(*_: object) -> None:
+    raise AssertionError(f"no answer after {PATIENCE} s")
+
+
+def run(count: int, seed: int, first: int = 0, *, log: bool = False) -> Found:
+    """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
+    known = modules()
+    found = Found()
+    before = signal.signal(signal.SIGALRM, _hangs)
+    for number in range(first, first + count):
+        rng = random.Random(f"{seed}:{number}")
+        text, launch = rng.choice(known)
+        mutant, shape = mutate(rng, text), damaged(rng, launch)
+        settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=LIMIT)
+        signal.alarm(PATIENCE)
+        start = time.process_time()
+        result = check(mutant, shape, settings)
+        signal.alarm(0)
+        seconds = time.process_time() - start
+        said = complaint(result, seconds)
+        if said is not None:
+            found.crashes.append((f"{seed}:{number} {said}", f"{shape}\n{mutant}"))
+        found.slowest = max(found.slowest, seconds)
+        found.verdicts[result.verdict] += 1
+        if result.problem is not None:
+            found.errors[result.problem.code or type(result.problem).__name__] += 1
+        if log and (said is not None or number % 500 == 0):
+            print(f"{number}: {said or 'ok'} (slowest {found.slowest:.1f} s, {dict(found.verdicts)})", flush=True)
+    signal.signal(signal.SIGALRM, before)
+    return found
+
+
+def main() -> int:
+    """Prints the verdicts and the first crashes; exit status 1 if there are any."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--memory", type=int, default=2048, help="mebibytes of addresses that the process may take")
+    options = parser.parse_args()
+    limit = options.memory << 20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    found = run(options.count, options.seed, options.first, log=True)
+    for said, text in found.crashes[:10]:
+        print(f"--- {said}\n{text[:4000]}")
+    print(f"errors: {dict(found.errors.most_common())}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{options.count} mutations: {dict(found.verdicts)}, {len(found.crashes)} crashes, ", end="")
+    print(f"slowest {found.slowest:.1f} s, at most {peak} MiB")
+    return 1 if found.crashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

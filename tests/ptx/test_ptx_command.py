@@ -1,0 +1,195 @@
+"""``mcheck check`` and ``mcheck.ptx.check`` on modules: statuses, reports, launches, options, bad input."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcheck import ptx
+from mcheck.cli import main
+
+HAND_OVER = (Path(__file__).parent / "hand_over.ptx").read_text(encoding="utf-8")
+FENCE = "\tfence.proxy.async.shared::cta;\n"
+RACY = HAND_OVER.replace(FENCE, "")
+LAUNCH: dict[str, Any] = {"grid": [1], "params": {"out": {"buffer": 256}, "rows": 1}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the modules and a launch, which is the working directory."""
+    (tmp_path / "hand_over.ptx").write_text(HAND_OVER)
+    (tmp_path / "racy.ptx").write_text(RACY)
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["check", *arguments])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def put(folder: Path, old: str, new: str) -> str:
+    """A module in which something is replaced."""
+    assert old in HAND_OVER
+    (folder / "changed.ptx").write_text(HAND_OVER.replace(old, new))
+    return "changed.ptx"
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_module_with_its_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "hand_over.ptx", "--launch", "launch.json")
+    assert status == 0
+    assert out.startswith("proved   hand_over.ptx")
+    assert "entry hand_over, grid 1, 1, 1, block 64, 1, 1, cluster 1, 1, 1" in out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_finding_at_its_line_and_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "racy.ptx", "--launch", "launch.json")
+    store = RACY.split("\n").index("\tst.shared.u32 \t[%r4], %r2;") + 1
+    assert status == 1
+    assert "error[RACE004]" in out
+    assert f"--> racy.ptx:{store}:2\n" in out
+    assert "from tile.cuh:12:5, inlined in hand_over.cu:5:3\n" in out
+
+
+@pytest.mark.usefixtures("folder")
+def test_options_are_enough_and_win_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--grid", "2,1", "--block", "64", "--param", "rows=0x1", "--param", 'out={"buffer": 256}')
+    status, out, _ = run(capsys, "hand_over.ptx", *options, "--entry", "hand_over", "--cluster", "1", "--shared", "16")
+    assert status == 0
+    assert "grid 2, 1, 1" in out
+    assert "16 bytes of dynamic shared memory" in out
+    assert run(capsys, "racy.ptx", "--launch", "launch.json", "--param", "rows=0")[0] == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_reports_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("racy.ptx", "--launch", "launch.json", "--format")
+    result = json.loads(run(capsys, *arguments, "json")[1])["results"][0]
+    assert (result["path"], result["name"], result["verdict"]) == ("racy.ptx", "hand_over", "finding")
+    write = result["findings"][0]["accesses"][0]
+    assert write["source"] == [
+        {"path": "tile.cuh", "line": 12, "column": 5}, {"path": "hand_over.cu", "line": 5, "column": 3},
+    ]  # fmt: skip
+    assert any("one cluster" in assumption for assumption in result["assumptions"])
+    sarif = json.loads(run(capsys, *arguments, "sarif")[1])["runs"][0]["results"][0]
+    files = [r["physicalLocation"]["artifactLocation"]["uri"] for r in sarif["relatedLocations"]]
+    assert files == ["racy.ptx", "racy.ptx", "tile.cuh", "hand_over.cu", "hand_over.cu"]
+    assert ET.fromstring(run(capsys, *arguments, "junit")[1]).find(".//failure") is not None
+    assert "compiled from tile.cuh:12:5" in run(capsys, *arguments, "github")[1]
+
+
+def test_a_finding_may_be_suppressed_in_the_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = put(folder, FENCE, "// mcheck: ignore RACE004 the host waits\n")
+    lines = (folder / name).read_text().split("\n")
+    at = next(k for k, line in enumerate(lines) if "st.shared" in line)
+    lines[at] += " // mcheck: ignore RACE004 for the test"
+    (folder / name).write_text("\n".join(lines))
+    status, out, _ = run(capsys, name, "--launch", "launch.json")
+    assert (status, "RACE004 is suppressed" in out) == (0, True)
+
+
+# --- what is missing or wrong -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, error = run(capsys, "hand_over.ptx")
+    assert status == 2
+    assert "the launch lacks grid" in error
+    assert "hand_over.ptx:8" in error
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_parameter_that_decides_is_named_with_the_instruction(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, error = run(capsys, "hand_over.ptx", "--grid", "1", "--param", 'out={"buffer": 256}')
+    assert status == 2
+    assert "@%p1 bra" in error
+    assert "rows" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--grid", "many"), "--grid is no extent"),
+        (("--block", "32"), ".reqntid 64, 1, 1"),
+        (("--param", "rows"), "NAME=VALUE"),
+        (("--param", "row=1"), "did you mean rows?"),
+        (("--entry", "other"), "no entry other"),
+        (("--launch", "nowhere.json"), "cannot read nowhere.json"),
+        (("--shared", "-1"), "--shared is no size"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_wrong_option_is_an_error(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, error = run(capsys, "hand_over.ptx", "--grid", "1", *arguments)
+    assert status == 2
+    assert says in error
+
+
+def test_a_launch_is_for_modules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "test.litmus").write_text("PTX a\n{ }\nP@cta 0 { bar.sync 0; }\n")
+    assert run(capsys, "test.litmus", "--grid", "1")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("sm_90a", "sm_52", "unknown target 'sm_52'"),
+        (".address_size 64", ".address_size 32", "32 bits"),
+        ("\tret;\n}", "\tret;\n", "the body of hand_over, which begins in line"),
+        ("%r3, tile;", "%r3, tiles;", "did you mean tile?"),
+    ],
+)
+def test_a_module_that_cannot_be_taken(
+    old: str, new: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, error = run(capsys, put(folder, old, new), "--launch", "launch.json")
+    assert status in (2, 3)
+    assert says in out + error
+
+
+def test_an_instruction_without_a_model_matters_where_it_is_executed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instruction = "\tsust.b.1d.b32.trap [%rd1, {%r2}], %r2;\n"
+    dead = put(folder, "$L__done:\n", f"\tbra $L__done;\n{instruction}$L__done:\n")
+    assert run(capsys, dead, "--launch", "launch.json")[0] == 0
+    live = put(folder, FENCE, FENCE + instruction)
+    status, out, error = run(capsys, live, "--launch", "launch.json")
+    assert status == 3
+    assert "sust" in out + error
+
+
+# --- from Python --------------------------------------------------------------------------------------------------
+
+
+def test_check_takes_texts_and_paths(folder: Path) -> None:
+    assert ptx.check(HAND_OVER, LAUNCH).verdict == "proved"
+    found = ptx.check(folder / "racy.ptx", folder / "launch.json")
+    assert found.verdict == "finding"
+    assert [f.code for f in found.findings if f.severity == "error"] == ["RACE004"]
+    assert ptx.check(RACY, LAUNCH, ignore=("RACE",)).verdict == "proved"
+
+
+def test_check_raises_nothing() -> None:
+    for text, launch in (
+        (HAND_OVER, {"grid": 0}),
+        (HAND_OVER, "nowhere.json"),
+        ("nowhere.ptx", None),
+        (".version", {}),
+    ):
+        found = ptx.check(text, launch)
+        assert found.verdict == "error"
+        assert found.problem is not None
+    assert ptx.check(HAND_OVER, {"grid": object()}).verdict == "error"
