@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mcheck.ptx.module import SourceLine
 
 _FILE = re.compile(r'^[ \t]*\.file\s+(\d{1,9})\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
-_STRINGS = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
+_STRINGS = re.compile(r"\.section\s++\.debug_str\s*+\{")
 _STRING = re.compile(r"([\w$]+):|\.b8\s+([\d,\s]+)")
 LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
@@ -26,8 +26,11 @@ def strings(clean: str) -> dict[str, str]:
     """The strings of ``.debug_str`` by their labels."""
     found: dict[str, str] = {}
     for section in _STRINGS.finditer(clean):
+        end = clean.find("}", section.end())
+        if end < 0:  # the reader will complain
+            break
         label, data = None, bytearray()
-        for match in _STRING.finditer(section[1]):
+        for match in _STRING.finditer(clean, section.end(), end):
             if match[1] is not None:
                 if label is not None:
                     found[label] = _text(data)

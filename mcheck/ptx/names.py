@@ -20,16 +20,12 @@ class Names:
         self.module = module
         self.registers: list[Register] = []
         self.variables: dict[str, Variable] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
         """``name``, or if an other block has it already, ``name#2`` and so on."""
-        found, count = name, 1
-        while found in self._taken:
-            count += 1
-            found = f"{name}#{count}"
-        self._taken.add(found)
-        return found
+        count = self._taken[name] = self._taken.get(name, 0) + 1
+        return name if count == 1 else f"{name}#{count}"  # no name of a module has a '#' in it
 
     def register(self, name: str, kind: str) -> Register:
         """A new register."""
