@@ -69,13 +69,11 @@ def launch_of(said: LaunchText | None) -> Given:
 
 def assumptions(launch: Launch) -> tuple[str, ...]:
     """What the launch decides, in words."""
-    shape = (
-        f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
-        f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
-    )
     found = [
-        shape,
-        f"one cluster is followed, that of CTA {_extent(launch.first)}; others change nothing that it reads",
+        (
+            f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
+            f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+        )
     ]
     unknown = [a.name for a in launch.arguments if not a.given]
     if unknown:

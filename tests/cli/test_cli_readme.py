@@ -73,8 +73,11 @@ def test_the_readme_names_what_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"\bmake (\w+)", text):
         assert f"\n{target}:" in makefile, target
-    usage = subprocess.run(
-        [sys.executable, "-m", "mcheck", "run", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
-    ).stdout
+    usage = "".join(
+        subprocess.run(
+            [sys.executable, "-m", "mcheck", command, "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+        for command in ("run", "check")
+    )
     for option in set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text)) - {"--graph"}:
         assert option in usage, option
