@@ -23,7 +23,7 @@ def check_file(case: Case, settings: Settings, options: Options) -> Checked:
     """The answer about a module in a file; raises nothing but ``KeyboardInterrupt``."""
     started = perf_counter()
     try:
-        text = reading.text(case.path)
+        text = reading.text(case.path) if case.text is None else case.text
         given = launch_of(options.launch)
     except Exception as error:  # noqa: BLE001 - likewise
         return failed(case.path, None, error, settings, perf_counter() - started)
