@@ -126,8 +126,9 @@ def _settings(config: pytest.Config) -> Settings:
 
 def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     """The answer about one file; a process of its own keeps a time limit."""
-    from mcheck.check import single as check
     from mcheck.check.case import Options
+    from mcheck.check.single import lost
+    from mcheck.check.task import task
     from mcheck.run import single as run
     from mcheck.run.case import Case
     from mcheck.run.pool import run_cases
@@ -135,7 +136,7 @@ def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     case = [Case(path)]
     if command == "run":
         return next(iter(run_cases(case, settings, 1, run.run_case, run.lost)))
-    return next(iter(run_cases(case, settings, 1, check.task(Options()), check.lost)))
+    return next(iter(run_cases(case, settings, 1, task(Options()), lost)))
 
 
 def _told(answer: Checked | Result) -> Iterator[str]:
