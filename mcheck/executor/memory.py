@@ -75,6 +75,15 @@ class Memory:
                 )
         raise Misuse("UB103", f"the address {address:#x} is in no object", "PTX ISA 9.0 section 6.4.1")
 
+    def span(self, address: int, size: int) -> tuple[Block, int] | None:
+        """What ``locate`` gives; ``None`` where that raises."""
+        k = bisect_right(self._bases, address) - 1
+        if k < 0:
+            return None
+        instance = self._instances[k]
+        offset = address - instance.base
+        return None if offset + size > instance.object.size else (self._by_physical[instance.base], offset)
+
     def find(self, address: int) -> Instance | None:
         """The object that holds the byte at ``address``, under the name by which the address reaches it."""
         k = bisect_right(self._bases, address) - 1

@@ -12,6 +12,7 @@ from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import element_size, reduce
 from mcheck.executor.tensor_map import replace_field
 from mcheck.executor.units import Units
+from mcheck.executor.units_of_box import plan
 from mcheck.graph.warpgroups import committers
 from mcheck.plans import copies
 from mcheck.plans.plan import Plan, Signal
@@ -235,7 +236,7 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
     made = m.admitted(runner, op, tensor_plan(op, m.operands(runner, op), m.site(runner), spec))
     spec, box = m.effect(made, spec), m.effect(made, made.box)
     shared = box.targets[0]
-    what = transfer.plan(spec, op.mode, box.coords, shared, kind=op.kind, info=box.info, reduce=op.reduce)
+    what = plan(spec, op.mode, box.coords, shared, kind=op.kind, info=box.info, reduce=op.reduce)
     if op.kind == "store" and m.how.pads_stores:
         transfer.check_tensor(m.memory, transfer.padded(what))
     low, high = int(what.shared.min()), int(what.shared.max()) + what.unit

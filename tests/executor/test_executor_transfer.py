@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcheck.executor import arrays, floats, reductions, tensor, tensor_map, transfer
+from mcheck.executor import arrays, floats, moves, reductions, tensor, tensor_map, transfer, units_of_box
 from mcheck.executor.behaviour import SM_90
 from mcheck.executor.memory import Memory
 from mcheck.executor.misuse import Misuse
@@ -78,6 +79,41 @@ def test_loads_do_as_their_footprints(case: tuple[TensorMapSpec, tuple[int, ...]
         expected[shift + run.offset : shift + run.offset + run.length] = data
     transfer.load(memory, spec, "tile", coords, shared + shift)
     assert memory.read(shared, SHARED)[0] == bytes(expected)
+
+
+@given(tiles(), st.booleans(), st.lists(st.tuples(*[st.integers(0, 3)] * 5), min_size=1, max_size=3))
+def test_one_gather_does_as_the_units(
+    case: tuple[TensorMapSpec, tuple[int, ...], int], nan: bool, others: list[tuple[int, ...]]
+) -> None:
+    """What is kept for one place serves the others; a copy that one gather does not cover is left alone."""
+    spec, first, shift = case
+    if nan and spec.elemtype != "f16":
+        return
+    grain = max(1, 16 // tensor_map.step_bytes(spec))
+    spec = replace(spec, fill_mode="nan" if nan else "zero")
+    for coords in (first, *((other[0] * grain, *other[1 : spec.rank]) for other in others)):
+        gathered, base, shared = world()
+        unitwise, _, _ = world()
+        here = at(spec, base)
+        counted = moves.load(gathered, here, coords, shared + shift, (shared + shift) % 1024)
+        what = units_of_box.plan(here, "tile", coords, shared + shift)
+        if counted is not None:
+            transfer.deposit(unitwise, what, transfer.gather(unitwise, what))
+            assert counted == tensor.box_bytes(here, "tile")
+        assert gathered.read(shared, SHARED) == unitwise.read(shared, SHARED)
+
+
+def test_a_tile_is_one_gather() -> None:
+    memory, base, shared = world()
+    spec = TensorMapSpec(base, "f16", 2, (60, 8), (128,), (1, 1), (64, 8), swizzle_mode="128B")
+    assert moves.load(memory, spec, (0, 0), shared, shared % 1024) == 1024
+    assert moves.load(memory, spec, (0, 9), shared, shared % 1024) is None, "nothing of it is in the tensor"
+    far = replace(spec, global_dim=(60, 1 << 20))
+    assert moves.load(memory, far, (0, 1 << 19), shared, shared % 1024) is None, "beyond the object"
+    with pytest.raises(Misuse, match="in no object"):
+        transfer.load(memory, far, "tile", (0, 1 << 19), shared)
+    with pytest.raises(Misuse, match="not aligned"):
+        transfer.load(memory, spec, "tile", (0, 0), shared + 16)
 
 
 @given(tiles())
@@ -295,3 +331,19 @@ def test_addresses_beyond_every_object_do_not_wrap() -> None:
         with pytest.raises(Misuse, match="is in no object") as caught:
             transfer.load(memory, spec, "tile", (0, row), shared)
         assert caught.value.code == "UB103"
+
+
+EDGES = [0, 1, 0x7FFFFF, 0x800000, 0x800001, 0x0D000000, 0x0D800000, 0x0E000000, 0x3F800000, 0x7F7FFFFF, 0x7F800000]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_f32_sums_at_the_edges(alone: bool) -> None:
+    """Of zeros, subnormal numbers, what is just large enough beside them, and infinities, with both signs."""
+    bits = [bit | sign for bit in EDGES for sign in (0, 1 << 31)]
+    pairs = [(a, b) for a in bits for b in bits]
+    groups = [[pair] for pair in pairs] if alone else [pairs]
+    for group in groups:
+        old, new = (np.array(column, "<u4").view(np.uint8) for column in zip(*group, strict=True))
+        for flush in (True, False):
+            expected = [reductions.reduce("add", "f32", a, b, flush_subnormals=flush) for a, b in group]
+            assert arrays.reduced("add", "f32", old, new, flush=flush).view("<u4").tolist() == expected
