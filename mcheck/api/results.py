@@ -136,11 +136,11 @@ class Outcome:
     graph: nx.MultiDiGraph | None
     _drawn: Execution | None
 
-    def picture(self, form: str = ".svg") -> str:
-        """The picture of the execution as text: ``.svg``, ``.dot`` or ``.graphml``.
+    def picture(self, form: str = ".svg") -> str | bytes:
+        """The picture of the execution: ``.svg``, ``.tikz``, ``.dot`` or ``.graphml`` as text, ``.pdf`` as bytes.
 
         Raises:
-            InputError: There is no picture of this state, or none of this form.
+            InputError: There is no picture of this state, or none of this form, or what it needs is not installed.
         """
         from mcheck.report.picture.formats import picture
 
@@ -150,10 +150,13 @@ class Outcome:
 
     def save(self, path: str | Path) -> None:
         """Writes the picture to a file, in the form that its ending says."""
-        Path(path).write_text(self.picture(str(path)), encoding="utf-8")
+        drawn = self.picture(str(path))
+        Path(path).write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
 
     def _repr_svg_(self) -> str | None:
-        return None if self._drawn is None else self.picture()
+        from mcheck.report.picture.svg import draw
+
+        return None if self._drawn is None else draw(self._drawn)
 
     def _repr_html_(self) -> str:
         why = [f"forbidden by {self.axiom}"] if self.axiom else []

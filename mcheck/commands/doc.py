@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mcheck.commands import options
+
+if TYPE_CHECKING:
+    from mcheck.run.case import Case, Settings
 
 
 @click.command("doc", short_help="Write the allowed outcomes of a suite as pages with pictures.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
-    "-o", "--output", "folder", required=True, metavar="DIR", help="The folder to write: a new or an empty one."
-)
+    "-o", "--output", "folder", required=True, metavar="DIR",
+    help="The folder to write: a new or an empty one; with --paper a file.",
+)  # fmt: skip
 @options.format_("html", "md")
+@click.option("--paper", is_flag=True, help="Write one table of LaTeX in place of pages.")
 @click.option("--title", default="Allowed outcomes", show_default=True, help="The heading of the index.")
 @options.model
 @options.profile
@@ -33,6 +40,7 @@ def command(
     paths: tuple[str, ...],
     folder: str,
     form: str,
+    paper: bool,
     title: str,
     model: str | None,
     profile: str,
@@ -53,6 +61,7 @@ def command(
     \b
     mcheck doc litmus -o site
     mcheck doc my-tests --format md -o docs/outcomes --title "Our tests"
+    mcheck doc my-tests --paper -o table.tex --title "Our tests"
     """
     import sys
 
@@ -65,6 +74,9 @@ def command(
     from mcheck.run.pool import default_jobs
 
     cases = collect(paths)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    if paper:
+        return _paper(cases, settings, folder, title, jobs or default_jobs(), cache)
     problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
     with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
 
@@ -80,9 +92,7 @@ def command(
                 folder=folder,
                 form=form,
                 title=title,
-                settings=Settings(
-                    model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume
-                ),
+                settings=settings,
                 jobs=jobs or default_jobs(),
                 cache=cache,
                 scheduler=scheduler,
@@ -97,3 +107,21 @@ def command(
     if failed:
         return 2
     return 3 if any(e.verdict == "unknown" for e in entries) else 0
+
+
+def _paper(cases: list[Case], settings: Settings, target: str, title: str, jobs: int, cache: str | None) -> int:
+    """Writes the table; the exit status."""
+    from mcheck.report.output import output
+    from mcheck.report.paper import paper
+    from mcheck.run.suite import results
+    from mcheck.store.database import opened
+
+    with output(target) as stream, opened(cache) as store:
+        found = list(results(cases, settings, jobs, store))
+        stream.write(paper(found, title))
+    statuses = {result.verdict for result in found}
+    for result in found:
+        if result.verdict == "error":
+            click.echo(f"{result.path}: {result.reason}", err=True)
+    click.echo(f"{len(found)} row{'' if len(found) == 1 else 's'}: {target}")
+    return 2 if "error" in statuses else 3 if "unknown" in statuses else 0

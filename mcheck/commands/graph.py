@@ -27,7 +27,7 @@ def write_graph(
 ) -> int:
     """Writes the picture of outcome ``number``, or of the forbidden state of that number; the exit status."""
     from mcheck.errors import InputError, Unsupported
-    from mcheck.report.output import output
+    from mcheck.report.output import output, refuse_unwritable, replace_file
     from mcheck.report.picture.formats import SUFFIXES
     from mcheck.report.problems import show
     from mcheck.run.apart import apart
@@ -49,7 +49,7 @@ def write_graph(
     except Unsupported as error:
         show(error)
         return 3
-    if drawn.text is None:
+    if drawn.content is None:
         if drawn.reason:
             click.echo(f"not all states are known: {drawn.reason}", err=True)
             return 3
@@ -57,8 +57,12 @@ def write_graph(
         if not drawn.count:
             raise InputError(f"{path} has no {kind}")
         raise InputError(f"{path} has no {kind} {number}", expected=f"1 to {drawn.count}")
+    if isinstance(drawn.content, bytes):
+        refuse_unwritable(target)
+        replace_file(target, drawn.content)
+        return 0
     with output(target) as stream:
-        stream.write(drawn.text)
+        stream.write(drawn.content)
     return 0
 
 
@@ -66,7 +70,7 @@ def write_graph(
 class _Drawn:
     """A picture, or how many there would be, and why there may be more, if there may."""
 
-    text: str | None
+    content: str | bytes | None
     count: int
     reason: str | None
 

@@ -18,7 +18,7 @@ from mcheck.commands import options
     "--graph",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Write a picture of outcome N to the FILE of -o, which ends in .svg, .dot or .graphml.",
+    help="Write a picture of outcome N to the FILE of -o, which ends in .svg, .pdf, .tikz, .dot or .graphml.",
 )
 @click.option(
     "--forbidden", is_flag=True, help="With --graph: N counts the states that no execution reaches, and why is marked."

@@ -18,7 +18,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from mcheck.cli import main
-from mcheck.report.picture.svg import DARK, DRAWN, FILLS, LIGHT
+from mcheck.report.picture.shapes import DRAWN, FILLS, LIGHT
+from mcheck.report.picture.svg import DARK
 from mcheck.report.site.build import plan
 from mcheck.run.collect import collect
 

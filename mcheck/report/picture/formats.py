@@ -1,4 +1,4 @@
-"""An execution for other tools: DOT and GraphML, by networkx's data structures and without its optional writers."""
+"""An execution in the form that a file name asks for; DOT and GraphML by networkx's data structures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from mcheck.graph.execution import Execution
 if TYPE_CHECKING:
     import networkx as nx
 
-SUFFIXES = (".svg", ".dot", ".graphml")
+SUFFIXES = (".svg", ".pdf", ".tikz", ".dot", ".graphml")
 COLORS = {"rf": "red", "co": "blue", "fr": "orange3", "issue": "purple", "complete": "darkgreen", "phase": "darkgreen"}
 
 
-def picture(execution: Execution, path: str) -> str:
-    """The execution in the form that the ending of ``path`` asks for."""
+def picture(execution: Execution, path: str) -> str | bytes:
+    """The execution in the form that the ending of ``path`` asks for: text, but for PDF."""
     if path.endswith(".svg"):
         from mcheck.report.picture.svg import draw
 
         return draw(execution)
+    if path.endswith(".pdf"):
+        from mcheck.report.picture.pdf import pdf
+
+        return pdf(execution)
+    if path.endswith(".tikz"):
+        from mcheck.report.picture.tikz import tikz
+
+        return tikz(execution)
     if path.endswith(".dot"):
         return dot(execution)
     if path.endswith(".graphml"):
