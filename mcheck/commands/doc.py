@@ -10,6 +10,7 @@ from mcheck.commands import options
 
 if TYPE_CHECKING:
     from mcheck.run.case import Case, Settings
+    from mcheck.run.means import Means
 
 
 @click.command("doc", short_help="Write the allowed outcomes of a suite as pages with pictures.")
@@ -76,7 +77,8 @@ def command(
     cases = collect(paths)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if paper:
-        return _paper(cases, settings, folder, title, jobs or default_jobs(), cache)
+        with options.means(jobs, cache, None, scheduler) as means:
+            return _paper(cases, settings, folder, title, means)
     problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
     with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
 
@@ -109,15 +111,14 @@ def command(
     return 3 if any(e.verdict == "unknown" for e in entries) else 0
 
 
-def _paper(cases: list[Case], settings: Settings, target: str, title: str, jobs: int, cache: str | None) -> int:
+def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Means) -> int:
     """Writes the table; the exit status."""
     from mcheck.report.output import output
     from mcheck.report.paper import paper
     from mcheck.run.suite import results
-    from mcheck.store.database import opened
 
-    with output(target) as stream, opened(cache) as store:
-        found = list(results(cases, settings, jobs, store))
+    with output(target) as stream:
+        found = list(results(cases, settings, means))
         stream.write(paper(found, title))
     statuses = {result.verdict for result in found}
     for result in found:
