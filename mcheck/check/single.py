@@ -23,7 +23,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     started = perf_counter()
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume, case.text)
+        program = load(case.path, settings.assume, case.text, every=True)
         name = settings.model or program.model or DEFAULT_MODEL
         model = model_of(name, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mcheck.errors import Unsupported
 from mcheck.limit import NO_TIME, timed_out
 from mcheck.policy import agree
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
+from mcheck.policy.sizes import every_size
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -27,6 +29,12 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
 
     ``both`` raises ``InternalError`` with the answers where engines differ.
     """
+    if program.free is not None:
+        if question.about is not About.FINDINGS:
+            raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
+        return every_size(
+            program, question.timeout, lambda one, left: ask(one, model, replace(question, timeout=left), engine)
+        )
     end = None if question.timeout is None else time.monotonic() + question.timeout
 
     def asker(name: str, most: float | None) -> Answer:

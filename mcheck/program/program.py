@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mcheck.errors import Span
@@ -89,6 +90,10 @@ class Program:
     warnings: tuple[tuple[str, Span | None], ...] = ()
     assumptions: Assumptions = field(default_factory=Assumptions)
     source: str = field(default="", compare=False, repr=False)
+    free: str | None = None
+    """A constant that is every number from 0 on; this is the program with one of them."""
+    sized: Callable[[int], Program] | None = field(default=None, compare=False, repr=False)
+    """The program with another one."""
 
     def assuming(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.program.assumptions``), by their names."""

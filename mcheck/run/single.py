@@ -37,15 +37,15 @@ def preload(settings: Settings) -> None:
     model_of(settings.model or DEFAULT_MODEL)
 
 
-def load(path: str, assume: tuple[str, ...] = (), text: str | None = None) -> Program:
+def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
     """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``.
 
-    ``text`` stands for what is in the file, which is not read then.
+    ``text`` stands for what is in the file, which is not read then. ``every``: a constant may be any number.
     """
     from mcheck import syntax
 
     try:
-        program = syntax.load(path) if text is None else syntax.parse(text, path)
+        program = syntax.load(path, every=every) if text is None else syntax.parse(text, path, every=every)
         return program.assuming(assume)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None

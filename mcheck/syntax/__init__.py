@@ -11,9 +11,9 @@ from mcheck.syntax.table import table
 __all__ = ["head", "load", "parse"]
 
 
-def load(path: str) -> Program:
+def load(path: str, *, every: bool = False) -> Program:
     """The program in the file at ``path``; raises ``McheckError``."""
-    return parse(read(path), path)
+    return parse(read(path), path, every=every)
 
 
 def head(path: str) -> Header:
@@ -21,8 +21,11 @@ def head(path: str) -> Header:
     return header(Source(read(path), path))
 
 
-def parse(text: str, path: str) -> Program:
-    """The program that ``text`` is; ``path`` is for messages. Raises ``McheckError``."""
+def parse(text: str, path: str, *, every: bool = False) -> Program:
+    """The program that ``text`` is; ``path`` is for messages. Raises ``McheckError``.
+
+    ``every``: a constant may be any number (``Program.free``).
+    """
     source = Source(text, path)
     top = header(source)
     end = init_end(source, top.body)
@@ -33,4 +36,4 @@ def parse(text: str, path: str) -> Program:
             source.clean = original
     if is_table(source, end + 1):
         return table(top, end)
-    return blocks(top, end)
+    return blocks(top, end, every=every)

@@ -6,7 +6,10 @@ bounds are unrolled and branches on registers lowered by ``mcheck.syntax.unroll`
 
 from __future__ import annotations
 
-from mcheck.errors import InputError, Span
+from dataclasses import replace
+from functools import partial
+
+from mcheck.errors import InputError, Span, Unsupported
 from mcheck.program.expr import Const
 from mcheck.program.program import Program
 from mcheck.syntax.binding import Role, bind
@@ -27,10 +30,15 @@ EMPTY = Body(())
 _TAIL_WORDS = QUANTIFIERS | {"locations", "filter", "expect"}
 
 
-def blocks(head: Header, end: int) -> Program:
-    """Parses the roles of a file whose init block ends at offset ``end``."""
+def blocks(head: Header, end: int, size: int | None = None, *, every: bool = False) -> Program:
+    """Parses the roles of a file whose init block ends at offset ``end``.
+
+    A constant that is any number is ``size`` here; without one, the program says how it can be had (``Program.sized``)
+    to those who ask about ``every`` number, and to others it is ``Unsupported``.
+    """
     source = head.source
     scope = Scope()
+    scope.given = 1 if size is None else size
     initial = Initial()
     if head.words:
         _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
@@ -51,7 +59,13 @@ def blocks(head: Header, end: int) -> Program:
     if not roles:
         raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
     ending = tail(tokens, scope.for_tail())
-    return bind(head, scope, initial, list(roles.values()), ending, dialect=False)
+    program = bind(head, scope, initial, list(roles.values()), ending, dialect=False)
+    if scope.free is None or size is not None:
+        return program
+    name, span = scope.free
+    if not every:
+        raise Unsupported(f"{name} is any number: `mcheck check` alone asks about all of them", span)
+    return replace(program, free=name, sized=partial(blocks, head, end))
 
 
 def _header_words(tokens: Tokens, scope: Scope) -> None:

@@ -33,6 +33,7 @@ MESSAGES: dict[str, str] = {
     "LIT019": "unknown word {found} in the header",
     "LIT083": "unknown target {found}",
     "LIT086": "this is a litmus test for {language}, not for PTX",
+    "LIT087": "{other} is any number already, and one constant of a file can be",
     "LIT084": "a semicolon is missing",
     "LIT085": "a file is a table or has roles, not both",
     # declarations

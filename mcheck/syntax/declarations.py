@@ -17,6 +17,7 @@ from mcheck.syntax.lexer import NAME, NUMBER, Tokens, integer
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.variables import REGISTER_TYPES, variables
 
+ANY = "any"
 PROXIES = ("generic", "texture", "surface", "constant")
 MAX_REGISTERS = 100_000
 
@@ -71,14 +72,21 @@ def _is_role_register(tokens: Tokens) -> bool:
 
 
 def constants(tokens: Tokens, scope: Scope) -> None:
-    """``const A = 1, B = 2 * A`` at the top of a file."""
+    """``const A = 1, B = 2 * A`` at the top of a file; ``any`` is any number, here the one that is given."""
     tokens.expect("const")
     while True:
         at = tokens.at
         name = tokens.name("the name of a constant")
         tokens.expect("=")
-        value = constant(tokens, scope, "the value of a const at file level")
-        scope.declare_constant(name, value, tokens.span(at))
+        here = tokens.span(at)
+        if scope.given is not None and tokens.text == ANY and scope.constant(ANY) is None:
+            tokens.accept(ANY)
+            if scope.free is not None:
+                raise problem("LIT087", here, other=scope.free[0])
+            scope.free, value = (name, here), scope.given
+        else:
+            value = constant(tokens, scope, "the value of a const at file level")
+        scope.declare_constant(name, value, here)
         if not tokens.accept(","):
             return
 

@@ -29,7 +29,18 @@ SPECIALS = frozenset(
 class Scope:
     """The names that are visible at one point; a child sees what its parent declares."""
 
-    __slots__ = ("constants", "deferred", "implicit", "objects", "parent", "registers", "symbols", "types")
+    __slots__ = (
+        "constants",
+        "deferred",
+        "free",
+        "given",
+        "implicit",
+        "objects",
+        "parent",
+        "registers",
+        "symbols",
+        "types",
+    )
 
     def __init__(self, parent: Scope | None = None, *, implicit: dict[str, Span] | None = None) -> None:
         self.parent = parent
@@ -37,6 +48,10 @@ class Scope:
         self.implicit: dict[str, Span] | None = implicit if implicit is not None else inherited
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
         self.deferred = False
+        self.free: tuple[str, Span] | None = None
+        """The constant of the file that is any number."""
+        self.given: int | None = None
+        """The number that it is this time; ``None`` where there can be none."""
         self.types: dict[str, str] = parent.types if parent is not None else {}
         self.constants: dict[str, int] = {}
         self.registers: dict[str, str] = {}

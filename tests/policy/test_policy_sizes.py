@@ -1,0 +1,94 @@
+"""A constant that is any number: what shows with some N is found, and nothing is proved for all."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.cat import load_model
+from mcheck.errors import InputError, Unsupported
+from mcheck.policy import sizes
+from mcheck.policy.ask import ask
+from mcheck.policy.question import About, Question
+from mcheck.syntax import parse
+
+RING = """PTX ring
+const S = 2, N = any;
+{{
+  .global .align 16 .u32 src[4];
+  .shared .align 16 .b8 buf[S][16];
+  .shared .b64 full[S], empty[S];
+}}
+producer@cta 0, warp 0, lane 0 {{
+  for s in 0..S {{
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 1;
+  }}
+  bar.sync 0;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf[k%S]], [src], 16, [full[k%S]];
+  }}
+}}
+consumer@cta 0, warp 1, lane 0 {{
+  bar.sync 0;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], {parity};
+    ld.shared.u32 r0, [buf[k%S]];
+    {fence}
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
+  }}
+}}
+"""
+FENCE = "fence.proxy.async.shared::cta;"
+
+
+def about(text: str, seconds: float | None = None) -> Answer:
+    program = parse(text, "any.litmus", every=True)
+    return ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=seconds), "protocol")
+
+
+@pytest.mark.parametrize(
+    ("parity", "fence", "smallest"),
+    [
+        ("(k/S)%2", "", 3),
+        ("((k & 3)/S)%2", FENCE, None),
+        ("((k + S*(k >= 9))/S)%2", FENCE, 10),
+        ("((k + k/11)/S)%2", FENCE, 12),
+    ],
+)
+def test_the_smallest_number_is_named(
+    parity: str, fence: str, smallest: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "LARGEST", 18)
+    given = about(RING.format(parity=parity, fence=fence))
+    assert given.reason is not None
+    assert not given.covered
+    if smallest is None:
+        assert (given.verdict, given.findings) == ("unknown", ())
+        assert "0 to 8, 12, 18" in given.reason
+    else:
+        assert given.verdict == "finding"
+        assert f"N = {smallest}, the smallest" in given.reason
+
+
+def test_time_that_is_over_proves_nothing() -> None:
+    given = about(RING.format(parity="(k/S)%2", fence=FENCE), seconds=0.0)
+    assert given.verdict == "unknown"
+    assert given.cut
+
+
+def test_others_are_told_that_there_is_no_one_program() -> None:
+    text = RING.format(parity="(k/S)%2", fence=FENCE)
+    with pytest.raises(Unsupported, match="N is any number"):
+        parse(text, "any.litmus")
+    with pytest.raises(Unsupported, match="N is any number"):
+        ask(parse(text, "any.litmus", every=True), load_model("ptx-9.0"), Question())
+
+
+def test_a_number_that_makes_no_program_is_named() -> None:
+    text = RING.format(parity="(k/S)%2", fence=FENCE).replace("src[4]", "src[4*N]")
+    with pytest.raises(InputError) as caught:
+        about(text)
+    assert "with N = 0" in caught.value.message
