@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import sys
 import time
 import tomllib
@@ -113,13 +114,23 @@ def check(case: Case, timeout: float) -> Checked:
     from mcheck.ptx import check as ask
 
     started = time.perf_counter()
+    signal.signal(signal.SIGALRM, _late)
+    signal.setitimer(
+        signal.ITIMER_REAL, 2 * timeout + 5
+    )  # an answer that does not keep its time is wrong, not waited for
     try:
         answer = ask(case.text(), case.launch(), timeout=timeout)
     except Exception as error:  # noqa: BLE001 - a crash on one module must not take the table with it
         seconds = time.perf_counter() - started
         found = f"{type(error).__name__}: {error}"
         return Checked(case=case, verdict="error", found=found, ok=False, line=None, seconds=seconds)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     return judge(case, answer, time.perf_counter() - started)
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError("no answer in twice the time")
 
 
 def judge(case: Case, answer: Any, seconds: float) -> Checked:
