@@ -1,0 +1,32 @@
+"""Launches of CUDA C++ programs: a library that is preloaded and writes a launch file for every kernel launched.
+
+``recorder.c`` beside this file says how it is used and what it stands in for. ``python -m mcheck.integrations.cuda
+recorder.so`` compiles it with the system's C compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from mcheck.errors import InputError
+
+SOURCE: Final = Path(__file__).with_name("recorder.c")
+
+
+def build(target: str | os.PathLike[str], compiler: str | None = None) -> None:
+    """Compiles the recorder into the shared library ``target`` by ``compiler`` (``$CC``, else ``cc``).
+
+    Raises ``InputError`` if there is no such compiler, or it does not make the library.
+    """
+    name = compiler or os.environ.get("CC") or "cc"
+    program = shutil.which(name)
+    if program is None:
+        raise InputError(f"no C compiler '{name}': name one by CC, or compile {SOURCE} yourself")
+    command = [program, "-shared", "-fPIC", "-O1", "-o", os.fspath(target), str(SOURCE), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{name} could not make {os.fspath(target)}: {done.stderr.strip()}")

@@ -1,0 +1,440 @@
+/* Writes a launch file for every kernel that a CUDA program launches; no GPU, no driver and no CUDA headers are needed.
+ *
+ *     cc -shared -fPIC -O1 -o recorder.so recorder.c
+ *     nvcc -ptx -arch=sm_90a kernels.cu -o kernels.ptx
+ *     nvcc -cudart shared -arch=sm_90a kernels.cu host.cu -o program
+ *     MCHECK_PTX=kernels.ptx LD_PRELOAD=./recorder.so ./program
+ *     mcheck check kernels.ptx --launch kernel-1.json
+ *
+ * It stands in for the calls of the CUDA runtime and driver that set up and launch kernels. Device memory is memory of the
+ * host that copies really fill; kernels do not run, so results are what the memory held before. MCHECK_PTX names the
+ * modules (separated by ':'), for the sizes of parameters; MCHECK_LAUNCHES the folder that files are written to;
+ * MCHECK_ARCH the compute capability that the program is told (90). A call that is not here goes on to the real library,
+ * which says that there is no device.
+ *
+ * A parameter that points into an allocation is written as a buffer from there to the allocation's end, a tensor map that
+ * was encoded here by its fields, everything else by its bytes.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct { unsigned x, y, z; } dim3_t;
+/* cudaLaunchAttribute and CUlaunchAttribute: an identifier, and a union of 64 bytes aligned to 8. */
+typedef struct { int id; int pad; union { char bytes[64]; dim3_t cluster; uint64_t align; } value; } attribute_t;
+typedef struct { dim3_t grid, block; size_t shared; void *stream; attribute_t *attributes; unsigned count; } runtime_config_t;
+typedef struct { unsigned grid[3], block[3], shared; void *stream; attribute_t *attributes; unsigned count; } driver_config_t;
+enum { CLUSTER_DIMENSION = 4 };
+
+/* --- device memory ------------------------------------------------------------------------------------------------ */
+
+typedef struct { char *start; size_t size; } allocation_t;
+static allocation_t allocations[1 << 16];
+static unsigned allocated;
+
+static int allocate(void **out, size_t size) {
+  if (allocated == sizeof allocations / sizeof *allocations) return 2;
+  void *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return 2; /* cudaErrorMemoryAllocation */
+  allocations[allocated++] = (allocation_t){memory, size};
+  *out = memory;
+  return 0;
+}
+
+static int release(void *memory) {
+  for (unsigned i = 0; i < allocated; ++i)
+    if (allocations[i].start == memory && memory) {
+      munmap(memory, allocations[i].size ? allocations[i].size : 1);
+      allocations[i] = allocations[--allocated];
+      break;
+    }
+  return 0;
+}
+
+/* Bytes from `pointer` to the end of its allocation; -1 if it points into none. */
+static long long rest(uint64_t pointer) {
+  for (unsigned i = 0; i < allocated; ++i) {
+    uint64_t start = (uint64_t)(uintptr_t)allocations[i].start;
+    if (start <= pointer && pointer < start + allocations[i].size) return (long long)(start + allocations[i].size - pointer);
+  }
+  return -1;
+}
+
+/* --- tensor maps -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  int type, rank, im2col, interleave, swizzle, fill, lower[3], upper[3];
+  unsigned channels, pixels, box[5], step[5];
+  uint64_t address, dim[5], stride[4];
+} map_t;
+static map_t maps[4096];
+static unsigned encoded;
+static const char MAGIC[16] = "mcheck recorder";
+
+static int encode(void *out, map_t map) {
+  if (encoded == sizeof maps / sizeof *maps) return 2;
+  memset(out, 0, 128);
+  memcpy(out, MAGIC, sizeof MAGIC);
+  memcpy((char *)out + sizeof MAGIC, &encoded, sizeof encoded);
+  maps[encoded++] = map;
+  return 0;
+}
+
+static const map_t *map_at(const char *bytes, size_t left) {
+  unsigned index;
+  if (left < 128 || memcmp(bytes, MAGIC, sizeof MAGIC)) return NULL;
+  memcpy(&index, bytes + sizeof MAGIC, sizeof index);
+  return index < encoded ? &maps[index] : NULL;
+}
+
+static void common(map_t *map, int type, unsigned rank, void *address, const uint64_t *dim, const uint64_t *stride,
+                   const unsigned *step, int interleave, int swizzle, int fill) {
+  *map = (map_t){.type = type, .rank = (int)rank, .address = (uint64_t)(uintptr_t)address,
+                 .interleave = interleave, .swizzle = swizzle, .fill = fill};
+  for (unsigned i = 0; i < rank && i < 5; ++i) map->dim[i] = dim[i], map->step[i] = step[i];
+  for (unsigned i = 0; i + 1 < rank && i < 4; ++i) map->stride[i] = stride[i];
+}
+
+int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *address, const uint64_t *dim, const uint64_t *stride,
+                           const unsigned *box, const unsigned *step, int interleave, int swizzle, int l2, int fill) {
+  map_t map;
+  (void)l2;
+  if (rank < 1 || rank > 5) return 1; /* CUDA_ERROR_INVALID_VALUE */
+  common(&map, type, rank, address, dim, stride, step, interleave, swizzle, fill);
+  memcpy(map.box, box, rank * sizeof *box);
+  return encode(out, map);
+}
+
+int cuTensorMapEncodeIm2col(void *out, int type, unsigned rank, void *address, const uint64_t *dim, const uint64_t *stride,
+                            const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *step,
+                            int interleave, int swizzle, int l2, int fill) {
+  map_t map;
+  (void)l2;
+  if (rank < 3 || rank > 5) return 1;
+  common(&map, type, rank, address, dim, stride, step, interleave, swizzle, fill);
+  map.im2col = 1, map.channels = channels, map.pixels = pixels;
+  memcpy(map.lower, lower, (rank - 2) * sizeof *lower);
+  memcpy(map.upper, upper, (rank - 2) * sizeof *upper);
+  return encode(out, map);
+}
+
+int cuTensorMapReplaceAddress(void *map, void *address) {
+  const map_t *old = map_at(map, 128);
+  if (!old) return 1;
+  map_t copy = *old;
+  copy.address = (uint64_t)(uintptr_t)address;
+  return encode(map, copy);
+}
+
+/* --- sizes of parameters, from the modules ------------------------------------------------------------------------ */
+
+typedef struct { int count; struct { size_t size, align, offset; } of[512]; } parameters_t;
+
+static char *contents(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  size_t size = 0, room = 1 << 16;
+  char *text = malloc(room);
+  while (text && (size += fread(text + size, 1, room - size - 1, file)) == room - 1) text = realloc(text, room *= 2);
+  fclose(file);
+  if (text) text[size] = 0;
+  return text;
+}
+
+static int is_name(char c) { return c == '_' || c == '$' || c == '%' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
+
+/* The parameters of the entry `name` in `text`; 0 if it has no such entry. */
+static int parse(const char *text, const char *name, parameters_t *found) {
+  for (const char *at = text; (at = strstr(at, ".entry")); ++at) {
+    const char *p = at + strlen(".entry");
+    while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r') ++p;
+    size_t length = strlen(name);
+    if (strncmp(p, name, length) || is_name(p[length])) continue;
+    p += length;
+    while (*p && *p != '(' && *p != '{') ++p;
+    found->count = 0;
+    size_t offset = 0;
+    while (*p && *p != ')' && *p != '{') {
+      if (strncmp(p, ".param", 6)) { ++p; continue; }
+      size_t size = 0, align = 0, many = 1;
+      for (p += 6; *p && *p != ',' && *p != ')'; ++p) {
+        unsigned bits;
+        if (!strncmp(p, ".align", 6) && !align) align = strtoul(p + 6, NULL, 10);
+        else if (!size && *p == '.' && strchr("busf", p[1]) && sscanf(p + 2, "%u", &bits) == 1) size = bits / 8;
+        else if (*p == '[') many = strtoul(p + 1, NULL, 10);
+        if (!strncmp(p, ".ptr", 4)) while (*p && *p != ',' && *p != ')' && !is_name(p[1] == '.' ? '.' : p[1])) ++p;
+      }
+      if (align < size || many == 1) align = size;
+      offset = (offset + align - 1) / align * align;
+      if (found->count == 512) return 0;
+      found->of[found->count].size = size * many, found->of[found->count].align = align;
+      found->of[found->count++].offset = offset;
+      offset += size * many;
+    }
+    return 1;
+  }
+  return 0;
+}
+
+static int parameters(const char *name, parameters_t *found) {
+  const char *paths = getenv("MCHECK_PTX");
+  char *copy = strdup(paths ? paths : ""), *left = copy, *path;
+  int known = 0;
+  while (!known && (path = strsep(&left, ":"))) {
+    char *text = *path ? contents(path) : NULL;
+    if (*path && !text) fprintf(stderr, "recorder: %s cannot be read\n", path);
+    known = text && parse(text, name, found);
+    free(text);
+  }
+  free(copy);
+  if (!known) fprintf(stderr, "recorder: no module of MCHECK_PTX has an entry %s, its launch is not written\n", name);
+  return known;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static const char *const TYPES[] = {"u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz",
+                                    "tf32", "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32"};
+static const char *const SWIZZLES[] = {"none", "32B", "64B", "128B", "128B", "128B", "128B"};
+static const char *const ATOMICITIES[] = {"16B", "16B", "16B", "16B", "32B", "32B+8B", "64B"};
+static const char *const INTERLEAVES[] = {"none", "16B", "32B"};
+
+#define LIST(name, array, count, format, kind)                                                              \
+  do {                                                                                                      \
+    fprintf(file, ", \"%s\": [", name);                                                                     \
+    for (int i = 0; i < (count); ++i) fprintf(file, i ? ", " format : format, (kind)(array)[i]);            \
+    fprintf(file, "]");                                                                                     \
+  } while (0)
+
+static void write_buffer(FILE *file, uint64_t pointer) {
+  long long left = rest(pointer);
+  if (left < 0) fprintf(file, "{\"buffer\": null}");
+  else fprintf(file, "{\"buffer\": %lld}", left);
+}
+
+static void write_map(FILE *file, const map_t *map) {
+  fprintf(file, "{\"tensormap\": {\"global_address\": ");
+  write_buffer(file, map->address);
+  fprintf(file, ", \"elemtype\": \"%s\", \"rank\": %d", TYPES[map->type & 15], map->rank);
+  LIST("global_dim", map->dim, map->rank, "%llu", unsigned long long);
+  LIST("global_stride", map->stride, map->rank - 1, "%llu", unsigned long long);
+  LIST("element_stride", map->step, map->rank, "%u", unsigned);
+  if (map->im2col) {
+    LIST("pixel_box_lower_corner", map->lower, map->rank - 2, "%d", int);
+    LIST("pixel_box_upper_corner", map->upper, map->rank - 2, "%d", int);
+    fprintf(file, ", \"channels_per_pixel\": %u, \"pixels_per_column\": %u", map->channels, map->pixels);
+  } else {
+    LIST("box_dim", map->box, map->rank, "%u", unsigned);
+  }
+  fprintf(file, ", \"interleave_layout\": \"%s\", \"swizzle_mode\": \"%s\", \"swizzle_atomicity\": \"%s\", \"fill_mode\": \"%s\"}}",
+          INTERLEAVES[map->interleave % 3], SWIZZLES[map->swizzle % 7], ATOMICITIES[map->swizzle % 7], map->fill ? "nan" : "zero");
+}
+
+static void write_value(FILE *file, const char *bytes, size_t size) {
+  uint64_t word;
+  const map_t *map = size == 128 ? map_at(bytes, size) : NULL;
+  memcpy(&word, bytes, size < 8 ? size : 8);
+  if (map) { write_map(file, map); return; }
+  if (size == 8 && rest(word) >= 0) { write_buffer(file, word); return; }
+  fprintf(file, "{\"hex\": \"");
+  for (size_t i = 0; i < size; ++i) fprintf(file, "%02x", (unsigned char)bytes[i]);
+  fprintf(file, "\"");
+  int places = 0;
+  for (size_t at = 0; at + 8 <= size && size > 8; at += 8) {
+    memcpy(&word, bytes + at, 8);
+    map = map_at(bytes + at, size - at);
+    if (!map && rest(word) < 0) continue;
+    fprintf(file, places++ ? ", \"%zu\": " : ", \"at\": {\"%zu\": ", at);
+    if (map) write_map(file, map), at += 120;
+    else write_buffer(file, word);
+  }
+  fprintf(file, places ? "}}" : "}");
+}
+
+static void record(const char *name, const unsigned *grid, const unsigned *block, const unsigned *cluster, size_t shared,
+                   void **arguments, void **extra) {
+  static unsigned launches;
+  static parameters_t known;
+  const char *folder = getenv("MCHECK_LAUNCHES");
+  char path[4096];
+  if (!parameters(name, &known)) return;
+  snprintf(path, sizeof path, "%s/%s-%u.json", folder && *folder ? folder : ".", name, ++launches);
+  FILE *file = fopen(path, "w");
+  if (!file) { fprintf(stderr, "recorder: %s cannot be written\n", path); return; }
+  fprintf(file, "{\"entry\": \"%s\", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u]", name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+  if (cluster) fprintf(file, ", \"cluster\": [%u, %u, %u]", cluster[0], cluster[1], cluster[2]);
+  fprintf(file, ", \"shared\": %zu,\n \"params\": {", shared);
+  for (int i = 0; i < known.count; ++i) {
+    const char *block_of_all = NULL;
+    for (void **e = extra; e && *e; e += 2)
+      if (*e == (void *)1) block_of_all = e[1]; /* CU_LAUNCH_PARAM_BUFFER_POINTER */
+    fprintf(file, i ? ",\n  \"%d\": " : "\n  \"%d\": ", i);
+    write_value(file, block_of_all ? block_of_all + known.of[i].offset : arguments[i], known.of[i].size);
+  }
+  fprintf(file, "}}\n");
+  fclose(file);
+  fprintf(stderr, "recorder: %s\n", path);
+}
+
+static const unsigned *cluster_of(const attribute_t *attributes, unsigned count) {
+  for (unsigned i = 0; i < count; ++i)
+    if (attributes[i].id == CLUSTER_DIMENSION) return &attributes[i].value.cluster.x;
+  return NULL;
+}
+
+/* --- kernels of the runtime: known by the address of their stub on the host ---------------------------------------- */
+
+static struct { const void *stub; char *name; } kernels[1 << 14];
+static unsigned registered;
+
+void **__cudaRegisterFatBinary(void *image) { static void *handle[1]; (void)image; return handle; }
+void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
+char __cudaInitModule(void **handle) { (void)handle; return 1; }
+void __cudaRegisterVar(void) {}
+void __cudaRegisterFunction(void **handle, const char *stub, char *function, const char *name) {
+  (void)handle, (void)function;
+  if (registered < sizeof kernels / sizeof *kernels) kernels[registered].stub = stub, kernels[registered++].name = strdup(name);
+}
+
+static const char *name_of(const void *stub) {
+  for (unsigned i = 0; i < registered; ++i)
+    if (kernels[i].stub == stub || kernels[i].name == stub) return kernels[i].name;
+  return NULL;
+}
+
+static struct { dim3_t grid, block; size_t shared; void *stream; } pushed[64];
+static unsigned depth;
+
+unsigned __cudaPushCallConfiguration(dim3_t grid, dim3_t block, size_t shared, void *stream) {
+  if (depth == 64) return 1;
+  pushed[depth].grid = grid, pushed[depth].block = block, pushed[depth].shared = shared, pushed[depth++].stream = stream;
+  return 0;
+}
+int __cudaPopCallConfiguration(dim3_t *grid, dim3_t *block, size_t *shared, void **stream) {
+  if (!depth) return 1;
+  *grid = pushed[--depth].grid, *block = pushed[depth].block, *shared = pushed[depth].shared, *stream = pushed[depth].stream;
+  return 0;
+}
+
+int cudaLaunchKernel(const void *stub, dim3_t grid, dim3_t block, void **arguments, size_t shared, void *stream) {
+  const char *name = name_of(stub);
+  (void)stream;
+  if (!name) return 98; /* cudaErrorInvalidDeviceFunction */
+  record(name, &grid.x, &block.x, NULL, shared, arguments, NULL);
+  return 0;
+}
+int cudaLaunchCooperativeKernel(const void *stub, dim3_t grid, dim3_t block, void **arguments, size_t shared, void *stream) {
+  return cudaLaunchKernel(stub, grid, block, arguments, shared, stream);
+}
+int cudaLaunchKernelExC(const runtime_config_t *config, const void *stub, void **arguments) {
+  const char *name = name_of(stub);
+  if (!name) return 98;
+  record(name, &config->grid.x, &config->block.x, cluster_of(config->attributes, config->count), config->shared, arguments, NULL);
+  return 0;
+}
+int __cudaGetKernel(void **kernel, const void *stub) { *kernel = (void *)name_of(stub); return *kernel ? 0 : 98; }
+int __cudaLaunchKernel(void *kernel, dim3_t grid, dim3_t block, void **arguments, size_t shared, void *stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+int __cudaLaunchKernel_ptsz(void *kernel, dim3_t grid, dim3_t block, void **arguments, size_t shared, void *stream) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+
+/* --- the rest of the runtime that programs call on the way --------------------------------------------------------- */
+
+static int attribute(int which) {
+  const char *arch = getenv("MCHECK_ARCH");
+  int capability = arch ? atoi(arch) : 90;
+  switch (which) {
+    case 1: return 1024;                 /* threads of a block */
+    case 10: return 32;                  /* threads of a warp */
+    case 16: return 132;                 /* multiprocessors */
+    case 75: return capability / 10;     /* compute capability, major */
+    case 76: return capability % 10;     /* and minor */
+    case 81: case 97: return 232448;     /* shared memory of a multiprocessor, and of a block that opts in */
+    case 8: return 49152;                /* shared memory of a block */
+    default: return 1;
+  }
+}
+
+#define NOTHING(name) int name(void) { return 0; }
+NOTHING(cudaSetDevice) NOTHING(cudaDeviceSynchronize) NOTHING(cudaDeviceReset) NOTHING(cudaGetLastError)
+NOTHING(cudaPeekAtLastError) NOTHING(cudaFuncSetAttribute) NOTHING(cudaFuncSetCacheConfig) NOTHING(cudaStreamDestroy)
+NOTHING(cudaStreamSynchronize) NOTHING(cudaEventDestroy) NOTHING(cudaEventRecord) NOTHING(cudaEventSynchronize)
+NOTHING(cudaStreamWaitEvent) NOTHING(cudaDeviceSetLimit)
+int cudaGetDevice(int *device) { *device = 0; return 0; }
+int cudaGetDeviceCount(int *count) { *count = 1; return 0; }
+int cudaDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = attribute(which); return 0; }
+int cudaDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cudaStreamCreate(void **stream) { *stream = NULL; return 0; }
+int cudaStreamCreateWithFlags(void **stream, unsigned flags) { (void)flags; *stream = NULL; return 0; }
+int cudaEventCreate(void **event) { *event = NULL; return 0; }
+int cudaEventCreateWithFlags(void **event, unsigned flags) { (void)flags; *event = NULL; return 0; }
+int cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *ms = 1; return 0; }
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, int block, size_t shared) {
+  (void)f, (void)block, (void)shared;
+  *blocks = 1;
+  return 0;
+}
+int cudaMalloc(void **out, size_t size) { return allocate(out, size); }
+int cudaMallocAsync(void **out, size_t size, void *stream) { (void)stream; return allocate(out, size); }
+int cudaMallocManaged(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size); }
+int cudaMallocHost(void **out, size_t size) { return allocate(out, size); }
+int cudaHostAlloc(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size); }
+int cudaFree(void *memory) { return release(memory); }
+int cudaFreeAsync(void *memory, void *stream) { (void)stream; return release(memory); }
+int cudaFreeHost(void *memory) { return release(memory); }
+int cudaMemcpy(void *to, const void *from, size_t size, int kind) { (void)kind; memcpy(to, from, size); return 0; }
+int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) {
+  (void)stream;
+  return cudaMemcpy(to, from, size, kind);
+}
+int cudaMemset(void *to, int value, size_t size) { memset(to, value, size); return 0; }
+int cudaMemsetAsync(void *to, int value, size_t size, void *stream) { (void)stream; return cudaMemset(to, value, size); }
+int cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, int *status) {
+  (void)version, (void)flags;
+  *out = dlsym(RTLD_DEFAULT, name);
+  if (status) *status = *out ? 0 : 1;
+  return *out ? 0 : 1;
+}
+int cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags, int *status) {
+  return cudaGetDriverEntryPointByVersion(name, out, 0, flags, status);
+}
+
+/* --- the driver's ------------------------------------------------------------------------------------------------- */
+
+NOTHING(cuInit) NOTHING(cuCtxSetCurrent) NOTHING(cuCtxSynchronize) NOTHING(cuModuleUnload) NOTHING(cuFuncSetAttribute)
+NOTHING(cuStreamSynchronize) NOTHING(cuCtxDestroy_v2) NOTHING(cuDevicePrimaryCtxRelease_v2)
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGetAttribute(int *value, int which, int device) { return cudaDeviceGetAttribute(value, which, device); }
+static int context(void **out) { static int one; *out = &one; return 0; }
+int cuCtxCreate_v2(void **out) { return context(out); }
+int cuCtxCreate_v4(void **out) { return context(out); }
+int cuCtxGetCurrent(void **out) { return context(out); }
+int cuDevicePrimaryCtxRetain(void **out) { return context(out); }
+int cuModuleLoad(void **out) { return context(out); }
+int cuModuleLoadData(void **out) { return context(out); }
+int cuModuleLoadDataEx(void **out) { return context(out); }
+int cuModuleGetFunction(void **out, void *module, const char *name) { (void)module; *out = strdup(name); return 0; }
+int cuMemAlloc_v2(void **out, size_t size) { return allocate(out, size); }
+int cuMemFree_v2(void *memory) { return release(memory); }
+int cuMemcpyHtoD_v2(void *to, const void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuMemcpyDtoH_v2(void *to, const void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   void *stream, void **arguments, void **extra) {
+  const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+  (void)stream;
+  record(function, grid, block, NULL, shared, arguments, extra);
+  return 0;
+}
+int cuLaunchKernelEx(const driver_config_t *config, void *function, void **arguments, void **extra) {
+  record(function, config->grid, config->block, cluster_of(config->attributes, config->count), config->shared, arguments, extra);
+  return 0;
+}
