@@ -266,7 +266,7 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
     if not runs(m, agent, op):
         return
     agent.effects += 1
-    per_lane = isinstance(op, ops.CpAsync | ops.CpAsyncArrive | ops.Wgmma)
+    per_lane = isinstance(op, ops.CpAsync | ops.CpAsyncArrive | ops.Wgmma | ops.AsyncStore)
     lanes = range(len(agent.lanes)) if per_lane else range(1)
     whole = copied(m, agent, op) if isinstance(op, ops.CpAsync) else None
     if whole is not None or (isinstance(op, ops.Wgmma) and shared(m, agent)):
@@ -277,10 +277,14 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
         raise Split([(t,) for t in agent.threads])
     issues = _issue(m, agent, op, emitted)
     previous: Record | None = None
+    alike = _alike(m, op, emitted) if whole is None else {}
     for j in range(width):
         column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
         event = column[0][0]
-        if event.size:
+        if j in alike:
+            if alike[j]:
+                _together(m, agent, [[events[i] for events in emitted] for i in alike[j]], issues, j)
+        elif event.size:
             own = None if whole is None else whole[Tag.W in event.tags]
             previous = _memory(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
@@ -290,6 +294,55 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
         m.memory.write(low, bytes(high - low), bytes(high - low))
     _send(m, agent, emitted, issues)
     agent.pc += 1
+
+
+def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
+    """The places of the accesses of a copy or a wgmma that only their bytes tell apart: at the first of each kind the
+    places of all, at the others nothing.
+    """
+    copies = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is None
+    if not (copies or isinstance(op, ops.Wgmma)) or (len(emitted) > 1 and not isinstance(op, ops.Wgmma)):
+        return {}
+    first: dict[object, int] = {}
+    out: dict[int, list[int]] = {}
+    for j, event in enumerate(emitted[0]):
+        if not event.size or event.order is not None or event.rmw is not None or Tag.TMAP in event.tags:
+            continue
+        same = all(e[j].address == event.address and e[j].size == event.size for e in emitted)
+        if not same or m.place_of(event, exact=False) is not None or words.watched(m, event):
+            return {}
+        key = event.tags, event.block, event.size
+        start = first.setdefault(key, j)
+        if (event.address - emitted[0][start].address) % event.size:
+            return {}
+        out.setdefault(start, []).append(j)
+        if j != start:
+            out[j] = []
+    return out
+
+
+def _together(
+    m: Machine, agent: Agent, columns: list[list[Event]], issues: tuple[Live, ...], number: int
+) -> None:  # fmt: skip
+    """Accesses of one asynchronous operation that only their bytes tell apart: one event."""
+    event = columns[0][0]
+    wgmma = Tag.WGMMA in event.tags
+    fences = m.fences.get(warps.group_of(m, agent), 0) if wgmma else 0
+    edges = [{"issue": fences if wgmma else issues[k].bit} for k in range(len(agent.shown))]
+    record = record_of(m, agent, event, None)
+    ranges: list[tuple[int, int]] = []
+    for low, size in sorted((column[0].address, column[0].size) for column in columns):
+        if ranges and ranges[-1][1] >= low:
+            ranges[-1] = ranges[-1][0], max(ranges[-1][1], low + size)
+        else:
+            ranges.append((low, low + size))
+    touch(m, agent, [(record, low, high) for low, high in ranges], edges, part=min(number, 7))
+    record.bars = _bars_of(m, agent, event)
+    if wgmma:
+        agent.wgmma_open.append(record)
+    for column in columns:
+        for lane, e in enumerate(column):
+            agent.of_event[lane, e.uid] = record
 
 
 def _issue(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
@@ -328,7 +381,10 @@ def _memory(
         record = words.asynchronous(m, agent, event, edges, min(number, 7))
         records.append(record)
     else:
-        records = access(m, agent, coalesced(column), edges, part=min(number, 7))
+        footprints = coalesced(column)
+        records = access(m, agent, footprints, edges, part=min(number, 7))
+        if isinstance(event.op, ops.AsyncStore) and Tag.W in event.tags:
+            _races_between_lanes(m, agent, footprints, event.op, records)
     for record in records:
         if not ordered:
             record.bars = _bars_of(m, agent, record.event)

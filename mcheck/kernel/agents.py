@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+from mcheck.answers.final import terms_of
 from mcheck.kernel import sequential
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.program.resolve import expressions
 
 Partition = tuple[tuple[int, ...], ...]
 """The agents, each as the indices of its threads."""
@@ -33,6 +35,7 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
     ops.Load: ("address",),
     ops.Store: ("address", "srcs"),
     ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
+    ops.AsyncStore: ("address", "srcs"),
     ops.Alu: ("srcs",),
 }
 """The operands in which lanes of one agent may differ."""
@@ -41,7 +44,7 @@ TOGETHER = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
-    ops.WgmmaFence, ops.Prefetch, ops.Lost, )  # fmt: skip
+    ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.Lost, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 
@@ -49,7 +52,7 @@ def partition(program: Program) -> Partition:
     """The largest agents: neighbours in a warp whose code has the same shape."""
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    alike = Alike(sequential=sequential.decides(program))
+    alike = Alike(sequential=sequential.decides(program), shown=bool(terms_of(program.condition)))
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
@@ -76,10 +79,26 @@ class Alike:
     kept: list[Op] = field(default_factory=list)
     sequential: bool = True
     """Whether the order of the fence.sc decides anything, so that those of different lanes are told apart."""
+    shown: bool = False
+    """Whether final values are asked for, of which the state operands of lanes are different ones."""
 
     def mergeable(self, thread: Thread) -> bool:
         """Whether every operation of the thread may be executed by several lanes at once."""
-        return not thread.init and all(map(self._together, thread.code))
+        return not thread.init and all(map(self._together, thread.code)) and self._only_waited_for(thread)
+
+    def _only_waited_for(self, thread: Thread) -> bool:
+        """Whether nothing is done with the states that arrives return but to wait for their phases."""
+        states = {op.state.name for op in thread.code if isinstance(op, ops.MbarrierArrive) and op.state is not None}
+        if not states:
+            return True
+        return not self.shown and not any(
+            name in states
+            for op in thread.code
+            if not isinstance(op, ops.MbarrierArrive)
+            for field_name, expr in expressions(op)
+            if field_name != "state"
+            for name in registers_of(expr)
+        )
 
     def _together(self, op: Op) -> bool:
         found = self.single.get(id(op))
@@ -111,7 +130,7 @@ def _may_merge(op: Op, ordered: bool) -> bool:
     if isinstance(op, ops.Load | ops.Store):
         return op.sem == "weak" and not op.volatile
     if isinstance(op, ops.MbarrierArrive):
-        return op.state is None and not op.no_complete
+        return not op.no_complete
     if isinstance(op, ops.Fence):
         return op.sem != "sc" or not ordered
     return True

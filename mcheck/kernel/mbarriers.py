@@ -202,7 +202,8 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     done.effect = _effect(step, lanes)
     if isinstance(op, ops.MbarrierArrive) and op.state is not None:
         token = machine.state_token(before, bar.address, no_complete=step.no_complete)
-        m.set(agent, 0, op.state.name, "b64", token)
+        for lane in range(lanes):  # of lanes together only the phase is asked for
+            m.set(agent, lane, op.state.name, "b64", token)
         m.tokens.add((bar.address, token))
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
     bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0

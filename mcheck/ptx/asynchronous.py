@@ -279,7 +279,8 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     op = template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
-    send = sender(k, unit, statement, at, replace(op, srcs=tuple(Reg("data") for _ in op.srcs)))
+    op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
+    send = sender(k, unit, statement, at, op, spread=True)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
