@@ -8,6 +8,7 @@ BIN = .venv/bin
 COMPILERS ?= $(BIN)/python
 JOBS ?= 2
 ARGS ?=
+PYODIDE ?= 314
 
 # litmus/kernels is left to `make kernels`: its sketches are too wide for the engines that enumerate whole executions.
 SUITES = litmus/atomics litmus/barriers litmus/bulk litmus/classic litmus/coherence litmus/cp-async litmus/fences \
@@ -61,7 +62,10 @@ docs: .venv/.ready
 	rm -rf site
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m mkdocs build --strict --site-dir site
-	$(BIN)/mcheck doc litmus -o site/outcomes
+	if npm install --no-save --no-fund --no-audit --prefix build/npm pyodide@$(PYODIDE); \
+	then $(BIN)/mcheck playground -o site/playground --pyodide build/npm/node_modules/pyodide; \
+	else echo "no playground: it takes npm's package pyodide"; fi
+	$(BIN)/mcheck doc litmus -o site/outcomes --playground ../playground
 
 nightly: .venv/.ready
 	$(BIN)/python -m benchmarks.installed --python $(PYTHON) --lowest --tests

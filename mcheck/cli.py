@@ -22,7 +22,20 @@ INTERRUPTED = 130
 UNREAD = 141
 """The reader of standard output has gone: as if by SIGPIPE, and no answer about the tests."""
 
-COMMANDS = ("run", "check", "outcomes", "exec", "doc", "compare", "generate", "models", "explain", "lsp", "cache")
+COMMANDS = (
+    "run",
+    "check",
+    "outcomes",
+    "exec",
+    "doc",
+    "compare",
+    "generate",
+    "models",
+    "explain",
+    "lsp",
+    "playground",
+    "cache",
+)
 
 EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error, or the system refuses
 something; 3 nothing wrong was found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error

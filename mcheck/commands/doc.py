@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @options.format_("html", "md")
 @click.option("--paper", is_flag=True, help="Write one table of LaTeX in place of pages.")
+@click.option(
+    "--playground",
+    default="",
+    metavar="URL",
+    help="The address of a playground (mcheck playground), from DIR or whole: every page links to it with its program.",
+)
 @click.option("--title", default="Allowed outcomes", show_default=True, help="The heading of the index.")
 @options.model
 @options.profile
@@ -42,6 +48,7 @@ def command(
     folder: str,
     form: str,
     paper: bool,
+    playground: str,
     title: str,
     model: str | None,
     profile: str,
@@ -95,6 +102,7 @@ def command(
                 form=form,
                 title=title,
                 settings=settings,
+                playground=playground,
                 jobs=jobs or default_jobs(),
                 cache=cache,
                 scheduler=scheduler,

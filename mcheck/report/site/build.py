@@ -18,6 +18,7 @@ from urllib.parse import quote
 from mcheck import __version__
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
+from mcheck.playground.links import link
 from mcheck.report.output import umask
 from mcheck.report.site.draft import kept_if_whole
 from mcheck.report.site.kept import at_rest, memory, once_here
@@ -78,6 +79,7 @@ class _Plan:
 class Site:
     """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
     workers make them (``mcheck.machines``). ``each`` hears of every page as it is done, ``say`` of troubles on the way.
+    ``playground`` is the address of one, as seen from the site's start, or empty.
     """
 
     cases: Sequence[Case]
@@ -87,6 +89,7 @@ class Site:
     title: str
     settings: Settings
     jobs: int
+    playground: str
     cache: str | None
     scheduler: str | None
     say: Callable[[str], None]
@@ -262,6 +265,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             page=page,
             title=site.title,
             root="../" * depth,
+            playground=link(site.playground, "../" * depth, page.source) if site.playground else "",
             anchor=anchor_of(page.suite),
             version=__version__,
             undefined=any(v.own and v.undefined for v in page.verdicts),
@@ -322,6 +326,7 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
         .render(
             title=site.title,
             root="",
+            playground=link(site.playground, "") if site.playground else "",
             version=__version__,
             pages=entries,
             suites=suites,

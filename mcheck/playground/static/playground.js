@@ -1,0 +1,206 @@
+// The page: a text, a question, an answer. The work is done in a worker, which Stop ends.
+const $ = (id) => document.getElementById(id);
+const text = $("text");
+let worker, facts = { examples: [], z3: "" }, number = 0, asked = 0, busy = false, ready = false, marked = new Set();
+
+// --- the worker ---------------------------------------------------------------------------------------------------
+
+function launch() {
+  ready = false;
+  worker = new Worker("worker.js", { type: "module" });
+  worker.onmessage = ({ data }) => told(data);
+  worker.onerror = (event) => told({ kind: "failed", why: event.message || "the worker could not be started" });
+}
+
+function ask(question, words) {
+  const { options } = $("engine");
+  asked = ++number;
+  busy = true;
+  $("stop").disabled = false;
+  say(ready ? words : "Python starts …");
+  const engine = options[$("engine").selectedIndex].value;
+  worker.postMessage({ ...question, number, text: text.value, model: $("model").value, engine, z3: facts.z3 });
+}
+
+function told(answer) {
+  if (answer.kind === "ready") {
+    ready = true;
+    fill($("model"), answer.models.map((name) => [name, name + (name === answer.default ? " (default)" : "")]));
+    if (wanted.m) $("model").value = wanted.m;
+    if (busy) say("at work …");
+    else say("ready");
+    return;
+  }
+  if (answer.number !== undefined && answer.number !== asked) return;
+  busy = false;
+  $("stop").disabled = true;
+  if (answer.kind === "failed") say(`It failed: ${answer.why.split("\n").filter(Boolean).pop()}`, "error");
+  else if (answer.kind === "ask") show(answer);
+  else draw(answer);
+}
+
+function stop() {
+  worker.terminate();
+  busy = false;
+  $("stop").disabled = true;
+  launch();
+  say("stopped");
+}
+
+// --- the answer ---------------------------------------------------------------------------------------------------
+
+function say(words, verdict = "") {
+  const state = $("state");
+  state.textContent = "";
+  if (verdict) {
+    const chip = document.createElement("span");
+    chip.className = `verdict ${verdict}`;
+    chip.textContent = verdict;
+    state.append(chip, " ");
+  }
+  state.append(words);
+}
+
+function show(answer) {
+  const seconds = ((performance.now() - since) / 1000).toFixed(2);
+  say(`${answer.codes.length ? answer.codes.join(", ") + "; " : ""}${answer.status}, ${seconds} s`, answer.verdict);
+  $("report").textContent = answer.report;
+  $("draw").hidden = !answer.pictures;
+  mark(answer.places.map((place) => place.line));
+}
+
+function draw(answer) {
+  const { pictures } = answer;
+  say(answer.problem || (pictures.length ? `${pictures.length} picture${pictures.length > 1 ? "s" : ""} below` : "there is none"));
+  const room = $("pictures");
+  room.textContent = "";
+  pictures.forEach(({ state, axiom, svg }, k) => {
+    const figure = document.createElement("figure"), caption = document.createElement("figcaption");
+    const picture = document.createElement("div");
+    caption.textContent = `${k + 1}. ${state}${axiom ? ` is forbidden by ${axiom}` : ""}`;
+    picture.attachShadow({ mode: "open" }).innerHTML = svg; // its styles and identifiers are its own
+    figure.append(caption, picture);
+    room.append(figure);
+  });
+  room.scrollIntoView({ behavior: "smooth", block: "nearest" });
+}
+
+// --- the editor ---------------------------------------------------------------------------------------------------
+
+function mark(lines) {
+  marked = new Set(lines);
+  count();
+}
+
+function count() {
+  const numbers = $("numbers");
+  numbers.textContent = "";
+  text.value.split("\n").forEach((_, k) => {
+    const line = document.createElement("span");
+    line.textContent = `${k + 1}\n`;
+    if (marked.has(k + 1)) line.className = "marked";
+    numbers.append(line);
+  });
+  follow();
+}
+
+function follow() {
+  $("numbers").style.maxHeight = `${text.offsetHeight}px`;
+  $("numbers").scrollTop = text.scrollTop;
+}
+
+function set(value) {
+  text.value = value;
+  text.scrollTop = 0;
+  mark([]);
+  $("report").textContent = "";
+  $("pictures").textContent = "";
+  $("draw").hidden = true;
+}
+
+function fill(select, rows) {
+  while (select.options.length > 1) select.remove(1);
+  rows.forEach(([value, label]) => select.add(new Option(label, value)));
+}
+
+// --- links: the program, deflated, behind the # -------------------------------------------------------------------
+
+async function through(stream, data) {
+  return new Uint8Array(await new Response(new Blob([data]).stream().pipeThrough(stream)).arrayBuffer());
+}
+
+async function packed(words) {
+  const data = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(words));
+  return btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join(""))
+    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpacked(words) {
+  const data = Uint8Array.from(atob(words.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+  return new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), data));
+}
+
+async function link() {
+  const parts = [`t=${await packed(text.value)}`];
+  if ($("model").value) parts.push(`m=${encodeURIComponent($("model").value)}`);
+  if ($("mode").value !== "run") parts.push(`q=${$("mode").value}`);
+  location.hash = parts.join("&");
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("the link is copied; it holds the program");
+  } catch {
+    say("the link is this page's address now; it holds the program");
+  }
+}
+
+let wanted = {};
+
+async function open() {
+  wanted = Object.fromEntries(location.hash.slice(1).split("&").filter(Boolean).map((part) => {
+    const at = part.indexOf("=");
+    return [part.slice(0, at), decodeURIComponent(part.slice(at + 1))];
+  }));
+  if (wanted.q === "check") $("mode").value = "check";
+  if (!wanted.t) return false;
+  try {
+    const value = await unpacked(wanted.t);
+    if (value !== text.value) set(value);
+  } catch {
+    say("the link's program cannot be read", "error");
+  }
+  return true;
+}
+
+// --- start --------------------------------------------------------------------------------------------------------
+
+let since = 0;
+
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (busy) stop();
+  since = performance.now();
+  ask({ kind: "ask", mode: $("mode").value }, "at work …");
+});
+$("stop").addEventListener("click", stop);
+$("link").addEventListener("click", link);
+$("allowed").addEventListener("click", () => ask({ kind: "pictures", forbidden: false }, "drawing …"));
+$("forbidden").addEventListener("click", () => ask({ kind: "pictures", forbidden: true }, "looking for reasons …"));
+$("example").addEventListener("change", ({ target }) => target.value && set(facts.examples[target.value].text));
+text.addEventListener("input", () => mark([]));
+text.addEventListener("scroll", follow);
+new ResizeObserver(follow).observe(text);
+text.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
+});
+addEventListener("hashchange", open);
+
+launch();
+say("Python starts …");
+const given = await open();
+facts = await (await fetch("playground.json")).json();
+$("version").textContent = facts.version;
+$("engines").hidden = !facts.z3;
+fill($("example"), facts.examples.map(({ name }, k) => [String(k), name]));
+if (!given) set(facts.examples[0]?.text ?? "");
+count();
+$("run").disabled = false;
