@@ -71,30 +71,32 @@ def final_addresses(s: Structure, condition: Condition) -> list[int]:
     return sorted({a for address, size in memory_ranges(condition) for a, _ in s.chunks(address, size)})
 
 
-def holds(formula: Formula, value: Callable[[Term], Value]) -> set[bool]:
-    """The truth values that a formula may have: both where an unknown constant decides."""
+TRUE = frozenset({True})
+FALSE = frozenset({False})
+EITHER = TRUE | FALSE
+
+
+def holds(formula: Formula, value: Callable[[Term], Value]) -> frozenset[bool]:
+    """The truth values that a formula may have: both where an unknown constant decides. Asked of every final state."""
     match formula:
-        case Truth(v):
-            return {v}
-        case Not(part):
-            return {not v for v in holds(part, value)}
-        case And(parts):
-            out = {True}
-            for p in parts:
-                h = holds(p, value)
-                out = {a and b for a in out for b in h}
-            return out
-        case Or(parts):
-            out = {False}
-            for p in parts:
-                h = holds(p, value)
-                out = {a or b for a in out for b in h}
-            return out
         case Compare(op, left, right):
             a, b = _side(left, value), _side(right, value)
             if isinstance(a, str) or isinstance(b, str):
-                return {True, False}
-            return {COMPARE[op](a, b)}
+                return EITHER
+            return TRUE if COMPARE[op](a, b) else FALSE
+        case And(parts) | Or(parts):
+            ends, otherwise = (FALSE, TRUE) if isinstance(formula, And) else (TRUE, FALSE)
+            for p in parts:
+                found = holds(p, value)
+                if found == ends:
+                    return ends
+                if found == EITHER:
+                    otherwise = EITHER
+            return otherwise
+        case Not(part):
+            return frozenset(not v for v in holds(part, value))
+        case Truth(v):
+            return TRUE if v else FALSE
     raise TypeError(formula)
 
 
@@ -199,12 +201,12 @@ class States:
         return out
 
 
-def truth_of(condition: Condition, state: State) -> set[bool]:
+def truth_of(condition: Condition, state: State) -> frozenset[bool]:
     """Whether a state satisfies the condition's formula, within its filter: empty if the filter rejects it."""
     values = dict(state)
     lookup = lambda t: values[t.label]  # noqa: E731
-    if holds(condition.filter, lookup) == {False}:
-        return set()
+    if holds(condition.filter, lookup) == FALSE:
+        return frozenset()
     return holds(condition.formula, lookup)
 
 

@@ -13,6 +13,11 @@ State = tuple[tuple[str, Value], ...]
 """A final state: (label, value) pairs in the order of the condition's terms."""
 
 
+def order(state: State) -> list[tuple[bool, Value]]:
+    """What the states of one condition are sorted by: numbers by value, then what is unknown."""
+    return [(isinstance(value, str), value) for _, value in state]
+
+
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
 """Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
 

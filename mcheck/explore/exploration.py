@@ -13,7 +13,7 @@ from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
 from mcheck.answers.exploration import Exploration, Forbidden
 from mcheck.answers.final import States, clauses, truth_of
-from mcheck.answers.result import State, Value
+from mcheck.answers.result import State, Value, order
 from mcheck.candidates.choices import Candidate, Choice
 from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
@@ -237,7 +237,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
         told = explorer.told(tried, state, wanted=state in wanted)
         if told is not None:
             entries.append(told)
-    out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, [(str(type(v)), v) for _, v in f.state])))
+    out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, order(f.state))))
 
 
 def forbidden_state(

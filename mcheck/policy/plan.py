@@ -16,6 +16,8 @@ LITMUS_SIZE = 40
 LITMUS_THREADS = 6
 FIRST = 4.0
 """Seconds of an engine's first attempt where another one may be quicker."""
+ALONE = 20.0
+"""Seconds of Z3's first attempt at a classic test, which the kernel engine seldom has an answer to."""
 BESIDE = 5.0
 """Seconds of the exhaustive engine beside the kernel engine's answer about findings."""
 
@@ -62,11 +64,16 @@ def _for_findings(program: Program) -> Plan:
 def _for_states(program: Program, question: Question) -> Plan:
     """A short attempt each, then whoever has not finished has what is left of the time."""
     size = operations(program)
-    lister = choose(program, verdict_only=question.about is About.VERDICT)
+    classic = is_classic(program)
+    lister = choose(program, verdict_only=question.about is About.VERDICT, classic=classic)
     short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
-    if size <= LITMUS_SIZE or is_classic(program):
+    why = f"a litmus test of {size} operations: engines that list executions come first"
+    if classic and lister == "z3":
+        first = ALONE if question.timeout is None else min(ALONE, question.timeout * 2 / 3)
+        return Plan((Attempt("z3", first), Attempt("protocol", short), Attempt("z3")), why)
+    if size <= LITMUS_SIZE or classic:
         order = (Attempt(lister, short), Attempt("protocol", short), Attempt("protocol"), Attempt(lister))
-        return Plan(order, f"a litmus test of {size} operations: engines that list executions come first")
+        return Plan(order, why)
     order = (Attempt("protocol", short), Attempt(lister, short), Attempt("protocol"), Attempt(lister))
     return Plan(order, f"{size} operations: the engine that follows schedules comes first")
 

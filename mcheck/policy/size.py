@@ -14,6 +14,8 @@ from mcheck.program.program import Program
 VERDICT_LIMIT = 48.0
 STATES_LIMIT = 64.0
 """Beyond so many combinations (as powers of two), Z3: for a verdict, and for all states."""
+CLASSIC_LIMIT = 34.0
+"""The same for the verdict of a classic test, whose orders of writes and fences Z3 is quick with."""
 
 
 def combinations(program: Program) -> float:
@@ -40,6 +42,7 @@ def _factorial(n: float) -> float:
     return lgamma(n + 1) / log(2)
 
 
-def choose(program: Program, *, verdict_only: bool) -> str:
-    """``explicit`` or ``z3``."""
-    return "z3" if combinations(program) > (VERDICT_LIMIT if verdict_only else STATES_LIMIT) else "explicit"
+def choose(program: Program, *, verdict_only: bool, classic: bool = False) -> str:
+    """``explicit`` or ``z3``; ``classic``: the program loads, stores and fences, and nothing else."""
+    limit = STATES_LIMIT if not verdict_only else CLASSIC_LIMIT if classic else VERDICT_LIMIT
+    return "z3" if combinations(program) > limit else "explicit"

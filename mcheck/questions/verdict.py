@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.answers.final import truth_of
 from mcheck.answers.judgement import assumptions
 from mcheck.answers.reports import describe
-from mcheck.answers.result import Answer, Outcome
+from mcheck.answers.result import Answer, Outcome, order
 from mcheck.questions.endings import why_none_ends
 from mcheck.questions.run import Run
 
@@ -24,7 +24,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
             executions=reached.executions,
             witness=describe(reached.prepared, reached.candidate) if witnesses else (),
         )
-        for state, reached in sorted(run.outcomes.items(), key=lambda kv: [(str(type(v)), v) for _, v in kv[0]])
+        for state, reached in sorted(run.outcomes.items(), key=lambda kv: order(kv[0]))
     )
     verdict, why = _verdict(run, reason)
     complete = run.complete and reason is None and not run.bounded
@@ -61,7 +61,7 @@ def _verdict(run: Run, reason: str | None) -> tuple[str, str | None]:
         )
     if condition.kind == "none":
         return ("unknown", reason) if reason is not None else ("pass", None)
-    truths = [truth_of(condition, s) for s in run.outcomes]
+    truths = (truth_of(condition, s) for s in run.outcomes)
     if condition.kind == "forall":
         if any(False in t for t in truths):
             return "fail", None

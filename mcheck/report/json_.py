@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mcheck import __version__
-from mcheck.answers.result import Outcome, State
+from mcheck.answers.result import Outcome, order
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.trace import texts
 from mcheck.run.case import Result, Summary
@@ -76,9 +76,4 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
-    return sorted(outcomes, key=lambda outcome: _order(outcome.state))
-
-
-def _order(state: State) -> list[tuple[str, bool, int]]:
-    """Numbers by value, then what is unknown."""
-    return [(label, isinstance(value, str), 0 if isinstance(value, str) else value) for label, value in state]
+    return sorted(outcomes, key=lambda outcome: order(outcome.state))

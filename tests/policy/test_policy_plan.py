@@ -60,6 +60,21 @@ def test_a_litmus_test_goes_to_a_listing_engine_first() -> None:
     assert plan(wide(), Question(), "auto").attempts[0].engine == "protocol"
 
 
+def test_a_wide_classic_test_is_for_z3() -> None:
+    """Which is not stopped shortly before it is done; the kernel engine gets a moment, and never all that is left."""
+    threads = " | ".join(f"P{k}@cta {k % 2},gpu 0" for k in range(20))
+    rows = [" | ".join(f"st.relaxed.gpu x{k}, 1" for k in range(20)), " | ".join(["fence.sc.gpu"] * 20)]
+    rows.append(" | ".join(f"ld.relaxed.gpu r0, x{(k + 1) % 20}" for k in range(20)))
+    text = "PTX sbf\n{ }\n" + "".join(f" {row} ;\n" for row in (threads, *rows)) + "exists (P0:r0 == 0)\n"
+    program = parse(text, "sbf.litmus")
+    chosen = plan(program, Question(about=About.VERDICT), "auto").attempts
+    assert [(a.engine, a.seconds is None) for a in chosen] == [("z3", False), ("protocol", False), ("z3", True)]
+    assert chosen[0].seconds is not None
+    assert chosen[0].seconds > 10
+    hasty = plan(program, Question(about=About.VERDICT, timeout=6), "auto").attempts
+    assert [a.seconds for a in hasty] == [4.0, 2.0, None]
+
+
 def test_a_named_engine_is_asked_alone() -> None:
     for name in ("explicit", "z3", "protocol"):
         (only,) = plan(parse(MP, "mp.litmus"), Question(), name).attempts
