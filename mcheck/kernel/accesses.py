@@ -9,6 +9,7 @@ from mcheck.graph.terms import Uid, type_size
 from mcheck.kernel import warps, words
 from mcheck.kernel.agents import Split, registers_of
 from mcheck.kernel.control import runs
+from mcheck.kernel.footprints import Bytes as SpreadBytes
 from mcheck.kernel.history import Owners, Record
 from mcheck.kernel.lanes import lane_conflict
 from mcheck.kernel.machine import Agent, Machine, coalesced, does
@@ -18,7 +19,6 @@ from mcheck.kernel.polling import spun_value
 from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint
-from mcheck.kernel.spread import Bytes as SpreadBytes
 from mcheck.kernel.spread import copied, shared, spread_of
 from mcheck.kernel.values import Bytes, bytes_of
 from mcheck.plans.site import widened

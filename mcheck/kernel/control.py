@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mcheck.errors import Unsupported
 from mcheck.kernel.agents import registers_of
 from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.program import ops
@@ -81,10 +80,11 @@ def leave(m: Machine, agent: Agent, op: Op) -> None:
 
 @does(ops.Lost)
 def lost(m: Machine, agent: Agent, op: Op) -> None:
-    """Nobody knows how the thread goes on."""
+    """Nobody knows how the thread goes on, nor how those do who wait for it."""
     assert isinstance(op, ops.Lost)
     where = f" (line {op.span.line})" if op.span is not None else ""
-    raise Unsupported(f"{m.name(agent)}: {op.reason}{where}", op.span)
+    m.unsure = f"{m.name(agent)}: {op.reason}{where}"
+    agent.status = "cut"
 
 
 @does(ops.Alu)

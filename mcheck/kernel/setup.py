@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
 
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
@@ -18,6 +17,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.terms import type_size
 from mcheck.kernel import sequential
 from mcheck.kernel.agents import Partition
+from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.needed import Watched, needed
 from mcheck.kernel.polling import spins
@@ -27,10 +27,6 @@ from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
 from mcheck.views.kinds import Shown
-
-if TYPE_CHECKING:
-    from mcheck.kernel.spread import Bytes as SpreadBytes
-    from mcheck.kernel.spread import Spread
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
 """Imported for the operations that they register."""
@@ -81,7 +77,7 @@ class Setup:
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     spreads: dict[tuple[int, int], tuple[Spread | None, ops.Op]] = field(default_factory=dict)
     """The accesses of all lanes of an agent in one instruction, by agent and operation."""
-    copies: dict[tuple[int, int], tuple[tuple[SpreadBytes, SpreadBytes] | None, ops.Op]] = field(default_factory=dict)
+    copies: dict[tuple[int, int], tuple[tuple[Bytes, Bytes] | None, ops.Op]] = field(default_factory=dict)
     """The same of ``cp.async``: what is read and what is written."""
     loops: dict[int, set[int]] = field(default_factory=dict)
     tails: list[int] = field(default_factory=list)

@@ -7,28 +7,14 @@ lanes are gone through one by one instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from mcheck.graph.event import Event
 from mcheck.graph.terms import type_size
-from mcheck.kernel.history import Lanes, Owners
+from mcheck.kernel.footprints import Bytes, Spread
+from mcheck.kernel.history import Owners
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr
 from mcheck.program.expr import Lanes as PerLane
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """Ranges of bytes, ascending and apart, and which lane of the agent has which."""
-
-    ranges: tuple[tuple[int, int], ...]
-    lanes: Lanes
-
-    def meets(self, low: int, high: int) -> bool:
-        """Whether any byte from ``low`` to ``high`` is among them."""
-        return any(a < high and low < b for a, b in self.ranges)
 
 
 def shared(m: Machine, agent: Agent) -> bool:
@@ -53,14 +39,6 @@ def copied(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[Bytes, Bytes] | N
     if known[0] is None or any(b.meets(at, at + size) for b in known[0] for at, size in words):
         return None
     return known[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The access of a load or a store by all lanes."""
-
-    event: Event
-    bytes: Bytes
 
 
 def bytes_of(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> Bytes | None:
