@@ -84,7 +84,8 @@ class Memory(Generic[T]):
         except (McheckError, RecursionError):
             return None
         text = head.source.text
-        return Key(key_of(self._options, text, head.name, model, *more), digest(text), model, name)
+        parts = (text, head.name, model, *syntax.included(head.source), *more)
+        return Key(key_of(self._options, *parts), digest(text), model, name)
 
     def _digest(self, model: str) -> str:
         """That of a model as it stood when the first test asked for it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from mcheck.program.program import Program
 from mcheck.syntax.blocks import blocks
+from mcheck.syntax.definitions import included
 from mcheck.syntax.header import Header, header, init_end, is_table, without_exec_comments
 from mcheck.syntax.source import Source, read
 from mcheck.syntax.table import table
 
-__all__ = ["head", "load", "parse"]
+__all__ = ["head", "included", "load", "parse"]
 
 
 def load(path: str, *, every: bool = False) -> Program:

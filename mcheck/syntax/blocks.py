@@ -15,7 +15,8 @@ from mcheck.program.program import Program
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import QUANTIFIERS, tail
-from mcheck.syntax.declarations import constants, init_block, registers
+from mcheck.syntax.declarations import init_block, registers
+from mcheck.syntax.definitions import definition
 from mcheck.syntax.expressions import expression, registers_in
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
@@ -46,15 +47,7 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
     tokens = Tokens(source, end + 1, len(source.clean))
     roles: dict[str, Role] = {}
     while tokens.kind != END and tokens.text not in _TAIL_WORDS:
-        if tokens.accept(";"):
-            continue
-        if tokens.text == "const":
-            constants(tokens, scope)
-            tokens.expect(";")
-        elif tokens.text == ".reg":
-            registers(tokens, scope)
-            tokens.expect(";")
-        else:
+        if not tokens.accept(";") and not definition(tokens, scope):
             _role(tokens, scope, head.target, roles)
     if not roles:
         raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
@@ -69,18 +62,14 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
 
 
 def _header_words(tokens: Tokens, scope: Scope) -> None:
-    """``const`` and ``.reg`` may stand before the init block too, so that array sizes can use them."""
+    """Definitions may stand before the init block too, so that array sizes can use them."""
     while tokens.kind != END:
-        if tokens.text == "const":
-            constants(tokens, scope)
-            tokens.expect(";")
-        elif tokens.text == ".reg":
-            registers(tokens, scope)
-            tokens.expect(";")
-        elif tokens.text == '"':
+        if definition(tokens, scope):
+            continue
+        if tokens.text == '"':
             raise problem("LIT009", tokens.span(), expected='"')
-        elif not tokens.accept(";"):
-            words = ("model", "target", "const")
+        if not tokens.accept(";"):
+            words = ("model", "target", "const", "def", "include")
             hint = did_you_mean(tokens.text, words)
             expected = "quoted lines, model, target, const, or the init block"
             raise problem("LIT019", tokens.span(), found=tokens.found(), expected=expected, hint=hint)
@@ -93,7 +82,7 @@ def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Rol
     name = tokens.name("a role such as 'P0@cta 0 { … }', a condition or expect")
     if tokens.text not in ("@", "{"):
         tokens.at = at
-        hint = did_you_mean(name, ("exists", "forall", "locations", "filter", "expect", "const"))
+        hint = did_you_mean(name, ("exists", "forall", "locations", "filter", "expect", "const", "def", "include"))
         raise tokens.unexpected("a role such as 'P0@cta 0 { … }', a condition or expect", hint)
     if name in roles:
         raise problem("LIT047", tokens.span(at), name=name, hint="give every role one block")

@@ -58,6 +58,11 @@ MESSAGES: dict[str, str] = {
     "LIT037": "{field} has {found} entries, rank {rank} needs {wanted}",
     "LIT038": "{field} does not belong in {kind} tensor map",
     "LIT039": "global_address must lie in global memory",
+    # definitions and files of them
+    "LIT088": "{name} takes {takes}, but {given}",
+    "LIT089": "{name} is a function and needs its arguments",
+    "LIT090": "cannot include {name}: {reason}",
+    "LIT091": "an included file holds const, def and .reg only",
     # placements
     "LIT040": "{name} has no place",
     "LIT041": "unknown placement {found}",
@@ -69,6 +74,7 @@ MESSAGES: dict[str, str] = {
     "LIT047": "role {name} is declared twice",
     "LIT048": "the test has no thread",
     "LIT049": "too many threads: {count}, the limit is {limit}",
+    "LIT092": "the {key} numbers are too many, or one is given twice",
     # containers and statements
     "LIT050": "after the init block there is neither a row of threads nor a role",
     "LIT051": "the row has {found} cells, the test has {threads} threads",

@@ -132,6 +132,8 @@ def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
         return Const(value)
     if name == "WARP_SZ" and not scope.declares(name):
         return Const(32)
+    if name in scope.functions and not scope.is_symbol(name):
+        return _called(tokens, scope, at)
     scope.check(tokens, at)
     indices: tuple[Expr, ...] = ()
     while texts[tokens.at] == "[":
@@ -147,6 +149,66 @@ def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
     span = tokens.span_since(at)
     scope.check_shape(name, len(indices), rank, span)
     return Name(name, indices, rank, span)
+
+
+def _called(tokens: Tokens, scope: Scope, at: int) -> Expr:
+    """The value of a function for the arguments that follow its name at token ``at``."""
+    function = scope.functions[tokens.texts[at]]
+    if tokens.text != "(":
+        raise problem("LIT089", tokens.span(at), name=function.name, expected=f"{function.name}(…)")
+    tokens.at += 1
+    args: list[Expr] = []
+    while tokens.text != ")":
+        args.append(expression(tokens, scope))
+        if not tokens.accept(","):
+            break
+    tokens.expect(")", "',' or ')'")
+    if len(args) != len(function.params):
+        many = "argument" if len(function.params) == 1 else "arguments"
+        given = f"{len(args)} {'is' if len(args) == 1 else 'are'} given"
+        takes = f"{len(function.params)} {many}"
+        raise problem("LIT088", tokens.span_since(at), name=function.name, takes=takes, given=given)
+    value = _substituted(tokens, at, function.body, dict(zip(function.params, args, strict=True)))
+    if _too_big(value):
+        raise _too_long(tokens)
+    return value
+
+
+def _substituted(tokens: Tokens, at: int, expr: Expr, args: dict[str, Expr]) -> Expr:
+    """``expr`` with the arguments for the names of parameters, folded again."""
+
+    def inner(part: Expr) -> Expr:
+        return _substituted(tokens, at, part, args)
+
+    match expr:
+        case Name(indices=(), rank=None) if expr.name in args:
+            return args[expr.name]
+        case Name():
+            rank = None if expr.rank is None else inner(expr.rank)
+            return Name(expr.name, tuple(map(inner, expr.indices)), rank, expr.span)
+        case Unary():
+            return _fold_unary(expr.op, inner(expr.operand))
+        case Binary():
+            return _fold_binary(tokens, at, expr.op, inner(expr.left), inner(expr.right))
+    return expr
+
+
+def _too_big(expr: Expr) -> bool:
+    """Whether calls have made more of an expression than one may be as written."""
+    left = MAX_OPERATORS
+    todo = [expr]
+    while todo and left >= 0:
+        match todo.pop():
+            case Unary(operand=operand):
+                todo.append(operand)
+            case Binary(left=one, right=other):
+                todo += [one, other]
+            case Name(indices=indices):
+                todo += indices
+            case _:
+                continue
+        left -= 1
+    return left < 0
 
 
 def _rank(tokens: Tokens, scope: Scope) -> Expr:

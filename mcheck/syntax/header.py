@@ -21,11 +21,12 @@ LANGUAGES = {
 _OTHER = re.compile(rf"({'|'.join(LANGUAGES)})[ \t]+[A-Za-z0-9_.+-]+[ \t]*(?=[\n\"{{])", re.ASCII | re.IGNORECASE)
 _BRACE = re.compile(r'"[^"]*"|\{')
 _BRACES = re.compile(r"[{}]")
+_INCLUDE = re.compile(r'(\binclude[ \t]+)("[^"\n]*")')
 _QUOTED = re.compile(r'"([^"]*)"')
 _WORDS = re.compile(r"^[ \t]*(?:(?:model|target)[ \t]++[^\s{]++[ \t]*+)+$", re.MULTILINE)
 _WORD = re.compile(r"(model|target)[ \t]+([^\s{]+)")
 _TABLE = re.compile(r"\s*+;?\s*+(?=P?\d+\b)[^;{}]*+(?:;|\Z)", re.ASCII)
-_BLOCKS = re.compile(r"\s*+;?\s*+(?:[A-Za-z_$][\w$]*+\s*+[@{]|const\b|\.reg\b)", re.ASCII)
+_BLOCKS = re.compile(r"\s*+;?\s*+(?:[A-Za-z_$][\w$]*+\s*+[@{]|const\b|def\b|include\b|\.reg\b)", re.ASCII)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
@@ -73,6 +74,7 @@ def header(source: Source) -> Header:
     text = clean[first.end() : brace.start()]
     doc: tuple[str, ...] = ()
     if '"' in text:
+        text = _INCLUDE.sub(lambda m: m[1] + " " * len(m[2]), text)  # its name is read where it is included
         doc = tuple(quoted.strip() for quoted in _QUOTED.findall(text))
         text = _QUOTED.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), text)
     words: dict[str, str] = {}

@@ -10,21 +10,25 @@ from mcheck.program.memory import Cta
 from mcheck.program.program import Place
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import constant
-from mcheck.syntax.lexer import NAME, Tokens
+from mcheck.syntax.lexer import NAME, NUMBER, Tokens
 from mcheck.syntax.scope import Scope
 
 KEYS = ("gpu", "cluster", "cta", "warp", "lane")
-LIMITS = {"gpu": 1 << 10, "cluster": 1 << 20, "cta": 1 << 20, "warp": 1 << 10, "lane": 32}
+LIMITS = {"gpu": 1 << 10, "cluster": 1 << 20, "cta": 1 << 20, "warp": 1 << 10, "warpgroup": 1 << 8, "lane": 32}
+MAX_LISTED = 1 << 10
 MAX_THREADS = 4096
 WARP = 32
+GROUP = 4
+"""Warps of a warpgroup (PTX ISA 9.7.15)."""
+ONE = range(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What stands behind ``NAME@``: a half-open range per key that is given."""
+    """What stands behind ``NAME@``: the numbers of each key that is given; warpgroups are warps here."""
 
     name: str
-    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ranges: dict[str, Sequence[int]] = field(default_factory=dict)
     span: Span | None = None
 
 
@@ -40,25 +44,29 @@ class Grid:
 
 
 def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str, ...]) -> Placement:
-    """Parses ``@key N, key A..B``; token ``at`` is the name. ``ends`` may follow."""
+    """Parses ``@key N, key A..B, key A, B, C..D``; token ``at`` is the name. ``ends`` may follow."""
     if tokens.text != "@":
         raise problem("LIT040", tokens.span(at), name=name, expected=f"{name}@cta 0", hint="say where it runs")
     tokens.at += 1
-    ranges: dict[str, tuple[int, int]] = {}
+    ranges: dict[str, Sequence[int]] = {}
     while tokens.text not in ends:
         key_at = tokens.at
         key = tokens.text
         if tokens.kind != NAME:
             raise tokens.unexpected("one of " + ", ".join(KEYS))
-        if key not in KEYS:
+        if key not in LIMITS:
             raise problem(
                 "LIT041", tokens.span(), found=f"'{key}'", expected="one of " + ", ".join(KEYS),
-                hint=did_you_mean(key, KEYS),
+                hint=did_you_mean(key, LIMITS),
             )  # fmt: skip
         tokens.at += 1
-        if key in ranges:
-            raise problem("LIT042", tokens.span(key_at), key=key)
-        ranges[key] = _range(tokens, scope, key)
+        meant = "warp" if key == "warpgroup" else key
+        if meant in ranges:
+            raise problem("LIT042", tokens.span(key_at), key=meant)
+        numbers = _numbers(tokens, scope, key)
+        if key == "warpgroup":
+            numbers = [GROUP * group + warp for group in numbers for warp in range(GROUP)]
+        ranges[meant] = numbers
         if not tokens.accept(","):
             break
     if tokens.text not in ends:
@@ -68,7 +76,26 @@ def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str,
     return Placement(name, ranges, tokens.span_since(at))
 
 
-def _range(tokens: Tokens, scope: Scope, key: str) -> tuple[int, int]:
+def _numbers(tokens: Tokens, scope: Scope, key: str) -> Sequence[int]:
+    """``N``, ``A..B`` or several of them; after a comma a name that is a key begins what follows."""
+    at = tokens.at
+    found: Sequence[int] = _range(tokens, scope, key)
+    while tokens.text == "," and _is_number(tokens, scope, tokens.at + 1):
+        tokens.at += 1
+        more = _range(tokens, scope, key)
+        found = [*found, *more] if len(found) + len(more) <= MAX_LISTED else []
+        if len(set(found)) < len(found) or not found:
+            raise problem("LIT092", tokens.span_since(at), key=key, expected=f"at most {MAX_LISTED}, each once")
+    return found if isinstance(found, range) else sorted(found)
+
+
+def _is_number(tokens: Tokens, scope: Scope, at: int) -> bool:
+    """Whether a number begins at token ``at``; else it is the next key, or a mistake."""
+    text = tokens.texts[at]
+    return tokens.kinds[at] == NUMBER or text == "(" or scope.constant(text) is not None
+
+
+def _range(tokens: Tokens, scope: Scope, key: str) -> range:
     at = tokens.at
     low = constant(tokens, scope, f"a {key} number")
     high = low + 1
@@ -79,7 +106,7 @@ def _range(tokens: Tokens, scope: Scope, key: str) -> tuple[int, int]:
     if low < 0 or high > LIMITS[key]:
         value = low if low < 0 else high - 1
         raise problem("LIT044", tokens.span_since(at), key=key, value=value, expected=f"0 to {LIMITS[key] - 1}")
-    return low, high
+    return range(low, high)
 
 
 def enumerate_threads(placements: Sequence[Placement]) -> Grid:
@@ -89,8 +116,7 @@ def enumerate_threads(placements: Sequence[Placement]) -> Grid:
     for item in placements:
         count = 1
         for word in KEYS:
-            low, high = item.ranges.get(word, (0, 1))
-            count *= high - low
+            count *= len(item.ranges.get(word, ONE))
         if "warp" in item.ranges and "lane" not in item.ranges:
             count *= WARP
         total += count
@@ -121,8 +147,8 @@ def enumerate_threads(placements: Sequence[Placement]) -> Grid:
                 free[cta.number] = warp + 1
                 slots = [(warp, 0)]
             else:
-                lanes = item.ranges.get("lane", (0, WARP))
-                slots = [(warp, lane) for warp in range(*item.ranges.get("warp", (0, 1))) for lane in range(*lanes)]
+                lanes = item.ranges.get("lane", range(WARP))
+                slots = [(warp, lane) for warp in item.ranges.get("warp", ONE) for lane in lanes]
             for warp, lane in slots:
                 slot = (cta.number, warp, lane)
                 if slot in taken:
@@ -136,9 +162,9 @@ def enumerate_threads(placements: Sequence[Placement]) -> Grid:
 
 def _ctas(item: Placement, clustered: bool) -> list[tuple[int, int, int]]:
     """(gpu, cluster, rank) of every CTA of a placement, in order; without clusters every CTA is one of its own."""
-    gpus = range(*item.ranges.get("gpu", (0, 1)))
-    clusters = range(*item.ranges.get("cluster", (0, 1)))
-    ranks = range(*item.ranges.get("cta", (0, 1)))
+    gpus = item.ranges.get("gpu", ONE)
+    clusters = item.ranges.get("cluster", ONE)
+    ranks = item.ranges.get("cta", ONE)
     if not clustered:
         return [(gpu, cta, 0) for gpu in gpus for cta in ranks]
     return [(gpu, cluster, rank) for gpu in gpus for cluster in clusters for rank in ranks]
@@ -151,7 +177,7 @@ def _explicit_warps(
     for item in placements:
         if "warp" in item.ranges or "lane" in item.ranges:
             for key in _ctas(item, clustered):
-                found.setdefault(ctas[key].number, set()).update(range(*item.ranges.get("warp", (0, 1))))
+                found.setdefault(ctas[key].number, set()).update(item.ranges.get("warp", ONE))
     return found
 
 

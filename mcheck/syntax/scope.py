@@ -7,6 +7,7 @@ a typo must never become a new location.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr
@@ -26,6 +27,15 @@ SPECIALS = frozenset(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``def name(params) = body``; the parameters stand in the body as names."""
+
+    name: str
+    params: tuple[str, ...]
+    body: Expr
+
+
 class Scope:
     """The names that are visible at one point; a child sees what its parent declares."""
 
@@ -33,6 +43,7 @@ class Scope:
         "constants",
         "deferred",
         "free",
+        "functions",
         "given",
         "implicit",
         "objects",
@@ -47,6 +58,7 @@ class Scope:
         inherited = parent.implicit if parent is not None else None
         self.implicit: dict[str, Span] | None = implicit if implicit is not None else inherited
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
+        self.functions: dict[str, Function] = parent.functions if parent is not None else {}
         self.deferred = False
         self.free: tuple[str, Span] | None = None
         """The constant of the file that is any number."""
@@ -68,6 +80,11 @@ class Scope:
         """A constant whose value is known while parsing."""
         self._free(name, span)
         self.constants[name] = value
+
+    def declare_function(self, function: Function, span: Span) -> None:
+        """A function of constants; files have them, and roles see them."""
+        self._free(function.name, span)
+        self.functions[function.name] = function
 
     def object_space(self, name: str) -> str | None:
         """The state space that an object was declared in; a location of the table dialect has none."""
@@ -103,7 +120,7 @@ class Scope:
     def _free(self, name: str, span: Span) -> None:
         if self.is_register(name):
             raise problem("LIT021", span, name=name, hint="give it a name that is not r and a number, nor in a .reg")
-        if name in self.constants or name in self.symbols or name in self.objects:
+        if name in self.constants or name in self.symbols or name in self.objects or name in self.functions:
             raise problem("LIT020", span, name=name)
 
     def is_plain(self) -> bool:
@@ -160,7 +177,7 @@ class Scope:
 
     def names(self) -> set[str]:
         """All visible names, for suggestions."""
-        found = set(self.objects)
+        found = {*self.objects, *self.functions}
         scope: Scope | None = self
         while scope is not None:
             found |= scope.constants.keys() | scope.symbols | scope.registers.keys()
