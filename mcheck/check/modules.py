@@ -15,6 +15,7 @@ from mcheck.ptx.answer import answer
 from mcheck.ptx.launch import Buffer, Extent, Launch
 from mcheck.ptx.launching import Given
 from mcheck.ptx.module import Module, SourceLine
+from mcheck.ptx.targets import check_target
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.single import left, model_of
 
@@ -39,6 +40,7 @@ def check_text(
     try:
         module = reading.module(text, path)
         launch = launching.launch(module, given)
+        check_target(module)
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
         model = model_of(settings.model or DEFAULT_MODEL)

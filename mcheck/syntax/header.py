@@ -63,7 +63,9 @@ def header(source: Source) -> Header:
             raise problem(
                 "LIT086", source.span(start, len(other[1])), language=language, expected="PTX name", hint=hint
             )
-        raise problem("LIT006", source.span(start), expected="PTX name", hint="the first line is 'PTX' and a name")
+        module = clean.startswith(".version", start)
+        hint = "mcheck check takes PTX modules, as .ptx files" if module else "the first line is 'PTX' and a name"
+        raise problem("LIT006", source.span(start), expected="PTX name", hint=hint)
     brace = next((m for m in _BRACE.finditer(clean, first.end()) if m[0] == "{"), None)
     if brace is None:
         quote = clean.find('"', first.end())

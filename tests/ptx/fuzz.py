@@ -33,9 +33,9 @@ from tests.check.fuzz import complaint
 HERE = Path(__file__).parent
 LIMIT = 2.0
 """Seconds that a module is given."""
-PATIENCE = 30
-"""Seconds after which a module hangs."""
-LARGEST = 60_000
+PATIENCE = 20
+"""Seconds of the processor after which a module hangs."""
+LARGEST = 12_000
 """Characters of a module: larger ones take long and show nothing else."""
 ALONE: dict[str, dict[str, Any]] = {
     "hand_over": {"grid": 1, "params": {"out": {"buffer": 256}, "rows": 1}},
@@ -198,12 +198,12 @@ def damaged(rng: random.Random, launch: dict[str, Any]) -> str:
 # --- runs -----------------------------------------------------------------------------------------------------
 
 
-def modules() -> list[tuple[str, dict[str, Any]]]:
+def modules(largest: int = LARGEST) -> list[tuple[str, dict[str, Any]]]:
     """Modules and their launches."""
     found = [((HERE / f"{name}.ptx").read_text(encoding="utf-8"), launch) for name, launch in ALONE.items()]
     for path in sorted(HERE.rglob("*.json")):
         text = path.with_suffix(".ptx")
-        if text.exists() and text.stat().st_size < LARGEST:
+        if text.exists() and text.stat().st_size < largest:
             found.append((text.read_text(encoding="utf-8"), json.loads(path.read_text(encoding="utf-8"))))
     return found
 
@@ -221,20 +221,20 @@ def _hangs(*_: object) -> None:
     raise AssertionError(f"no answer after {PATIENCE} s")
 
 
-def run(count: int, seed: int, first: int = 0, *, log: bool = False) -> Found:
+def run(count: int, seed: int, first: int = 0, *, largest: int = LARGEST, log: bool = False) -> Found:
     """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
-    known = modules()
+    known = modules(largest)
     found = Found()
-    before = signal.signal(signal.SIGALRM, _hangs)
+    before = signal.signal(signal.SIGPROF, _hangs)
     for number in range(first, first + count):
         rng = random.Random(f"{seed}:{number}")
         text, launch = rng.choice(known)
         mutant, shape = mutate(rng, text), damaged(rng, launch)
         settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=LIMIT)
-        signal.alarm(PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         start = time.process_time()
         result = check(mutant, shape, settings)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         seconds = time.process_time() - start
         said = complaint(result, seconds)
         if said is not None:
@@ -245,7 +245,7 @@ def run(count: int, seed: int, first: int = 0, *, log: bool = False) -> Found:
             found.errors[result.problem.code or type(result.problem).__name__] += 1
         if log and (said is not None or number % 500 == 0):
             print(f"{number}: {said or 'ok'} (slowest {found.slowest:.1f} s, {dict(found.verdicts)})", flush=True)
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGPROF, before)
     return found
 
 

@@ -146,6 +146,7 @@ def test_a_launch_is_for_modules(folder: Path, capsys: pytest.CaptureFixture[str
     ("old", "new", "says"),
     [
         ("sm_90a", "sm_52", "unknown target 'sm_52'"),
+        ("sm_90a", "sm_80", "needs sm_90 or higher; the target is sm_80"),
         (".address_size 64", ".address_size 32", "32 bits"),
         ("\tret;\n}", "\tret;\n", "the body of hand_over, which begins in line"),
         ("%r3, tile;", "%r3, tiles;", "did you mean tile?"),
