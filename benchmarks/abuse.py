@@ -1,0 +1,332 @@
+"""Mutated inputs through the whole command line, each under a limit of 2 s and 1 GiB: nothing may crash or overrun.
+
+    .venv/bin/python -m benchmarks.abuse --count 30000 --state abuse.json --save broken
+
+Tests and sketches (their statements, their meaning, their bytes), cat models and tables of expectations are changed and
+given to a command with a form of report. An input fails if there is a traceback, an exit status that is none of the
+documented ones (70 above all), more than a second beyond the limit, or an error without a word. Seconds are those of
+the processor, so that a busy machine changes no answer; what has not ended after five minutes never does.
+Every input has a number and a generator of its own: with ``--state`` a run goes on where the last one ended, and
+``--only N`` repeats one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcheck.cat.library import models_directory
+from tests.check import fuzz as sketches
+from tests.cli import fuzz as statements
+from tests.syntax import fuzz as containers
+
+ROOT = Path(__file__).parents[1]
+LIMIT = 2.0
+BEYOND = 1.0
+"""Seconds beyond the limit that a command may take, of the processor."""
+START = 1.0
+"""Seconds of the processor that the command itself takes besides: its start, and its report."""
+STUCK = 300.0
+"""Seconds after which a command that does not end is taken to hang."""
+LIMITS = ("--timeout", str(LIMIT), "--memory", "1G")
+STATUSES = frozenset({0, 1, 2, 3})
+MP = """PTX MP
+{ x=0; f=0; }
+ P0@cta 0,gpu 0         | P1@cta 1,gpu 0        ;
+ st.weak x, 1           | ld.acquire.gpu r0, f  ;
+ st.release.gpu f, 1    | ld.weak r1, x         ;
+~exists (P1:r0 == 1 /\\ P1:r1 == 0)
+"""
+CAT_WORDS = (
+    *("po", "rf", "co", "fr", "rmw", "loc", "ext", "int", "W", "R", "F", "0", "_", "range", "domain", "X"),
+    *("|", "&", ";", "\\", "^-1", "+", "*", "?", "[", "]", "(", ")", "=", "->", '"', "(*", "*)", "~"),
+    *("let", "rec", "and", "acyclic", "irreflexive", "empty", "flag", "as", "include", "with", "from", "try", "if"),
+    *("fun", "procedure", "call", "show", "in", "then", "else", "undefined"),
+)
+ROWS = (
+    "a.litmus,2",
+    ",1",
+    "a.litmus",
+    '"a,1',
+    "#",
+    "b.litmus,1",
+    "a.litmus,0,1",
+    "\0",
+    "../a.litmus,1",
+    "a.litmus,1" * 99,
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the inputs up to ``next``; ``failures`` are (number, what is wrong) pairs."""
+
+    seed: int
+    next: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def told(self) -> str:
+        """The counts in a line."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
+        statuses = ", ".join(f"{count} of {status}" for status, count in sorted(self.statuses.items()))
+        ends = f"slowest {self.slowest:.1f} s; {len(self.failures)} failed"
+        return f"{self.next} inputs ({kinds}); status {statuses}; {ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A command line and the files that it names."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    files: dict[str, bytes]
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------
+
+
+class Maker:
+    """Makes inputs by their number."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._texts = sketches.texts()
+        self._lines = [text.split("\n") for text in self._texts]
+        self._models = [path.read_text(encoding="utf-8") for path in sorted(models_directory().rglob("*.cat"))]
+
+    def __call__(self, number: int) -> Input:
+        """The input of this number, always the same one."""
+        rng = random.Random(f"{self._seed}:{number}")
+        return rng.choice((self._test, self._test, self._test, self._model, self._table))(rng)
+
+    def _test(self, rng: random.Random) -> Input:
+        kind = rng.choice(("statements", "meaning", "bytes"))
+        text = rng.choice(self._texts)
+        match kind:
+            case "statements":
+                data = statements.mutate(rng, text, self._texts).encode("utf-8", "replace")
+            case "meaning":
+                data = sketches.mutate(rng, text, self._lines).encode("utf-8", "replace")
+            case _:
+                data = next(iter(containers.mutants(1, rng.randrange(1 << 30))))
+        return Input(kind, _command(rng), {"a.litmus": data})
+
+    def _model(self, rng: random.Random) -> Input:
+        text = rng.choice(self._models)
+        for _ in range(rng.randint(1, 4)):
+            words = text.split(" ")
+            at = rng.randrange(len(words))
+            match rng.randrange(5):
+                case 0:
+                    del words[at]
+                case 1:
+                    words.insert(at, rng.choice(CAT_WORDS))
+                case 2:
+                    words[at] = rng.choice(CAT_WORDS)
+                case 3:
+                    words[at] = rng.choice(words)
+                case _:
+                    words[at] = "(" * (deep := rng.choice((2, 40, 400, 4000))) + words[at] + ")" * deep
+            text = " ".join(words) or " "
+        test = rng.choice((MP, rng.choice(self._texts)))
+        files = {"m.cat": text.encode("utf-8", "replace"), "a.litmus": test.encode()}
+        command = rng.choice((("run", "a.litmus"), ("check", "a.litmus"), ("outcomes", "a.litmus")))
+        return Input("models", (*command, "--model", "m.cat", *LIMITS), files)
+
+    def _table(self, rng: random.Random) -> Input:
+        rows = [rng.choice((*ROWS, "a.litmus,1", "a.litmus,0")) for _ in range(rng.randint(1, 6))]
+        data = "\n".join(rows).encode()
+        if rng.random() < 0.3:
+            at = rng.randrange(len(data) + 1)
+            data = data[:at] + rng.randbytes(3) + data[at:]
+        paths = rng.choice(((), ("a.litmus",)))
+        return Input("tables", ("run", *paths, "--expect", "t.csv", *LIMITS), {"t.csv": data, "a.litmus": MP.encode()})
+
+
+def _command(rng: random.Random) -> tuple[str, ...]:
+    path = "a.litmus"
+    model = ("--model", rng.choice(("ptx-9.3", "ptx-7.5", "sc"))) if rng.random() < 0.3 else ()
+    commands: tuple[tuple[str, ...], ...] = (
+        ("run", path, "--format", rng.choice(("text", "json", "junit", "sarif", "github"))),
+        ("check", path, "--format", rng.choice(("text", "json", "junit", "sarif", "github"))),
+        ("outcomes", path, "--format", rng.choice(("text", "json"))),
+        ("outcomes", path, "--graph", "1", "-o", rng.choice(("x.svg", "x.dot", "x.graphml"))),
+        ("outcomes", path, "--graph", "1", "--forbidden", "-o", "x.svg"),
+    )
+    weights = (4, 4, 2, 1, 1)
+    if rng.random() < 0.1:
+        others = (("exec", path), ("compare", "ptx-9.0", "sc", path), ("doc", path, "-o", "site"))
+        return (*rng.choice(others), *LIMITS)
+    return (*rng.choices(commands, weights)[0], *model, *LIMITS)
+
+
+# --- running one ------------------------------------------------------------------------------------------------
+
+
+def attempt(given: Input, folder: Path) -> tuple[int, float, str]:
+    """Exit status, seconds of the processor and what was said, of a command in a process forked from this one."""
+    for name, data in given.files.items():
+        (folder / name).write_bytes(data)
+    said = folder / "said"
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        _become(given.arguments, folder, said)
+    until = time.monotonic() + STUCK
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > until:
+            os.killpg(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
+            break
+        time.sleep(0.005)
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, said.read_text("utf-8", "replace")
+
+
+def _become(arguments: tuple[str, ...], folder: Path, said: Path) -> None:
+    """The command itself, in the child; does not return."""
+    status = 99
+    try:
+        os.setsid()
+        os.chdir(folder)
+        out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for descriptor in (1, 2):
+            os.dup2(out, descriptor)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        from mcheck.cli import main
+
+        status = main(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def complaint(given: Input, status: int, seconds: float, said: str) -> str | None:
+    """What is wrong with an outcome."""
+    models = 2 if given.arguments[0] in ("compare", "check") else 1
+    if given.arguments[0] == "doc":
+        models = 8  # a page asks every model, each within the limit
+    if "Traceback" in said or "internal error" in said:
+        return f"status {status}: {said[-800:]}"
+    if status not in STATUSES:
+        return f"status {status}: {said[-800:]}"
+    if status and not said.strip():
+        return f"status {status} without a word"
+    if seconds > models * LIMIT + BEYOND + START:
+        return f"{seconds:.1f} s"
+    return None
+
+
+def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tally], None] = lambda _: None) -> None:
+    """Inputs from ``tally.next`` to ``count``; ``each`` hears of every one."""
+    _warm()
+    make = Maker(tally.seed)
+    while tally.next < count:
+        number = tally.next
+        given = make(number)
+        with tempfile.TemporaryDirectory() as folder:
+            status, seconds, said = attempt(given, Path(folder))
+        wrong = complaint(given, status, seconds, said)
+        if wrong is not None:
+            tally.failures.append((number, f"mcheck {' '.join(given.arguments)}: {wrong}"))
+            if save is not None:
+                save.mkdir(parents=True, exist_ok=True)
+                for name, data in given.files.items():
+                    (save / f"{number}-{name}").write_bytes(data)
+        tally.kinds[given.kind] += 1
+        tally.statuses[str(status)] += 1
+        if given.arguments[0] != "doc":
+            tally.slowest = max(tally.slowest, seconds)
+        tally.next = number + 1
+        each(tally)
+
+
+def _warm() -> None:
+    """Imports what the commands need, so that a fork has it already."""
+    import mcheck.explore.exploration
+    import mcheck.report.checked
+    import mcheck.report.text
+    import mcheck.syntax  # noqa: F401
+    from mcheck.policy.engines import preload
+    from mcheck.run.single import model_of
+
+    preload("protocol")
+    preload()
+    model_of("ptx-9.0")
+
+
+# --- the state --------------------------------------------------------------------------------------------------
+
+
+def load(path: Path, seed: int) -> Tally:
+    """The state of an earlier run of this seed, or a new one."""
+    if not path.exists():
+        return Tally(seed)
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if kept["seed"] != seed:
+        raise SystemExit(f"{path} is of seed {kept['seed']}")
+    failures = [(number, text) for number, text in kept["failures"]]
+    return Tally(seed, kept["next"], Counter(kept["kinds"]), Counter(kept["statuses"]), failures, kept["slowest"])
+
+
+def store(tally: Tally, path: Path) -> None:
+    """Writes the state in one step."""
+    fields = ("seed", "next", "kinds", "statuses", "failures", "slowest")
+    draft = path.with_name(f".{path.name}")
+    draft.write_text(json.dumps({name: getattr(tally, name) for name in fields}), encoding="utf-8")
+    draft.replace(path)
+
+
+def main() -> int:
+    """Prints the counts and the failures; exit status 1 if there are any."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=30000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--state", type=Path, help="the file with the counts, which a later run goes on from")
+    parser.add_argument("--save", type=Path, help="a folder for the inputs that fail")
+    parser.add_argument("--only", type=int, metavar="N", help="one input")
+    parser.add_argument("--nice", type=int, default=19)
+    options = parser.parse_args()
+    os.nice(options.nice)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if options.only is not None:
+        tally = Tally(options.seed, options.only)
+        print(" ".join(Maker(options.seed)(options.only).arguments))
+        run(tally, options.only + 1, options.save)
+    else:
+        tally = load(options.state, options.seed) if options.state else Tally(options.seed)
+
+        def each(now: Tally) -> None:
+            if options.state and now.next % 20 == 0:
+                store(now, options.state)
+            if now.next % 500 == 0:
+                print(now.told(), flush=True)
+
+        run(tally, options.count, options.save, each)
+        if options.state:
+            store(tally, options.state)
+    for number, text in tally.failures:
+        print(f"--- {number}: {text}")
+    print(tally.told())
+    return 1 if tally.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
