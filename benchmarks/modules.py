@@ -114,19 +114,23 @@ def check(case: Case, timeout: float) -> Checked:
     from mcheck.ptx import check as ask
 
     started = time.process_time()
-    signal.signal(signal.SIGALRM, _late)
-    signal.setitimer(
-        signal.ITIMER_REAL, 2 * timeout + 5
-    )  # an answer that does not keep its time is wrong, not waited for
     try:
         answer = ask(case.text(), case.launch(), timeout=timeout)
     except Exception as error:  # noqa: BLE001 - a crash on one module must not take the table with it
         seconds = time.process_time() - started
         found = f"{type(error).__name__}: {error}"
         return Checked(case=case, verdict="error", found=found, ok=False, line=None, seconds=seconds)
+    return judge(case, answer, time.process_time() - started)
+
+
+def guarded(case: Case, timeout: float) -> Checked:
+    """``check``, but an answer that does not keep its time is an error and not waited for."""
+    signal.signal(signal.SIGALRM, _late)
+    signal.setitimer(signal.ITIMER_REAL, 2 * timeout + 5)
+    try:
+        return check(case, timeout)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return judge(case, answer, time.process_time() - started)
 
 
 def _late(*_: object) -> None:
@@ -174,7 +178,7 @@ def main() -> int:
     wrong = 0
     started = time.perf_counter()
     with ProcessPoolExecutor(options.jobs) as pool:
-        for checked in pool.map(partial(check, timeout=options.timeout), chosen):
+        for checked in pool.map(partial(guarded, timeout=options.timeout), chosen):
             wrong += not checked.ok
             if not options.wrong or not checked.ok:
                 print(row(checked), flush=True)
