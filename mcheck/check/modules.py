@@ -11,7 +11,7 @@ from mcheck.check.single import conclude, failed, question
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.ptx import launching, reading
-from mcheck.ptx.answer import answer
+from mcheck.ptx.every import answer_for_every
 from mcheck.ptx.launch import Buffer, Extent, Launch
 from mcheck.ptx.launching import Given
 from mcheck.ptx.module import Module, SourceLine
@@ -45,7 +45,7 @@ def check_text(
         subject = replace(subject, name=launch.entry)
         model = model_of(settings.model or DEFAULT_MODEL)
         asked = question(subject, replace(settings, timeout=left(settings.timeout, started)), options)
-        found = answer(module, launch, model, asked, options.engine)
+        found = answer_for_every(module, launch, model, asked, options.engine)
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(path, subject, error, settings, perf_counter() - started)
     lines = _lines(module, launch.entry)

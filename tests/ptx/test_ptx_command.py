@@ -172,6 +172,16 @@ def test_an_instruction_without_a_model_matters_where_it_is_executed(
     assert "sust" in out + error
 
 
+def test_a_parameter_that_is_every_number() -> None:
+    """Where control depends on it the first numbers are tried: the race is there from one row on."""
+    every = {**LAUNCH, "params": {**LAUNCH["params"], "rows": "any"}}
+    found = ptx.check(RACY, every)
+    assert found.verdict == "finding"
+    assert found.findings[0].message.endswith(", with rows = 1")
+    clean = ptx.check(HAND_OVER, every)
+    assert (clean.verdict, clean.reason) == ("bounded", "rows from 0 to 8, not every number")
+
+
 # --- from Python --------------------------------------------------------------------------------------------------
 
 
