@@ -115,9 +115,16 @@ class States:
         self.labels = tuple(t.label for t in self.terms if not isinstance(t, ConstTerm))
         self.finals = {c.address: k for k, c in enumerate(prepared.choices) if c.kind == "final"}
         self.tables = [self._table(t) for t in self.terms]
+        self.pairs: list[tuple[int, list[tuple[str, Value]]]] = []
+        """A choice and what a state has of each of its options (choice -1: of all), where each term has one."""
+        if all(table is not None for table in self.tables):
+            found = zip(self.labels, filter(None, self.tables), strict=True)
+            self.pairs = [(k, [(label, value) for value in entries]) for label, (k, entries) in found]
 
     def of(self, candidate: Candidate) -> State:
         """The values of the terms, labelled."""
+        if self.pairs:
+            return tuple([of[candidate[k]] if k >= 0 else of[0] for k, of in self.pairs])
         values: list[tuple[str, Value]] = []
         valuation: Valuation | None = None
         for label, term, table in zip(self.labels, self.terms, self.tables, strict=True):

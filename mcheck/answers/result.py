@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
@@ -13,9 +14,21 @@ State = tuple[tuple[str, Value], ...]
 """A final state: (label, value) pairs in the order of the condition's terms."""
 
 
+T = TypeVar("T")
+
+
 def order(state: State) -> list[tuple[bool, Value]]:
     """What the states of one condition are sorted by: numbers by value, then what is unknown."""
     return [(isinstance(value, str), value) for _, value in state]
+
+
+def in_order(items: Iterable[T], state: Callable[[T], State]) -> list[T]:
+    """``items`` by the ``order`` of their states, of which there may be many, mostly of numbers alone."""
+    given = list(items)
+    try:
+        return sorted(given, key=lambda item: [value for _, value in state(item)])
+    except TypeError:  # a number beside what is unknown
+        return sorted(given, key=lambda item: order(state(item)))
 
 
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})

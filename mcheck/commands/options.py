@@ -151,10 +151,14 @@ def format_(*choices: str) -> Decorator:
 def means(jobs: int | None, cache: str | None, resume: str | None, scheduler: str | None) -> Iterator[Means]:
     """What these options ask for."""
     from mcheck.run.means import Means
-    from mcheck.store.database import opened
 
     if cache is not None and resume is not None:
         raise click.UsageError("--resume keeps what --cache does, and more: give one of them")
+    if cache is None and resume is None:
+        yield Means(jobs=jobs, scheduler=scheduler, say=_say)
+        return
+    from mcheck.store.database import opened
+
     with opened(cache or resume) as store:
         yield Means(jobs=jobs, scheduler=scheduler, store=store, resumes=resume is not None, say=_say)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from mcheck.algebra.tapes import tape_of
 from mcheck.answers.final import UNKNOWN, terms_of, truth_of
 from mcheck.answers.judgement import ACCEPTED, assumptions, voids
-from mcheck.answers.result import Answer, Outcome, State, Value, order
+from mcheck.answers.result import Answer, Outcome, State, Value, in_order
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
@@ -121,7 +121,7 @@ def answer(
         verdict=verdict,
         outcomes=tuple(
             Outcome(state=state, executions=count, witness=states.told.get(state, ()))
-            for state, count in sorted(states.found.items(), key=lambda kv: order(kv[0]))
+            for state, count in in_order(states.found.items(), lambda pair: pair[0])
         )
         if states.inexact is None
         else (),

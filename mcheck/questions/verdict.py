@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.answers.final import truth_of
 from mcheck.answers.judgement import assumptions
 from mcheck.answers.reports import describe
-from mcheck.answers.result import Answer, Outcome, order
+from mcheck.answers.result import Answer, Outcome, in_order
 from mcheck.questions.endings import why_none_ends
 from mcheck.questions.run import Run
 
@@ -24,7 +24,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
             executions=reached.executions,
             witness=describe(reached.prepared, reached.candidate) if witnesses else (),
         )
-        for state, reached in sorted(run.outcomes.items(), key=lambda kv: order(kv[0]))
+        for state, reached in in_order(run.outcomes.items(), lambda pair: pair[0])
     )
     verdict, why = _verdict(run, reason)
     complete = run.complete and reason is None and not run.bounded

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mcheck import __version__
-from mcheck.answers.result import Outcome, order
+from mcheck.answers.result import Outcome, in_order
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.trace import texts
 from mcheck.run.case import Result, Summary
@@ -76,4 +76,4 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
-    return sorted(outcomes, key=lambda outcome: order(outcome.state))
+    return in_order(outcomes, lambda outcome: outcome.state)
