@@ -165,11 +165,21 @@ def _all_at_once(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> bool:
     found = spread_of(m, agent, op)
     if found is None:
         return False
+    if _conflicts_with_nothing(m, agent, found.event):
+        return True
     record = record_of(m, agent, found.event, found.bytes.lanes)
     touch(m, agent, [(record, low, high) for low, high in found.bytes.ranges], [{} for _ in agent.shown])
     if isinstance(op, ops.Store):
         _store_all(m, agent, op, found.bytes)
     return True
+
+
+def _conflicts_with_nothing(m: Machine, agent: Agent, event: Event) -> bool:
+    """Whether an access reads an object that nothing writes."""
+    if Tag.W in event.tags or not m.setup.unwritten:
+        return False
+    instance = agent.emitters[0].site.at(event.address)
+    return instance is not None and instance.base in m.setup.unwritten
 
 
 def _store_all(m: Machine, agent: Agent, op: ops.Store, where: SpreadBytes) -> None:
@@ -285,6 +295,8 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
             if alike[j]:
                 _together(m, agent, [[events[i] for events in emitted] for i in alike[j]], issues, j)
         elif event.size:
+            if whole is not None and _conflicts_with_nothing(m, agent, event):
+                continue
             own = None if whole is None else whole[Tag.W in event.tags]
             previous = _memory(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
@@ -305,11 +317,15 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
         return {}
     first: dict[object, int] = {}
     out: dict[int, list[int]] = {}
+    followed = bool(m.setup.words)
     for j, event in enumerate(emitted[0]):
         if not event.size or event.order is not None or event.rmw is not None or Tag.TMAP in event.tags:
             continue
-        same = all(e[j].address == event.address and e[j].size == event.size for e in emitted)
-        if not same or m.place_of(event, exact=False) is not None or words.watched(m, event):
+        if len(emitted) > 1 and any(e[j].address != event.address or e[j].size != event.size for e in emitted):
+            return {}
+        if m.mbarriers_in(event.address, event.address + event.size) or (followed and words.watched(m, event)):
+            return {}
+        if m.setup.maps and m.setup.in_map(event.address, event.size):
             return {}
         key = event.tags, event.block, event.size
         start = first.setdefault(key, j)
@@ -326,6 +342,8 @@ def _together(
 ) -> None:  # fmt: skip
     """Accesses of one asynchronous operation that only their bytes tell apart: one event."""
     event = columns[0][0]
+    if _conflicts_with_nothing(m, agent, event):
+        return
     wgmma = Tag.WGMMA in event.tags
     fences = m.fences.get(warps.group_of(m, agent), 0) if wgmma else 0
     edges = [{"issue": fences if wgmma else issues[k].bit} for k in range(len(agent.shown))]

@@ -21,6 +21,7 @@ from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.needed import Watched, needed
 from mcheck.kernel.polling import spins
+from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
@@ -97,6 +98,8 @@ class Setup:
     """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
     written: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
+    unwritten: frozenset[int] = frozenset()
+    """The addresses of the objects that nothing writes."""
     maps: tuple[tuple[int, int], ...] = ()
     """The ranges of the objects that hold tensor maps."""
 
@@ -167,6 +170,7 @@ def prepare(
         words={**(_words(program) if known is None else known.words), **(more_words or {})},
         written=_written(program) if known is None else known.written,
         maps=_maps(program) if known is None else known.maps,
+        unwritten=unwritten(program) if known is None else known.unwritten,
     )
     for group in partition:
         if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent

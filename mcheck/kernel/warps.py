@@ -51,10 +51,11 @@ def collective(m: Machine, agent: Agent, op: Op) -> None:
     each = range(len(agent.lanes))
     brought = [m.term(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
     own = [tuple(m.term(agent, k, x) for x in op.srcs[1:]) for k in each]
-    for lane in each:
-        m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
     mask = m.known(agent, op.mask) or 0
     lanes = [m.program.threads[t].place.lane for t in agent.threads]
+    alike = op.dsts == (None, None) and all(mask >> lane & 1 for lane in lanes)  # one stands for all
+    for lane in each[:1] if alike else each:
+        m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
     if not all(mask >> lane & 1 for lane in lanes):
         raise Split(
             [

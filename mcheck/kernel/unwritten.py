@@ -1,0 +1,58 @@
+"""Objects outside shared memory that no operation of a program can write: reads of them conflict with nothing."""
+
+from __future__ import annotations
+
+from mcheck.plans.site import Objects, widened
+from mcheck.program import ops
+from mcheck.program.expr import Const, Expr, Lanes
+from mcheck.program.ops import Op
+from mcheck.program.program import Program
+
+TARGETS: dict[type[Op], str] = {
+    ops.Store: "address",
+    ops.Atomic: "address",
+    ops.Fill: "address",
+    ops.AsyncStore: "address",
+    ops.TensormapReplace: "address",
+    ops.CpAsync: "dst",
+    ops.BulkCopy: "dst",
+    ops.TensormapCopyFence: "dst",
+}
+"""The operand that says where an operation writes; a tensor copy writes where its map says."""
+
+
+def unwritten(program: Program) -> frozenset[int]:
+    """The addresses of these objects; none if some operation writes where only its execution shows."""
+    objects = Objects(program.memory)
+    found = {i.base for i in program.memory.instances if i.cta is None and i.base == i.physical}
+    if len(found) < sum(1 for i in program.memory.instances if i.cta is None):
+        return frozenset()  # what has a second name is written by that as well
+    for op in {id(op): op for t in program.threads for op in t.code}.values():
+        for address in _targets(program, ops.performed(op)):
+            if address is None:
+                return frozenset()
+            instance = objects.at(address)
+            if instance is not None:
+                found.discard(instance.base)
+    return frozenset(found)
+
+
+def _targets(program: Program, op: Op) -> list[int | None]:
+    if isinstance(op, ops.TensorCopy):
+        if op.kind == "load":
+            return []
+        where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
+        instance = None if where is None else program.memory.find(where)
+        maps = () if instance is None else instance.object.tensor_map
+        return [spec.global_address for spec in maps] or [None]
+    name = TARGETS.get(type(op))
+    return [] if name is None else _values(getattr(op, name))
+
+
+def _values(expr: Expr) -> list[int | None]:
+    match expr:
+        case Const(value):
+            return [widened(value)]
+        case Lanes(values):
+            return [widened(value) for value in values]
+    return [None]
