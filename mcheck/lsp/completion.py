@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z_$%.][\w$.:]*\Z|\Z", re.ASCII)
 _CAT_WORD = re.compile(r"_?[A-Za-z][\w.\-]*\Z|\Z", re.ASCII)
 DIRECTIVES = (".global", ".shared", ".const", ".param", ".reg", ".align", ".tensormap", "const")
 EXPECTED = ("pass", "fail", "clean", "race", "undefined", "deadlock")
-CONTROL = ("for", "if", "await", "const", ".reg")
+CONTROL = ("for", "if", "await", "const", "def", "include", ".reg")
 CAT_WORDS = ("let", "rec", "and", "acyclic", "irreflexive", "empty", "flag", "include", "procedure", "call", "as")
 
 
@@ -80,7 +80,7 @@ def _of_test(line: str, defined: tuple[Symbol, ...]) -> Iterator[Item]:
         yield from (Item(word, "word", "", len(start)) for word in DIRECTIVES if word.startswith(start))
         return
     for symbol in defined:
-        if symbol.kind != "condition" and symbol.name.startswith(start):
+        if symbol.kind not in ("condition", "include") and symbol.name.startswith(start):
             yield Item(symbol.name, symbol.kind, symbol.owner, len(start))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mcheck.errors import Span
 from mcheck.files import text as read
 from mcheck.lsp.symbols import Symbol, symbols, word_at
@@ -15,8 +17,14 @@ def defined_at(text: str, path: str, line: int, column: int) -> Span | None:
     """The place of the definition of what stands at the 0-based position."""
     if path.endswith(".cat"):
         return _in_model(text, path, line, column)
+    quoted = word_at(text, line, column, _INCLUDE)
+    if quoted is not None and text.split("\n")[line].lstrip().startswith("include"):
+        return Span(_beside(quoted[0].strip('"'), path), 1, 1)
     found = word_at(text, line, column, TEST_NAME)
-    return _nearest(found[0].lstrip("%"), symbols(text, path), line + 1) if found is not None else None
+    if found is None:
+        return None
+    name, defined = found[0].lstrip("%"), symbols(text, path)
+    return _nearest(name, defined, line + 1) or _in_common(name, defined, path)
 
 
 def definition_text(text: str, span: Span, path: str) -> str:
@@ -27,10 +35,28 @@ def definition_text(text: str, span: Span, path: str) -> str:
 
 def _nearest(name: str, defined: tuple[Symbol, ...], line: int) -> Span | None:
     """The definition in the same thread, else one that is nobody's, else any."""
-    here = [s for s in defined if s.name == name and s.kind != "condition"]
+    here = [s for s in defined if s.name == name and s.kind not in ("condition", "include")]
     owners = {s.name for s in defined if s.kind == "thread" and s.span.line <= line <= s.until}
     ranked = sorted(here, key=lambda s: (s.owner not in owners, bool(s.owner)))
     return ranked[0].span if ranked else None
+
+
+def _in_common(name: str, defined: tuple[Symbol, ...], path: str) -> Span | None:
+    """The definition in a file of common definitions that a test includes."""
+    for symbol in defined:
+        if symbol.kind == "include":
+            file = _beside(symbol.name, path)
+            try:
+                inner = symbols(read(file), file)
+            except (OSError, ValueError):
+                continue
+            if (found := _nearest(name, inner, 0)) is not None:
+                return found
+    return None
+
+
+def _beside(name: str, path: str) -> str:
+    return str(Path(path).parent / name)
 
 
 def _in_model(text: str, path: str, line: int, column: int) -> Span | None:

@@ -95,6 +95,7 @@ def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
 
 def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
     places = [(a.span, a) for a in finding.accesses if a.span is not None]
+    places.sort(key=lambda place: place[0].path != path)  # stable: the first one in this file leads
     severity = _OF_FINDINGS[finding.severity]
     if expected and severity == "error":
         severity = "information"
@@ -109,7 +110,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
         for span, a in places[1 : 1 + RELATED]
     )
     return Note(
-        span=places[0][0] if places else Span(path, 1, 1),
+        span=places[0][0] if places and places[0][0].path == path else Span(path, 1, 1),
         severity=severity,
         message="\n".join(told),
         code=finding.code,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcheck.errors import McheckError, Span
+from mcheck.syntax.definitions import INCLUDE
 from mcheck.syntax.lexer import END, NAME, Tokens
 from mcheck.syntax.source import Source
 
@@ -17,12 +18,13 @@ _CAT_LET = re.compile(r"\b(?:let(?:\s+rec)?|and|procedure|fun)\s+(?P<name>_?[A-Z
 _CAT_TEST = re.compile(r"\b(?:acyclic|irreflexive|empty)\b[^\n]*?\bas\s+(?P<name>_?[A-Za-z][\w.\-]*'?)")
 _CAT_INCLUDE = re.compile(r'\binclude\s+"(?P<name>[^"\n]*)"')
 _SPACES = frozenset({".global", ".shared", ".const", ".param"})
+_DEFINING = frozenset({"const", "def", "include", ".reg"})
 _TAIL = frozenset({"exists", "forall", "final", "locations", "filter", "expect", "~", "not"})
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """``kind``: object, constant, register, label, loop, thread, condition; in cat let, check, include.
+    """``kind``: object, constant, function, register, label, loop, thread, condition, include; let and check in cat.
 
     ``span`` is the name's place, ``owner`` the thread that a label or a register stands in, ``until`` the last line of
     what the symbol holds (a thread's block).
@@ -77,6 +79,8 @@ def _of_test(text: str, path: str) -> Iterator[Symbol]:
     source = _source(text, path)
     clean = _STRING.sub(lambda m: _NOT_NEWLINE.sub(" ", m[0]), source.clean)
     tokens = Tokens(source, 0, len(clean), clean)
+    for match in INCLUDE.finditer(source.clean):
+        yield Symbol(match[1], "include", source.span(match.start(1), max(len(match[1]), 1)))
     start = next((k for k, text_ in enumerate(tokens.texts) if text_ == "{"), len(tokens.texts) - 1)
     end = _closing(tokens, start)
     yield from _declared(tokens, 0, start)
@@ -119,8 +123,8 @@ def _declaration(tokens: Tokens, statement: list[int], owner: str = "") -> Itera
     words = [tokens.texts[k] for k in statement]
     if not words:
         return
-    if words[0] == "const" and len(words) > 1:
-        yield _symbol(tokens, statement[1], "constant", owner)
+    if words[0] in ("const", "def") and len(words) > 1:
+        yield _symbol(tokens, statement[1], "constant" if words[0] == "const" else "function", owner)
     elif words[0] == ".reg" or words[0] in _SPACES:
         kind = "register" if words[0] == ".reg" else "object"
         depth = 0
@@ -137,7 +141,7 @@ def _is_table(tokens: Tokens, at: int) -> bool:
     """Whether a row ends before a block begins."""
     rest = tokens.texts[at:]
     first = next((t for t in rest if t in ("{", ";", "|")), "")
-    return first in (";", "|") and rest[:1] not in (["const"], [".reg"])
+    return first in (";", "|") and not _DEFINING.intersection(rest[:1])
 
 
 def _of_table(source: Source, clean: str, tokens: Tokens, at: int) -> Iterator[Symbol]:
@@ -164,7 +168,7 @@ def _of_blocks(tokens: Tokens, at: int) -> Iterator[Symbol]:
         if text in _TAIL:
             yield from _conditions(tokens, k)
             return
-        if text in ("const", ".reg"):
+        if text in _DEFINING:
             statement = list(range(k, next((j for j in range(k, len(tokens.texts)) if tokens.texts[j] == ";"), k)))
             yield from _declaration(tokens, statement)
             k += len(statement) + 1
@@ -185,7 +189,7 @@ def _of_role(tokens: Tokens, start: int, end: int, owner: str) -> Iterator[Symbo
             yield _symbol(tokens, k + 1, "loop", owner)
         elif after == ":" and before in ("{", "}", ";", ":") and _IDENTIFIER.fullmatch(text):
             yield _symbol(tokens, k, "label", owner)
-        elif text in ("const", ".reg"):
+        elif text in _DEFINING:
             last = next((j for j in range(k, end) if tokens.texts[j] == ";"), end)
             yield from _declaration(tokens, list(range(k, last)), owner)
             k = last

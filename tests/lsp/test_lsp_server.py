@@ -19,6 +19,10 @@ pytest.importorskip("pygls", reason="pygls is not installed: pip install 'mcheck
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+from mcheck.errors import Span
+from mcheck.lsp.definition import defined_at
+from mcheck.lsp.symbols import symbols
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFILL = re.search(r"```ptx title=refill.litmus\n(.*?)```", README, re.DOTALL)[1]
@@ -189,6 +193,34 @@ def test_definitions_and_outlines() -> None:
 
 ADD = "  atom.relaxed.gpu.global.add.u32 r{0}, [x + 4 * {0}], 1;\n"
 THREAD = "P{0}@cta {0} {{\n" + "".join(map(ADD.format, range(8))) + "}}\n"
+RING = """PTX ring
+include "ring.inc";
+def stage(k) = k % S;
+{ .shared .align 16 .b8 buf[16 * S]; }
+P@cta 0, warp 1, 3 {
+  const HERE = 4;
+  again:
+  st.shared.u32 [buf + 16 * stage(HERE)], 1;
+  bra again;
+}
+"""
+
+
+def test_names_of_common_definitions_are_found(tmp_path: Path) -> None:
+    (tmp_path / "ring.inc").write_text("const T = 1;\nconst S = 4;\n")
+    path = str(tmp_path / "ring.litmus")
+    found = {s.name: s.kind for s in symbols(RING, path)}
+    kinds = ["include", "function", "object", "thread", "constant", "label"]
+    assert found == dict(zip(["ring.inc", "stage", "buf", "P", "HERE", "again"], kinds, strict=True))
+    use = RING.split("\n")[7]
+    for name, line in (("stage", 3), ("HERE", 6), ("buf", 4)):
+        place = defined_at(RING, path, 7, use.index(name))
+        assert place is not None
+        assert (place.path, place.line) == (path, line)
+    assert defined_at(RING, path, 2, RING.split("\n")[2].index("S;")) == Span(str(tmp_path / "ring.inc"), 2, 7)
+    assert defined_at(RING, path, 1, 12) == Span(str(tmp_path / "ring.inc"), 1, 1)
+
+
 SLOW = "PTX slow\n{ .global .u32 x[64]; }\n" + "".join(map(THREAD.format, range(6))) + "exists (P0:r0 == 1)\n"
 """Too many executions for any engine."""
 
