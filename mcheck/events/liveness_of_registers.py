@@ -9,9 +9,13 @@ from mcheck.program.ops import Await, Branch, Exit, Guard, Op
 from mcheck.program.program import Thread
 
 DEFINING = frozenset({"dst", "dsts"})
+LEAVES = frozenset((Const, Name, Special, type(None), str, int, bool))
+"""What names no register."""
 
 
 def _registers(value: object, found: set[str]) -> None:
+    if value.__class__ in LEAVES:
+        return
     match value:
         case Reg(name):
             found.add(name)
@@ -20,8 +24,6 @@ def _registers(value: object, found: set[str]) -> None:
         case Binary(_, a, b):
             _registers(a, found)
             _registers(b, found)
-        case Const() | Name() | Special() | None | str() | int():
-            pass
         case Guard(reg, _):
             found.add(reg.name)
         case tuple():
@@ -31,15 +33,25 @@ def _registers(value: object, found: set[str]) -> None:
             found |= effects(value)[1]
 
 
+OPERANDS: dict[type[Op], tuple[str, ...]] = {}
+
+
+def _operands(kind: type[Op]) -> tuple[str, ...]:
+    """The fields of an operation that may name registers; found once."""
+    found = OPERANDS.get(kind)
+    if found is None:
+        named = (f.name for f in fields(kind))
+        found = OPERANDS[kind] = tuple(name for name in named if name not in ("span", "text", "section"))
+    return found
+
+
 def effects(op: Op) -> tuple[set[str], set[str]]:
     """(registers defined, registers used) by an operation; a guarded definition does not end a life."""
     defined: set[str] = set()
     used: set[str] = set()
-    for f in fields(op):
-        if f.name in ("span", "text", "section"):
-            continue
-        value = getattr(op, f.name)
-        is_definition = f.name in DEFINING or (f.name == "state" and isinstance(value, Reg) and hasattr(op, "drop"))
+    for name in _operands(type(op)):
+        value = getattr(op, name)
+        is_definition = name in DEFINING or (name == "state" and isinstance(value, Reg) and hasattr(op, "drop"))
         if is_definition:
             _registers(value, defined)
         else:

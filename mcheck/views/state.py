@@ -67,6 +67,8 @@ class State:
         self.tape = tape
         self.structure = Structure(program, ())
         self.checks = tuple(checks_of(tape))
+        self.flags = tuple(c for c in self.checks if c.role == "flag")
+        self.axioms = tuple(c for c in self.checks if c.role != "flag")
         self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
         nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
         self.wanted = tuple(dict.fromkeys(nodes))

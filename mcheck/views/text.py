@@ -270,11 +270,11 @@ class Writer:
                 return self._seq(n, a, b)
             case "plus" | "star" | "opt":
                 own = "0" if i.op == "plus" else "B"
-                if i.op == "opt" or self.kind[a] == SET or ca in ("0", "B"):
+                if i.op == "opt" or self.kind[a] == SET:
                     return self._or(ca, own), ra
-                gathered = self._over(n, ca, n, "closed")
-                if ra != "0":
+                if ra != "0":  # a way leads on from where it leads back to
                     self.effect(f"if {ra}: dirty = 1")
+                gathered = "0" if ca in ("0", "B") else self._over(n, ca, n, "closed")
                 return self._or(ca, gathered, own), ra
         raise Unsupported(f"the operator {i.op} of a model")
 

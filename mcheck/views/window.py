@@ -16,6 +16,7 @@ from mcheck.views.entries import Check, Entry, Flagged, bits
 from mcheck.views.kinds import NOTHING, SET, Shown, is_set
 from mcheck.views.settle import stand_ins
 from mcheck.views.state import State, compiled_for
+from mcheck.views.text import Known
 from mcheck.views.whole import evaluate
 
 
@@ -27,25 +28,26 @@ class Window(State):
 
         ``complete``: whether its conflicts, where ``exact`` does not tell, are between accesses to the same bytes.
         """
-        self._show(entry)
+        known = self.known(entry)
+        self._show(known)
         slot = entry.slot = self._slot(entry)
         bit = 1 << slot
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
-        dirty = self.compiled.step(self.known(entry))(self, entry, slot, bit, entry.thread, out, 0)
+        dirty = self.compiled.step(known)(self, entry, slot, bit, entry.thread, out, 0)
         self._enter(entry, bit)
         if dirty:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
             return (broken, []) if broken is not None else self._again(entry, bit, out)
-        broken = next((c.name for c in self.checks if c.role != "flag" and self._breaks(c, out, bit)), None)
+        broken = next((c.name for c in self.axioms if c.node in out and self._breaks(c, out, bit)), None)
         return broken, self._flags(out, bit)
 
     def _flags(self, out: dict[int, tuple[int, int]], bit: int) -> list[Flagged]:
         """What the flags say of the new event."""
         found = []
-        for c in self.checks:
-            if c.role == "flag" and c.node in out:
+        for c in self.flags if out else ():
+            if c.node in out:
                 col, row = out[c.node]
                 if col or row:
                     found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
@@ -86,15 +88,13 @@ class Window(State):
             column.append(0)
         return len(self.entries) - 1
 
-    def _show(self, entry: Entry) -> None:
+    def _show(self, known: Known) -> None:
         """Compiles again where the event has something that none had before."""
         shown = self.shown
-        tags = entry.sets - shown.tags
-        edges = {n for n, m in entry.edges.items() if m} - shown.edges
-        back = {n for n, m in entry.back.items() if m} - shown.backward
-        if not (tags or edges or back):
+        if known.sets <= shown.tags and known.edges <= shown.edges and known.back <= shown.backward:
             return
-        self.shown = Shown(shown.tags | tags, shown.edges | edges | back, shown.backward | back)
+        back = shown.backward | known.back
+        self.shown = Shown(shown.tags | known.sets, shown.edges | known.edges | back, back)
         before = frozenset((*self.cols, *self.masks))
         self.compiled = compiled_for(self.tape, self.shown, self.wanted)
         self._fit()
