@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,8 +199,9 @@ def test_a_local_cluster_says_the_same(litmus: Callable, tmp_path: Path) -> None
     plain = mcheck("run", tmp_path / "tests", "-j", 1)
     spread = mcheck("run", tmp_path / "tests", "--scheduler", "local", "-j", 1, "--resume", tmp_path / "kept")
     told = [(p.returncode, *p.communicate()) for p in (plain, spread)]
-    assert told[0] == told[1]
+    assert told[0][:2] == told[1][:2]
     assert told[0][0] == 2
+    assert all("broken.litmus" in err for _, _, err in told)
     again = mcheck("run", tmp_path / "tests", "--resume", tmp_path / "kept")
     assert (again.returncode, *again.communicate()) == told[0]
 
@@ -236,8 +238,10 @@ def test_a_worker_that_is_killed(litmus: Callable, tmp_path: Path) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    children = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in children.splitlines()]
+    pairs = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            pairs.append((int(place.name), _parent(int(place.name))))
     found = [pid]
     for known in found:
         found += [child for child, parent in pairs if parent == known]
