@@ -37,13 +37,9 @@ class NotAsExpected(Exception):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The flag and the ini options."""
     group = parser.getgroup("mcheck", "litmus files")
-    group.addoption(
-        "--mcheck",
-        nargs="?",
-        const="run",
-        choices=COMMANDS,
-        help="collect .litmus files; run (the default): mcheck run, check: mcheck check",
-    )
+    for flag, command in (("--mcheck", "run"), ("--mcheck-check", "check")):  # no values: what follows may be a path
+        about = f"collect .litmus files and judge them as mcheck {command} does"
+        group.addoption(flag, dest="mcheck", action="store_const", const=command, help=about)
     parser.addini("mcheck", "collect .litmus files: run or check, the command that judges them", default="")
     parser.addini("mcheck_model", "the memory model of litmus files, a name or a path below the root", default="")
     parser.addini("mcheck_timeout", "seconds for a litmus file; one that takes longer fails", default="")

@@ -50,7 +50,7 @@ def test_pytest_starts_without_mcheck(project: Path) -> None:
 def test_a_file_is_a_test(project: Path) -> None:
     (project / "wrong.litmus").write_text(WRONG)
     (project / "broken.litmus").write_text("PTX broken\n")
-    done = run(project, "--mcheck")
+    done = run(project, "--mcheck", ".")
     assert done.returncode == 1
     assert "1 passed" in done.stdout
     assert "2 failed" in done.stdout
@@ -68,6 +68,7 @@ def test_the_command_the_model_and_the_limit_are_set_in_the_configuration(projec
     done = run(project, "tests")
     assert "under" in done.stdout
     assert "mine.cat" in done.stdout, "the weak model allows what the test forbids"
+    assert run(project, "--mcheck-check", "-v", "tests").stdout.count("good.litmus::check PASSED") == 1
     (project / "pytest.ini").write_text("[pytest]\nmcheck = check\n")
     assert run(project, "-v").stdout.count("good.litmus::check PASSED") == 1
 
