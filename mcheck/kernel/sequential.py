@@ -16,8 +16,13 @@ from mcheck.program.program import Program, Thread
 def decides(program: Program) -> bool:
     """Whether the program has ``fence.sc`` and a strong load that returns what it finds."""
     threads = list({id(t.code): t for t in program.threads}.values())
-    fences = any(isinstance(op, ops.Fence) and op.sem == "sc" for t in threads for op in t.code)
-    return fences and any(_looks(t, pc) for t in threads for pc in range(len(t.code)))
+    return fenced(program) and any(_looks(t, pc) for t in threads for pc in range(len(t.code)))
+
+
+def fenced(program: Program) -> bool:
+    """Whether the program has ``fence.sc`` at all: under models of which the above is not known."""
+    codes = {id(t.code): t.code for t in program.threads}.values()
+    return any(isinstance(op, ops.Fence) and op.sem == "sc" for code in codes for op in code)
 
 
 def _looks(thread: Thread, pc: int) -> bool:

@@ -21,12 +21,14 @@ from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.needed import Watched, needed
 from mcheck.kernel.polling import spins
+from mcheck.kernel.shipped import says_the_same
 from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
+from mcheck.views.initial import flag_of_initial_writes
 from mcheck.views.kinds import Shown
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
@@ -144,6 +146,9 @@ def prepare(
     """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
+        initial = flag_of_initial_writes(tape_of(model))
+        if initial is not None:
+            raise Unsupported(f"the flag {initial} of the model may speak of initial writes")
     found = sorted(
         {
             op.address.value
@@ -183,7 +188,10 @@ def prepare(
         mates.setdefault(place.own_warp, []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
     setup.warps = [by_agent[k] for k in range(len(partition))]
-    setup.sequential = sequential.decides(program) if known is None else known.sequential
+    if known is not None:
+        setup.sequential = known.sequential
+    else:
+        setup.sequential = sequential.decides(program) if says_the_same(setup.tape) else sequential.fenced(program)
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):

@@ -15,7 +15,6 @@ from mcheck.algebra.tapes import tape_of
 from mcheck.answers.final import UNKNOWN, terms_of, truth_of
 from mcheck.answers.judgement import ACCEPTED, assumptions, voids
 from mcheck.answers.result import Answer, Outcome, State, Value, in_order
-from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
@@ -25,6 +24,7 @@ from mcheck.kernel.interleaved import shares_words, why_not
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import Watched
 from mcheck.kernel.report import step
+from mcheck.kernel.shipped import says_the_same, without_races_as_shipped
 from mcheck.program import ops
 from mcheck.program.condition import MemTerm, RegTerm, Term
 from mcheck.program.program import Program
@@ -84,16 +84,10 @@ def watched(program: Program) -> Watched:
     return {thread: frozenset(names) for thread, names in found.items()}
 
 
-OTHER_MODEL = "the kernel engine lists final states under the models ptx-9.0 and ptx-9.3, or what says the same"
-SHIPPED = ("ptx-9.0", "ptx-9.3")
-
-
-def _has_the_axioms(model: Model) -> bool:
-    """Whether the model is one of those of which it is known that a program without races leaves weak reads no choice;
-    names make no difference.
-    """
-    mine = tape_of(model)
-    return any((t.code, t.axioms) == (mine.code, mine.axioms) for t in map(tape_of, map(load_model, SHIPPED)))
+OTHER_MODEL = (
+    "the kernel engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: of others "
+    "it is not known that a program without races leaves weak reads no choice"
+)
 
 
 def answer(
@@ -108,7 +102,7 @@ def answer(
     """The final states of a program with the verdict of its condition; ``unknown`` with the reason where they cannot
     be told. Never raises for a time-out or an unmodelled construct.
     """
-    if not _has_the_axioms(model):
+    if not says_the_same(tape_of(model), without_races_as_shipped):
         return Answer(verdict="unknown", complete=False, engine="protocol", reason=OTHER_MODEL)
     states = States(program, terms_of(program.condition), witnesses)
     search = Search(program, model, profile, unroll, MAX_EXECUTIONS, watched=watched(program), watch=states.see)

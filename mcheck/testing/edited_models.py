@@ -2,6 +2,8 @@
 
 For each edit of a shipped model some tests of the suites are put to the exhaustive engine, most of them such that the
 edit changes their answer, and then to the others: they agree, they refuse (``unknown``, with a reason), or they differ.
+Counted apart are the two questions: what is found, and (where a test asks for it) which states there are. A test that
+the edit leaves without any execution is not one of them.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ BASES = ("ptx-9.0", "ptx-9.3")
 REFERENCE = "explicit"
 TRIED = 250
 """Tests that the exhaustive engine looks at under each edit, until enough of them have another answer."""
+OF_STATES = ("states", "verdict")
+"""What differences say that are none of findings."""
 CHANGED, UNCHANGED = 6, 3
 """Tests that the other engines look at: those whose answer the edit changes, and others."""
 QUICK = 0.5
@@ -80,15 +84,7 @@ def compare_edit(plan: Plan, number: int, record: Record, tests: Suites) -> None
             started = time.perf_counter()
             heard = hear(engine, tests.program(path), model, plan.timeout)
             record.count("seconds", engine, time.perf_counter() - started)
-            found = contradictions({REFERENCE: reference, engine: heard})
-            if found:
-                record.count(engine, "differ")
-                differing += [f"{path.stem}: {d}" for d in found]
-            elif heard.open:
-                record.count(engine, "refused")
-                record.count(f"refusals of {engine}", brief(heard.reason))
-            else:
-                record.count(engine, "agreed")
+            differing += _count(engine, path, reference, heard, record)
     if differing:
         name = f"{plan.seed}-{number}-{base}"
         record.differs(f"{name}: {what}", differing)
@@ -96,6 +92,20 @@ def compare_edit(plan: Plan, number: int, record: Record, tests: Suites) -> None
             plan.save.mkdir(parents=True, exist_ok=True)
             notes = "".join(f"(* {line} *)\n" for line in (what, *differing))
             (plan.save / f"{name}.cat").write_text(show_model(model) + notes, encoding="utf-8")
+
+
+def _count(engine: str, path: Path, reference: Heard, heard: Heard, record: Record) -> list[str]:
+    """Counts an answer by question; in what it differs."""
+    found = contradictions({REFERENCE: reference, engine: heard})
+    asked = {"findings": (heard.codes is None, [d for d in found if d.what not in OF_STATES])}
+    if reference.states and any(reference.states):
+        asked["states"] = (heard.states is None, [d for d in found if d.what in OF_STATES])
+    for question, (refused, differences) in asked.items():
+        answer = "differ" if differences else "refused" if refused else "agreed"
+        record.count(f"{engine}, {question}", answer)
+        if answer == "refused":
+            record.count(f"{engine}, {question} refused", brief(heard.reason))
+    return [f"{path.stem}: {d}" for d in found]
 
 
 def _chosen(plan: Plan, random: Random, tests: Suites, base: str, model: Model) -> list[tuple[Path, Heard, bool]]:
@@ -107,7 +117,7 @@ def _chosen(plan: Plan, random: Random, tests: Suites, base: str, model: Model) 
         if before is None:
             continue
         after = hear(REFERENCE, tests.program(path), model, plan.timeout)
-        if after.open:
+        if after.open or after.none:
             continue
         differs = bool(contradictions({"before": before, "after": after}))
         (changed if differs else others).append((path, after, differs))

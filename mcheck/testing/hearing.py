@@ -45,6 +45,8 @@ class Heard:
     codes: frozenset[str] | None
     states: frozenset[State] | None
     reason: str = ""
+    none: bool = False
+    """Whether it has found no execution at all."""
 
     @property
     def open(self) -> bool:
@@ -93,7 +95,8 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
         kinds=frozenset(f.kind for f in counted) if complete else None,
         codes=frozenset(f.code for f in counted) if complete else None,
         states=frozenset(o.state for o in told.outcomes) if listed else None,
-        reason=told.reason or (found.reason if found else "") or "",
+        reason=(found.reason if found and not complete else "") or told.reason or "",
+        none=told.executions == 0 and complete,
     )
 
 

@@ -1,0 +1,50 @@
+"""How far a model says the same as those that are shipped: some of what the engine leaves out, it leaves out for these.
+
+Compared is what checks mean, not how they are written: names, the order of definitions and of the sides of a union or
+an intersection make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mcheck.algebra.tape import Axiom, Tape, compile_model
+from mcheck.cat import load_model
+
+SHIPPED = ("ptx-9.0", "ptx-9.3")
+Wanted = Callable[[Axiom], bool]
+
+
+def says_the_same(tape: Tape, wanted: Wanted = lambda _: True) -> bool:
+    """Whether the checks that are ``wanted`` are those of a shipped model."""
+    for shipped in _shipped():
+        if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
+            return True
+        forms: dict[object, int] = {}
+        if _checks(tape, wanted, forms) == _checks(shipped, wanted, forms):
+            return True
+    return False
+
+
+@cache
+def _shipped() -> tuple[Tape, ...]:
+    return tuple(compile_model(load_model(name)) for name in SHIPPED)
+
+
+def without_races_as_shipped(axiom: Axiom) -> bool:
+    """The checks that make weak reads of programs without races have one value each: the axioms, and what a race is."""
+    return axiom.role != "flag" or axiom.name.startswith("RACE")
+
+
+def _checks(tape: Tape, wanted: Wanted, forms: dict[object, int]) -> tuple[frozenset[object], list[int]]:
+    """What is checked, and the recursive definitions; ``forms`` numbers the expressions of all models compared."""
+    groups = [[(v, body) for v, body, kind in group if kind == 0] for group in tape.groups]
+    variables = {v: (g, k) for g, group in enumerate(groups) for k, (v, _) in enumerate(group)}
+    numbers: list[int] = []
+    for n, i in enumerate(tape.code):
+        sides = tuple(numbers[x] for x in (i.a, i.b) if x >= 0)
+        key = variables.get(n) or (i.op, i.name, tuple(sorted(sides)) if i.op in ("or", "and") else sides)
+        numbers.append(forms.setdefault(key, len(forms)))
+    checks = ((a.name, a.test, a.negated, a.role, numbers[a.node]) for a in tape.axioms if wanted(a))
+    return frozenset(checks), [numbers[body] for group in groups for _, body in group]

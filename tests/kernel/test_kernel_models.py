@@ -1,0 +1,67 @@
+"""Models beside the shipped ones: what the engine still lists, looks at as well, and refuses by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mcheck.algebra.tape import compile_model
+from mcheck.cat import load_model, parse_model
+from mcheck.cat.ast import Model
+from mcheck.cat.pretty import show_model
+from mcheck.check.agree import said
+from mcheck.kernel.shipped import SHIPPED, says_the_same, without_races_as_shipped
+from mcheck.kernel.states import answer
+from mcheck.syntax import load
+from mcheck.testing.edits import inline, rename
+from mcheck.views.initial import flag_of_initial_writes
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+
+
+def edited(old: str, new: str) -> Model:
+    """ptx-9.0 with one place of its text changed."""
+    text = show_model(load_model("ptx-9.0"))
+    assert text.count(old) == 1
+    return parse_model(text.replace(old, new), "edited.cat")
+
+
+@pytest.mark.parametrize("base", SHIPPED)
+def test_names_and_order_make_no_difference(base: str) -> None:
+    for edit in (rename, inline):
+        made = edit(Random(1), load_model(base))
+        assert made is not None
+        assert says_the_same(compile_model(made[1]))
+
+
+def test_findings_of_ones_own_leave_the_states() -> None:
+    model = edited("flag ~empty range(unborn) \\ started as UB503", "")
+    assert not says_the_same(compile_model(model))
+    assert says_the_same(compile_model(model), without_races_as_shipped)
+    test = load(str(LITMUS / "mbarrier" / "mbarrier-two-phases.litmus"))
+    assert answer(test, model, timeout=60).complete
+    dropped = edited("irreflexive (rf | fr); causality as Causality", "")
+    assert "axioms and the races" in str(answer(test, dropped, timeout=60).reason)
+
+
+def test_the_order_of_fences_is_followed_where_more_is_a_race() -> None:
+    model = edited("let race = conflict \\ (related | morally-strong)", "let race = conflict")
+    test = load(str(LITMUS / "classic" / "2+2W+fence.scs.litmus"))
+    here, there = (said(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
+    assert here.codes == there.codes == {"RACE001", "RACE010"}
+
+
+@pytest.mark.parametrize("name", ["sc", "ptx-6.0", "ptx-7.5", *SHIPPED])
+def test_no_flag_of_a_shipped_model_speaks_of_initial_writes(name: str) -> None:
+    assert flag_of_initial_writes(compile_model(load_model(name))) is None
+
+
+def test_a_flag_that_speaks_of_initial_writes_is_refused() -> None:
+    model = edited("(si | IW * _ | _ * IW)", "(si | _ * IW)")
+    assert flag_of_initial_writes(compile_model(model)) == "RACE002"
+    test = load(str(LITMUS / "classic" / "2+2W+fence.scs.litmus"))
+    given = said("protocol", test, model, timeout=60)
+    assert not given.complete
+    assert given.reason == "the flag RACE002 of the model may speak of initial writes"
