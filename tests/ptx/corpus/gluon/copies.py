@@ -16,7 +16,7 @@ ALIGNED = [["tt.divisibility", 16]]
 @gluon.jit
 def doubled(source, target, tiles, HEIGHT: gl.constexpr, STAGES: gl.constexpr, WARPS: gl.constexpr):
     """One tile a round, fetched STAGES - 1 rounds ahead, doubled, and stored by a tensor copy."""
-    layout: gl.constexpr = gl.BlockedLayout([1, 4], [2, 16], [WARPS, 1], [1, 0])
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [WARPS, 1], [1, 0])
     inbox = gl.allocate_shared_memory(source.dtype, [STAGES, HEIGHT, source.block_type.shape[1]], source.layout)
     outbox = gl.allocate_shared_memory(target.dtype, [HEIGHT, source.block_type.shape[1]], target.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -63,7 +63,7 @@ def adding(
     STAGES: gl.constexpr,
     WARPS: gl.constexpr,
 ):
-    layout: gl.constexpr = gl.BlockedLayout([1, 4], [2, 16], [WARPS, 1], [1, 0])
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [WARPS, 1], [1, 0])
     total = gl.zeros([HEIGHT, WIDTH], gl.float32, layout)
     for k in range(tiles):
         s = k % STAGES
