@@ -7,7 +7,7 @@ defined before them, not those before their call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from mcheck.cat.ast import Base, Check, Empty, Let, Model, Node, Op1, Op2, Var
 from mcheck.cat.evaluate import CLOSURE, LIMIT, Evaluator
@@ -38,8 +38,11 @@ CHARACTERS: Final = 1000
 Include = Callable[[IncludeStatement, Source, tuple[str, ...]], tuple[File, str]]
 """Finds the file of an ``include``. The tuple is the chain of files being read, the string the file's link in it."""
 
-Vocabulary = Callable[[File], File | None]
-"""The definitions that the words of a file ask for: what another architecture's names stand for."""
+
+class Vocabulary(Protocol):
+    """The definitions that the words of a file ask for: what another architecture's names stand for."""
+
+    def __call__(self, file: File, *, own: bool) -> list[File]: ...
 
 
 class Checker(Evaluator):
@@ -66,10 +69,10 @@ class Checker(Evaluator):
         first = self.uid
         for key, value in file.options:
             self.options[key] = value
-        words = None if library else self.vocabulary(file)
-        if words is not None and words.source.path not in self.spoken:
-            self.spoken.add(words.source.path)
-            self.file(words, library=True)
+        for words in [] if library else self.vocabulary(file, own=len(chain) == 1):
+            if words.source.path not in self.spoken:
+                self.spoken.add(words.source.path)
+                self.file(words, library=True)
         around, self.chain = self.chain, chain
         for statement in file.statements:
             self.top(statement, file.source)

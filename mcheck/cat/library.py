@@ -138,9 +138,14 @@ def _included(statements: tuple[Statement, ...]) -> list[IncludeStatement]:
     return found
 
 
-def _vocabulary(file: File) -> File | None:
-    """What a file's words say of the architecture that it was written for."""
-    return _library("x86") if "mfence" in file.source.text.lower() else None
+def _vocabulary(file: File, *, own: bool) -> list[File]:
+    """What a file's words say of the architecture that it was written for; ``own``: it is the model's own file.
+
+    A library of several architectures names the fence of x86 as well, so that one alone says nothing of ``A``.
+    """
+    if not file.words & {"MFENCE", "mfence"}:
+        return []
+    return [_library("x86"), *([_library("x86-atomics")] if own else [])]
 
 
 @lru_cache(maxsize=4)

@@ -61,7 +61,9 @@ class _Parser(Expressions):
                 allowed = ", ".join(sorted(OPTIONS[key]))
                 raise error("CAT007", span, what=key, value=value, hint=f"it is one of {allowed}")
             options[key] = value
-        return File(self.source, name, title_end, statements, tuple(options.items()), self.tokens.doc)
+        return File(
+            self.source, name, title_end, statements, tuple(options.items()), self.tokens.doc, frozenset(self.texts)
+        )
 
     def title(self) -> str | None:
         """``NAME NAME``, ``NAME STRING``, ``NAME`` or ``STRING``: the last of them names the model.

@@ -235,7 +235,10 @@ Statement = (
 
 @dataclass(slots=True, eq=False, repr=False, match_args=False)
 class File:
-    """``name`` is ``None`` where the first line gives none; the title that gives it ends at ``title_end``."""
+    """``name`` is ``None`` where the first line gives none; the title that gives it ends at ``title_end``.
+
+    ``words`` are the tokens of the file, each once.
+    """
 
     source: Source
     name: str | None
@@ -243,3 +246,4 @@ class File:
     statements: tuple[Statement, ...]
     options: tuple[tuple[str, str], ...]
     doc: str
+    words: frozenset[str]

@@ -184,9 +184,13 @@ def test_a_comment_that_never_nests_ends_where_it_can() -> None:
     assert len(parse_model('"m"\n(* herd (* reads *) acyclic rf *)\nacyclic po as A\n', "m.cat").statements) == 1
 
 
-def test_the_names_of_x86_mean_nothing_elsewhere() -> None:
-    with pytest.raises(InputError, match="unknown name A"):
-        parse_model('"m"\nacyclic [A]; po as Acquire\n', "m.cat")
+def test_the_names_of_x86_mean_nothing_elsewhere(tmp_path: Path) -> None:
+    library = tmp_path / "fences.cat"
+    library.write_text("let mfence = try fencerel(MFENCE) with 0\n")
+    for before in ("", "(* no MFENCE here *)\n", 'include "fences.cat"\n'):
+        with pytest.raises(InputError, match="unknown name A"):
+            parse_model(f'"m"\n{before}acyclic [A]; po as Acquire\n', str(tmp_path / "m.cat"))
+    assert parse_model('"m"\ninclude "fences.cat"\nacyclic [A]; mfence as M\n', str(tmp_path / "m.cat")).statements
 
 
 def test_endless_calls_end() -> None:
