@@ -8,10 +8,12 @@ from typing import Any
 
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.modules import check_text
-from mcheck.check.single import failed
+from mcheck.check.single import failed, lost
 from mcheck.errors import InputError
 from mcheck.ptx import launching, reading
 from mcheck.ptx.launching import Given
+from mcheck.run.case import Case
+from mcheck.run.pool import run_cases
 
 TEXT = "<ptx>"
 
@@ -36,7 +38,11 @@ def checked(
         said = _launch(launch)
     except InputError as error:
         return failed(path, None, error, settings, 0.0)
-    return check_text(text, path, said, settings, options)
+
+    def run(case: Case, settings: Settings) -> Checked:
+        return check_text(text, case.path, said, settings, options)
+
+    return next(iter(run_cases([Case(path, text=text)], settings, 1, run, lost)))
 
 
 def is_text(text_or_path: str) -> bool:

@@ -29,8 +29,8 @@ def check(
     """What ``mcheck check MODULE.ptx --launch LAUNCH.json`` says: verdict, findings, assumptions, seconds.
 
     The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file; see
-    docs/ptx-modules.md. ``timeout`` is in seconds and looked at from time to time. What is wrong with either is not
-    raised: the verdict is ``error`` then, and ``problem`` the exception.
+    docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work and is stopped in time. What
+    is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the exception.
     """
     from mcheck.check.python import checked
 

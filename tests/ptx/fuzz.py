@@ -3,8 +3,8 @@
     python -m tests.ptx.fuzz --count 20000 --seed 1
 
 A crash is an internal error, an error without a place, a report that cannot be written, an answer that takes far longer
-than its limit, or more memory than ``--memory`` allows. The modules are those below ``tests/ptx`` with a launch beside
-them, and two that stand alone.
+than its limits of time and memory allow, which a process of its own keeps. The modules are those below ``tests/ptx``
+with a launch beside them, and two that stand alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import random
 import re
 import resource
-import signal
 import sys
 import time
 from collections import Counter
@@ -25,16 +24,21 @@ from typing import Any
 
 from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.modules import check_text
-from mcheck.check.single import failed
+from mcheck.check.single import failed, lost
 from mcheck.errors import InputError
+from mcheck.policy.engines import preload
 from mcheck.ptx import launching
+from mcheck.run.case import Case
+from mcheck.run.pool import run_cases
 from tests.check.fuzz import complaint
 
 HERE = Path(__file__).parent
 LIMIT = 2.0
-"""Seconds that a module is given."""
-PATIENCE = 20
-"""Seconds of the processor after which a module hangs."""
+"""Seconds that a module is given, in a process that is stopped then."""
+PATIENCE = 60.0
+"""Seconds after which nothing was stopped: even where ten others want the processor."""
+MEMORY = 1 << 30
+"""Bytes that the process of a module may take."""
 LARGEST = 12_000
 """Characters of a module: larger ones take long and show nothing else."""
 ALONE: dict[str, dict[str, Any]] = {
@@ -208,35 +212,36 @@ def modules(largest: int = LARGEST) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def check(text: str, launch: str, settings: Settings) -> Checked:
-    """The answer about a mutant."""
+def check(text: str, launch: str, settings: Settings, *, apart: bool) -> Checked:
+    """The answer about a mutant; ``apart``: of a process of its own, which is stopped at its limits."""
     try:
         given = launching.from_json(launch, "mutated.json")
     except InputError as error:
         return failed("mutated.ptx", None, error, settings, 0.0)
-    return check_text(text, "mutated.ptx", given, settings, Options())
+
+    def task(case: Case, settings: Settings) -> Checked:
+        return check_text(text, case.path, given, settings, Options())
+
+    case = Case("mutated.ptx", text=text)
+    return next(iter(run_cases([case], settings, 1, task, lost))) if apart else task(case, settings)
 
 
-def _hangs(*_: object) -> None:
-    raise AssertionError(f"no answer after {PATIENCE} s")
-
-
-def run(count: int, seed: int, first: int = 0, *, largest: int = LARGEST, log: bool = False) -> Found:
+def run(
+    count: int, seed: int, first: int = 0, *, largest: int = LARGEST, apart: bool = False, log: bool = False
+) -> Found:
     """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
     known = modules(largest)
+    preload("protocol")
     found = Found()
-    before = signal.signal(signal.SIGPROF, _hangs)
     for number in range(first, first + count):
         rng = random.Random(f"{seed}:{number}")
         text, launch = rng.choice(known)
         mutant, shape = mutate(rng, text), damaged(rng, launch)
-        settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=LIMIT)
-        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-        start = time.process_time()
-        result = check(mutant, shape, settings)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        seconds = time.process_time() - start
-        said = complaint(result, seconds)
+        settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=LIMIT, memory=MEMORY)
+        start = time.monotonic()
+        result = check(mutant, shape, settings, apart=apart)
+        seconds = time.monotonic() - start
+        said = complaint(result, 0.0 if seconds < PATIENCE else seconds)
         if said is not None:
             found.crashes.append((f"{seed}:{number} {said}", f"{shape}\n{mutant}"))
         found.slowest = max(found.slowest, seconds)
@@ -245,7 +250,6 @@ def run(count: int, seed: int, first: int = 0, *, largest: int = LARGEST, log: b
             found.errors[result.problem.code or type(result.problem).__name__] += 1
         if log and (said is not None or number % 500 == 0):
             print(f"{number}: {said or 'ok'} (slowest {found.slowest:.1f} s, {dict(found.verdicts)})", flush=True)
-    signal.signal(signal.SIGPROF, before)
     return found
 
 
@@ -255,15 +259,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
-    parser.add_argument("--memory", type=int, default=2048, help="mebibytes of addresses that the process may take")
     options = parser.parse_args()
-    limit = options.memory << 20
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    found = run(options.count, options.seed, options.first, log=True)
+    found = run(options.count, options.seed, options.first, apart=True, log=True)
     for said, text in found.crashes[:10]:
         print(f"--- {said}\n{text[:4000]}")
     print(f"errors: {dict(found.errors.most_common())}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"{options.count} mutations: {dict(found.verdicts)}, {len(found.crashes)} crashes, ", end="")
     print(f"slowest {found.slowest:.1f} s, at most {peak} MiB")
     return 1 if found.crashes else 0

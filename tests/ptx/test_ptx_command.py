@@ -190,7 +190,7 @@ def test_check_takes_texts_and_paths(folder: Path) -> None:
     found = ptx.check(folder / "racy.ptx", folder / "launch.json")
     assert found.verdict == "finding"
     assert [f.code for f in found.findings if f.severity == "error"] == ["RACE004"]
-    assert ptx.check(RACY, LAUNCH, ignore=("RACE",)).verdict == "proved"
+    assert ptx.check(RACY, LAUNCH, ignore=("RACE",), timeout=60).verdict == "proved"
 
 
 def test_check_raises_nothing() -> None:
