@@ -95,12 +95,13 @@ class Window(State):
             return
         back = shown.backward | known.back
         self.shown = Shown(shown.tags | known.sets, shown.edges | known.edges | back, back)
-        before = frozenset((*self.cols, *self.masks))
+        columns, members = frozenset(self.cols), frozenset(self.masks)  # a node may have been a set, and be none now
         self.compiled = compiled_for(self.tape, self.shown, self.wanted)
         self._fit()
         if self.all:
             kept = frozenset((*self.compiled.stored, *self.compiled.masks))
-            self._evaluate(kept - before, kept & before)
+            known = columns.intersection(self.compiled.stored) | members.intersection(self.compiled.masks)
+            self._evaluate(kept - known, known)
 
     def _again(
         self, entry: Entry, bit: int, out: dict[int, tuple[int, int]]

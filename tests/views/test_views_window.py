@@ -93,7 +93,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
     monkeypatch.setattr(compiling, "OFTEN", often)
     program = parse(PROGRAM, "threads.litmus")
     tape = tape_of(load_model(name))
-    for seed in range(8):
+    for seed in range(12):
         random = Random(seed)
         window, before = Window(program, tape), [0] * len(program.threads)
         stale = random.random() < 0.3
