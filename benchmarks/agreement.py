@@ -5,6 +5,7 @@
     python -m benchmarks.agreement --metamorphic N  pairs of random programs whose answers are related
     python -m benchmarks.agreement --edited N       edited cat models over tests of litmus/
     python -m benchmarks.agreement PATH...          litmus tests: files, folders (but kernels), tables MODEL-NAME.csv
+    python -m benchmarks.agreement --table FILE...  the counts that were kept with --state, as a table
 
 Item k of a seed is always the same. Prints the counts, and each difference with its item; with --save FOLDER the
 programs that differ, as they are and made small. With --state FILE the counts are kept there and an interrupted run
@@ -29,7 +30,7 @@ from mcheck.testing import edited_models
 from mcheck.testing.comparisons import Plan, account, compare_pair, compare_program
 from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, hear_all, model_of
 from mcheck.testing.programs import FAMILIES
-from mcheck.testing.record import Record, go_on, resume
+from mcheck.testing.record import Record, go_on, kept, resume, table
 
 SUITES = Path(__file__).resolve().parent.parent / "litmus"
 
@@ -78,6 +79,7 @@ def arguments() -> argparse.ArgumentParser:
     which.add_argument("--programs", type=int, default=20000, metavar="N")
     which.add_argument("--metamorphic", type=int, metavar="N")
     which.add_argument("--edited", type=int, metavar="N")
+    which.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--families", default="", help=f"some of {','.join(FAMILIES)}")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--seed", default="1")
@@ -104,6 +106,9 @@ def names(given: str, known: tuple[str, ...], what: str) -> tuple[str, ...]:
 def main() -> int:
     """The exit status."""
     options = arguments().parse_args()
+    if options.table:
+        print(table(map(kept, options.table)))
+        return 0
     if options.vectors:
         values.LEAVES = 0
     plan = Plan(

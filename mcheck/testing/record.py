@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,16 +62,38 @@ def resume(what: dict[str, str], path: Path | None) -> Record:
     """The record of the file, or a new one; a file of another comparison is not gone on with."""
     if path is None or not path.exists():
         return Record(what)
+    record = kept(path)
+    if record.what != what:
+        raise InputError(f"{path} is the record of another comparison: {record.what}, not {what}")
+    return record
+
+
+def kept(path: Path) -> Record:
+    """The record of a file."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    if document["what"] != what:
-        raise InputError(f"{path} is the record of another comparison: {document['what']}, not {what}")
     return Record(
-        what,
+        document["what"],
         document["done"],
         document["seconds"],
         {heading: Counter(rows) for heading, rows in document["counts"].items()},
         [(name, texts) for name, texts in document["different"]],
     )
+
+
+COLUMNS = ("compared", "items", "answered by all", "with differences", "seconds")
+
+
+def table(records: Iterable[Record]) -> str:
+    """A table of several comparisons, a line each."""
+    rows = [COLUMNS]
+    for r in records:
+        answers = r.counts.get("answers", Counter())
+        named = " ".join(value for value in r.what.values() if value)
+        shown = f"{answers['by all']}" if answers else "-"
+        rows.append((named, str(r.done), shown, str(len(r.different)), f"{r.seconds:.0f}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
+    return "\n".join("  ".join(cells) for cells in lines)
 
 
 def go_on(

@@ -23,7 +23,7 @@ from mcheck.testing.edits import EDITS, edited
 from mcheck.testing.hearing import Heard, contradictions, hear_all
 from mcheck.testing.metamorphic import RELATIONS, Pair, violations
 from mcheck.testing.programs import FAMILIES, draft, legal
-from mcheck.testing.record import Record, go_on, resume
+from mcheck.testing.record import Record, go_on, resume, table
 
 ROOT = Path(__file__).parents[2]
 PLAN = Plan(seed="test", families=(), engines=("explicit", "z3"), timeout=20.0, thorough=True)
@@ -167,6 +167,11 @@ def test_a_record_is_taken_up_again(tmp_path: Path) -> None:
     assert again.counts["seen"] == {"even": 4, "odd": 3}
     assert again.different == [("3", ["why"])]
     assert again.text().startswith("7 (what this), 1 with differences")
+    again.seconds = 12.4
+    assert table([again]).splitlines() == [
+        "compared  items  answered by all  with differences  seconds",
+        "this          7                -                 1       12",
+    ]
     with pytest.raises(InputError, match="another comparison"):
         resume({"what": "that"}, path)
 
