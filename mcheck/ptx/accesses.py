@@ -189,6 +189,10 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             found, those = seen(c, statement, address, sure, lanes)
             exact = op.sem != "weak" and len(given) == len(items) and not any(q.any() for _, q in given)
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
+            if op.sem == "weak" and len(those) == len(lanes) and _one_value(c, found, given, lanes):
+                c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
+                those = those[np.unique(c.lanes.cta[those], return_index=True)[1]]
+                leaves = [found[np.isin(lanes, those)]]
             if len(those):
                 c.trace.emit(
                     at, leaves, those,
@@ -199,6 +203,23 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return mask
 
     return run
+
+
+def _one_value(c: Cluster, address: Word, given: list[tuple[Word, Quality]], lanes: Indices) -> bool:
+    """Whether several lanes of each CTA store the same known values to the same place."""
+    if not given or any(q.any() for _, q in given) or len(lanes) < 2:
+        return False
+    ctas = c.lanes.cta[lanes]
+    for cta in np.unique(ctas).tolist():
+        mine = ctas == cta
+        columns = [address[mine], *(v[mine] for v, _ in given)]
+        if any((x != x[0]).any() for x in columns):
+            return False
+    return len(lanes) > len(np.unique(ctas))
+
+
+def _at(statement: ptx.Statement) -> str:
+    return f"'{statement.text}' (line {statement.span.line})"
 
 
 # --- atomics ------------------------------------------------------------------------------------------------

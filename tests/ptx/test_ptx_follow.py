@@ -157,6 +157,84 @@ def test_a_parameter_that_control_needs_is_asked_for() -> None:
     assert error.value.span.line == line_of(RING, "@%p3 bra DONE")
 
 
+DISPATCH = (
+    HEAD
+    + """
+.func (.param .b32 result) twice(.param .b32 given)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [given];
+  shl.b32 %r2, %r1, 1;
+  st.param.b32 [result], %r2;
+  ret;
+}
+.visible .entry dispatch(.param .u64 out)
+{
+  .reg .pred %p<6>;
+  .reg .b16 %rs<3>;
+  .reg .b32 %r<16>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 role[4];
+  .shared .align 4 .b32 cells[32];
+  mov.u32 %r1, %tid.x;
+  shr.u32 %r2, %r1, 5;
+  shfl.sync.idx.b32 %r3, %r2, 0, 31, 0xffffffff;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 bra WORK;
+  mov.b16 %rs1, 1;
+  st.shared.b8 [role], %rs1;
+  bar.sync 0;
+  bra DONE;
+WORK:
+  bar.sync 0;
+  ld.shared.b8 %rs2, [role];
+  setp.ne.b16 %p2, %rs2, 1;
+  @%p2 bra DONE;
+  and.b32 %r4, %r1, 31;
+  {
+  .param .b32 value;
+  .param .b32 back;
+  st.param.b32 [value], %r4;
+  call.uni (back), twice, (value);
+  ld.param.b32 %r5, [back];
+  }
+  mov.u32 %r6, cells;
+  mad.lo.u32 %r7, %r5, 2, %r6;
+  st.shared.u32 [%r7], %r1;
+  bar.warp.sync 0xffffffff;
+  xor.b32 %r8, %r4, 1;
+  mad.lo.u32 %r9, %r8, 4, %r6;
+  ld.shared.u32 %r10, [%r9];
+DONE:
+  ret;
+}
+"""
+)
+
+
+def test_control_follows_a_byte_in_shared_memory_and_a_call() -> None:
+    found = ask(DISPATCH, {"grid": 1, "block": 64})
+    assert found.verdict == "proved", found.reason
+    assert any("count as one" in text for text in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "first", "second"),
+    [
+        ("  bar.warp.sync 0xffffffff;\n", "", "st.shared.u32", "ld.shared.u32"),
+        ("  st.shared.b8 [role], %rs1;\n  bar.sync 0;\n", "  bar.sync 0;\n  st.shared.b8 [role], %rs1;\n", "b8", "b8"),
+    ],
+)
+def test_a_missing_order_between_lanes_is_found(old: str, new: str, first: str, second: str) -> None:
+    assert old in DISPATCH
+    text = DISPATCH.replace(old, new)
+    found = ask(text, {"grid": 1, "block": 64})
+    assert found.verdict == "finding", found.reason
+    seen = {text.splitlines()[line - 1] for line in lines(found)}
+    assert any(first in line for line in seen)
+    assert any(second in line for line in seen)
+
+
 @pytest.mark.parametrize(
     ("opcode", "sources", "result"),
     [
