@@ -301,9 +301,10 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
             previous = _memory(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
             m.put(agent, event, part=min(j, 7))
-    _values(m, emitted)
-    for low, high in whole[1].ranges if whole is not None else ():
-        m.memory.write(low, bytes(high - low), bytes(high - low))
+    if whole is not None and isinstance(op, ops.CpAsync):
+        _copy_all(m, agent, op)
+    else:
+        _values(m, emitted)
     _send(m, agent, emitted, issues)
     agent.pc += 1
 
@@ -443,6 +444,17 @@ def _values(m: Machine, emitted: list[list[Event]]) -> None:
             elif "W" in event.tags:
                 m.memory.write(event.address, *bytes_of(event.value, event.size, read))
                 words.overwritten(m, event)
+
+
+def _copy_all(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
+    """Moves the data of all lanes of a copy, of which only those that stand for all have events."""
+    assert isinstance(op.size, Const)
+    size = op.size.value
+    places = [(m.term(agent, k, op.dst), m.term(agent, k, op.src)) for k in range(len(agent.lanes))]
+    read = [(dst, m.memory.read(widened(src), size)) for dst, src in places if isinstance(src, int)]
+    for dst, (data, known) in read:
+        assert isinstance(dst, int)
+        m.memory.write(widened(dst), data, known)
 
 
 def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
