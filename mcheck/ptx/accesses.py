@@ -20,7 +20,7 @@ from mcheck.ptx.cluster import Cluster, Missing, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
 from mcheck.ptx.flow import registers
-from mcheck.ptx.lanes import Mask, Quality
+from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
 from mcheck.ptx.places import GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ptx.trace import filled, leaves_of
@@ -124,7 +124,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if not wanted:
             return skip
     else:
-        opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode)
+        opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode if p != "nc")
         made = template(unit.function, statement, opcode)
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
@@ -135,6 +135,8 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         address, sure = at_lanes(fetch, mask, lanes)
         if op is not None:
             c.settle_peeks(mask)
+            if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
+                c.trace.assumptions["what ld.global.nc reads is not written while the kernel runs"] = None
             whole = widened(address)
             found, those = seen(c, statement, whole, sure, lanes)
             if len(those):
@@ -193,6 +195,12 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
                 those = those[np.unique(c.lanes.cta[those], return_index=True)[1]]
                 leaves = [found[np.isin(lanes, those)]]
+            elif op.sem == "weak" and len(those) == len(lanes):
+                one = _one_a_warp(found, given, lanes)
+                if len(one) < len(those):
+                    said = f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"
+                    c.trace.assumptions[said] = None
+                    those, leaves = those[one], [found[one]]
             if len(those):
                 c.trace.emit(
                     at, leaves, those,
@@ -216,6 +224,18 @@ def _one_value(c: Cluster, address: Word, given: list[tuple[Word, Quality]], lan
         if any((x != x[0]).any() for x in columns):
             return False
     return len(lanes) > len(np.unique(ctas))
+
+
+def _one_a_warp(address: Word, given: list[tuple[Word, Quality]], lanes: Indices) -> Indices:
+    """A lane for each warp and place, and for each value where values are known.
+
+    Compilers let all lanes of a warp store what a reduction has left in each of them. If lanes of a warp write to one
+    place by one instruction, one of the writes takes effect (CUDA C++ programming guide, SIMT architecture).
+    """
+    key = [address, (lanes // WARP).astype(np.uint64)]
+    for value, q in given:
+        key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
+    return np.sort(np.unique(np.stack(key), axis=1, return_index=True)[1])
 
 
 def _at(statement: ptx.Statement) -> str:

@@ -33,7 +33,9 @@ def split_sum(source, sums, lock, count, BLOCK: tl.constexpr):
     part = tl.sum(tl.load(source + at, mask=at < count, other=0.0), axis=0)
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
-    tl.store(sums, tl.load(sums) + part)
+    before = tl.load(sums)
+    tl.debug_barrier()  # every warp has read before one writes
+    tl.store(sums, before + part)
     tl.debug_barrier()
     tl.atomic_xchg(lock, 0)
 
