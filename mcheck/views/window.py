@@ -100,8 +100,8 @@ class Window(State):
         self._fit()
         if self.all:
             kept = frozenset((*self.compiled.stored, *self.compiled.masks))
-            known = columns.intersection(self.compiled.stored) | members.intersection(self.compiled.masks)
-            self._evaluate(kept - known, known)
+            before = columns.intersection(self.compiled.stored) | members.intersection(self.compiled.masks)
+            self._evaluate(kept - before, before)
 
     def _again(
         self, entry: Entry, bit: int, out: dict[int, tuple[int, int]]
