@@ -110,8 +110,8 @@ def cases(folder: Path = FOLDER) -> Iterator[Case]:
             yield Case(path=module, name=twin["name"], edits=edits, kinds=kinds, at=tuple(twin["at"]))
 
 
-def check(case: Case, timeout: float) -> Checked:
-    """The answer about a case, judged."""
+def check(case: Case, timeout: float | None) -> Checked:
+    """The answer about a case, judged; without a limit of time it is found in this process."""
     from mcheck.ptx import check as ask
 
     started = _spent()
