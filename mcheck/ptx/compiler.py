@@ -58,6 +58,13 @@ class Compiler:
         return out
 
     def _step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+        try:
+            return self._known_step(unit, statement, at)
+        except (IndexError, KeyError, ValueError):
+            # Steps take opcodes apart as assemblers write them; one with too few parts or a type such as `.b` is none.
+            return unfollowed(statement, f"'{statement.text}' is not an instruction that an assembler takes")
+
+    def _known_step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         name = statement.opcode[0]
         if computes(statement):
             return self._computation(unit, statement)

@@ -280,3 +280,12 @@ def test_arithmetic(opcode: str, sources: tuple[int, ...], result: int) -> None:
 )
 def test_what_is_opaque(opcode: str) -> None:
     assert arithmetic(tuple(opcode.split("."))) is None
+
+
+@pytest.mark.parametrize("text", ["ld.b %r2, [role];", "setp.b32 %p1, %r1, %r2;"])
+def test_what_no_assembler_takes_is_named_by_line(text: str) -> None:
+    broken = DISPATCH.replace("DONE:\n", f"DONE:\n  {text}\n")
+    found = ask(broken, {"grid": 1, "block": 64})
+    assert found.verdict == "unknown"
+    assert f"'{text[:-1]}' is not an instruction" in (found.reason or "")
+    assert f"line {line_of(broken, text)}" in (found.reason or "")
