@@ -71,9 +71,9 @@ def test_random_programs(text: str) -> None:
     """Random programs: states, races, undefined behaviour, liveness, and the verdict by itself."""
     program = parse(text, "random.litmus")
     model = model_of(program.model or "ptx-9.0")
-    assert disagreement(program, timeout=5) == []
-    assert disagreement(program, prop="liveness", timeout=5) == []
-    verdicts = {engine(program, model, verdict_only=True, timeout=5).verdict for engine in (explicit, solved)}
+    assert disagreement(program, timeout=2) == []
+    assert disagreement(program, prop="liveness", timeout=2) == []
+    verdicts = {engine(program, model, verdict_only=True, timeout=2).verdict for engine in (explicit, solved)}
     assert len(verdicts - {"unknown"}) < 2
 
 
