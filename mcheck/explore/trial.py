@@ -33,12 +33,6 @@ class Violation:
     steps: tuple[Step, ...]
     cost: int
 
-    @property
-    def is_cycle(self) -> bool:
-        """Whether the edges lead from an event back to itself."""
-        ends = [(s.source, s.target) for s in self.steps]
-        return bool(ends) and all(a[1] == b[0] for a, b in zip(ends, [*ends[1:], ends[0]], strict=True))
-
 
 @dataclass(frozen=True, slots=True)
 class Settled:

@@ -66,22 +66,26 @@ def depends(agent: Agent, names: list[str]) -> list[dict[str, int]]:
 # --- ld and st ----------------------------------------------------------------------------------------------
 
 
-def _footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
-    """The ranges of a load or a store with constant addresses, found once per program."""
+def _footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint]:
+    """The ranges of a weak load or store; those of constant addresses are found once per program."""
     key = (agent.index, agent.pc)
-    found = m.setup.footprints.get(key, ())
-    if found != ():
-        return found  # type: ignore[return-value]
+    known = m.setup.footprints.get(key, ())
+    if known is None:
+        return _lane_by_lane(m, agent)
+    if known != ():
+        return known  # type: ignore[return-value]
     lanes = range(len(agent.lanes))
     constant = all(isinstance(lane_op(m, agent, k).address, Const) for k in lanes)  # type: ignore[attr-defined]
-    result: list[Footprint] | None = None
-    if constant and getattr(op, "sem", "") == "weak":
-        result = _neighbours(m, agent, op)
-    if constant and getattr(op, "sem", "") == "weak" and result is None:
-        events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, lane_op(m, agent, k))]
-        result = _by_scalar(events, len(agent.lanes))
-    m.setup.footprints[key] = result
-    return result
+    found = (_neighbours(m, agent, op) if constant else None) or _lane_by_lane(m, agent)
+    m.setup.footprints[key] = found if constant else None
+    return found
+
+
+def _lane_by_lane(m: Machine, agent: Agent) -> list[Footprint]:
+    """The ranges that the lanes access, each asked."""
+    lanes = range(len(agent.lanes))
+    events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, lane_op(m, agent, k))]
+    return _by_scalar(events, len(lanes))
 
 
 def _neighbours(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
@@ -149,11 +153,6 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
         agent.pc += 1
         return
     found = _footprints(m, agent, op)
-    if found is None:
-        events = [
-            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
-        ]
-        found = _by_scalar(events, len(agent.lanes))
     if not words.plain_load(m, agent, op, found):
         access(m, agent, found, depends(agent, registers_of(op.address)))
         _results(m, agent, op)
@@ -228,11 +227,6 @@ def store(m: Machine, agent: Agent, op: Op) -> None:
         agent.pc += 1
         return
     found = _footprints(m, agent, op)
-    if found is None:
-        events = [
-            (e, e.address, e.size, k) for k in range(len(agent.lanes)) for e in m.emit(agent, k, lane_op(m, agent, k))
-        ]
-        found = _by_scalar(events, len(agent.lanes))
     if words.plain_store(m, agent, op, found):
         agent.pc += 1
         return

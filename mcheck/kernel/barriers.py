@@ -16,6 +16,7 @@ from mcheck.kernel.machine import Agent, Blocked, Machine, Undefined, does
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.views.entries import sum_of
 
 WARP = 32
 
@@ -78,8 +79,7 @@ def _meet(
     meeting.warps.setdefault(place.own_warp, set()).add(agent.index)
     common = {"rounds": meeting.last} if count is not None and meeting.last else None
     entries = m.put(agent, _event(agent, op, Tag.BARRIVE), common=common)
-    for entry in entries:
-        arrived |= entry.bit
+    arrived |= sum_of(entries)
     if isinstance(op, ops.Barrier) and op.src is not None:
         values = [m.term(agent, lane, op.src) for lane in range(len(agent.lanes))]
         meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in values]
@@ -276,8 +276,7 @@ def _cluster_arrive(m: Machine, agent: Agent, op: ops.ClusterBarrier, meeting: R
     agent.cluster_arrived = meeting
     meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
     sem = Tag.REL if op.sem == "release" else Tag.RLX
-    for entry in m.put(agent, _event(agent, op, Tag.BARRIVE, Tag.CLUSTERBAR, sem, scope="cluster")):
-        meeting.arrivals |= entry.bit
+    meeting.arrivals |= sum_of(m.put(agent, _event(agent, op, Tag.BARRIVE, Tag.CLUSTERBAR, sem, scope="cluster")))
 
 
 def cluster_complete(m: Machine, meeting: Rendezvous) -> None:

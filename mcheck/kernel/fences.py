@@ -10,6 +10,7 @@ from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.kernel.objects import Done
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.views.entries import sum_of
 
 
 @does(ops.Fence)
@@ -39,8 +40,7 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
         known = other.agent == agent.index or time[other.agent] >= other.step
         if not known and not m.setup.sequential:
             continue  # an order of the two could only hide what the other order shows
-        for entry in entries:
-            earlier |= entry.bit
+        earlier |= sum_of(entries)
         if known:
             continue
         m.reverse(other, agent.index, time, agent.single)

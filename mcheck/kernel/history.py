@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
 from mcheck.views.entries import Entry as Live
+from mcheck.views.entries import sum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,7 @@ class Record:
     @property
     def bits(self) -> int:
         """Its events as a set of the window."""
-        out = 0
-        for entry in self.entries:
-            out |= entry.bit
-        return out
+        return sum_of(self.entries)
 
 
 @dataclass(slots=True)

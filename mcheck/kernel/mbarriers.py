@@ -26,6 +26,7 @@ from mcheck.kernel.setup import NewMbarrier
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live
+from mcheck.views.entries import sum_of
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
 
@@ -65,14 +66,6 @@ def enter(
     if completed:
         here.completing |= bits
     return entries
-
-
-def sum_of(entries: tuple[Live, ...]) -> int:
-    """Some events as a set of the window."""
-    out = 0
-    for entry in entries:
-        out |= entry.bit
-    return out
 
 
 # --- operations that are done at once -----------------------------------------------------------------------------

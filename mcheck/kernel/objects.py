@@ -11,6 +11,7 @@ from mcheck.kernel.clocks import Vector
 from mcheck.kernel.history import Record
 from mcheck.kernel.problems import Problem
 from mcheck.views.entries import Entry as Live
+from mcheck.views.entries import sum_of
 
 Place = tuple[int, int, int]
 """(gpu, cluster, CTA)"""
@@ -197,10 +198,7 @@ class Written:
     @property
     def bits(self) -> int:
         """The write as a set of the window."""
-        out = 0
-        for entry in self.entries:
-            out |= entry.bit
-        return out
+        return sum_of(self.entries)
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.kernel.machine import SETTLE_AT, Machine
 from mcheck.kernel.objects import KEPT_PHASES
+from mcheck.views.entries import sum_of
 
 
 def pinned(m: Machine) -> int:
@@ -19,8 +20,7 @@ def pinned(m: Machine) -> int:
         for arrivals, _ in meeting.brought.values():
             out |= arrivals
     for signal in m.signals.values():
-        for entry in signal.issues:
-            out |= entry.bit
+        out |= sum_of(signal.issues)
         for record in signal.records:
             out |= record.bits
     for word in m.words.values():

@@ -19,6 +19,7 @@ from mcheck.kernel.machine import Agent, Blocked, Machine, does
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.views.entries import sum_of
 
 
 def mates(m: Machine, agent: Agent) -> tuple[int, ...]:
@@ -76,8 +77,7 @@ def collective(m: Machine, agent: Agent, op: Op) -> None:
         agent.index, agent.step, len(m.trace) - 1, agent.now(), m.emit_nothing(agent, op), "arrive", 0
     )
     event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.place[2])
-    for entry in m.put(agent, event):
-        meeting.arrivals |= entry.bit
+    meeting.arrivals |= sum_of(m.put(agent, event))
     meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
     meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in brought]
     meeting.own[agent.index] = own

@@ -11,7 +11,8 @@ from contextlib import suppress
 from mcheck.errors import Span
 from mcheck.limit import no_time
 from mcheck.lsp.notes import Note
-from mcheck.lsp.worker import HEADER, Job, packed
+from mcheck.lsp.worker import Job, packed
+from mcheck.run.pipes import HEADER
 
 GRACE = 1.0
 """Seconds beyond its limit after which a check is stopped from outside; the engines keep it by themselves."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 import sys
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from mcheck.run.case import Settings
-
-HEADER = struct.Struct("<I")
+from mcheck.run.pipes import HEADER, framed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,7 @@ class Job:
 
 def packed(value: object) -> bytes:
     """A message: its length, then the value."""
-    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    return HEADER.pack(len(data)) + data
+    return framed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def main(life: int | None, memory: int | None) -> None:

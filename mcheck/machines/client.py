@@ -22,7 +22,7 @@ from mcheck.machines.batches import Batches
 from mcheck.machines.parcel import Item, Parcel, Unpacked, item
 from mcheck.machines.worker import Done, Foreign, work
 from mcheck.run.case import Case, Settings
-from mcheck.run.pool import Lost, Task
+from mcheck.run.pool import Lost, Task, by_number
 from mcheck.store.keys import version
 
 if TYPE_CHECKING:
@@ -68,14 +68,8 @@ def run_remote(cases: Sequence[Case], job: Job[T], address: str, jobs: int, say:
     except ImportError:
         raise InputError(f"--scheduler {address} needs Dask", hint=NO_DASK) from None
     run: _Run[T] = _Run(cases, job, _Cluster(address, jobs, say))
-    early: dict[int, T] = {}
-    due = 0
     try:
-        for index, result in run.results():
-            early[index] = result
-            while due in early:
-                yield early.pop(due)
-                due += 1
+        yield from by_number(run.results())
     finally:
         run.stop()
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from select import select
 from time import perf_counter
 
-from mcheck.machines import runner
 from mcheck.machines.parcel import Parcel
 from mcheck.run.case import Case
+from mcheck.run.pipes import receive, send
 from mcheck.store.keys import version
 
 DEATHS = 2
@@ -68,14 +68,14 @@ class _Runner:
 
     def order(self, parcel: Parcel) -> None:
         with suppress(BrokenPipeError):  # it died; its answers end
-            runner.write(self._orders, pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL))
+            send(self._orders, pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL))
 
     def answer(self, wanted: Callable[[], bool]) -> bytes | None:
         """The next result; ``None`` if the process has died."""
         while not select([self._answers], [], [], GLANCE)[0]:
             if not wanted():
                 raise Dropped
-        return runner.read(self._answers)
+        return receive(self._answers)
 
     def end(self) -> int:
         """Ends it, if it has not yet; its exit status, negative for a signal."""

@@ -88,7 +88,3 @@ class Lanes:
             "dynamic_smem_size": one * launch.shared,
         }
         return out
-
-    def by_warp(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
-        """An array over the lanes as one row per warp."""
-        return values.reshape(-1, WARP)

@@ -13,7 +13,7 @@ import pickle
 import select
 import signal
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -23,8 +23,10 @@ from mcheck.errors import InputError
 from mcheck.limit import no_time
 from mcheck.run import bounds
 from mcheck.run.case import Case, Settings
+from mcheck.run.pipes import exactly, receive, send
 
-_HEADER = struct.Struct("<I")
+_ORDER = struct.Struct("<I")
+"""The number of a case."""
 GRACE = 0.5
 """Seconds that an engine may take to notice that its time is over."""
 GLANCE = 0.05
@@ -52,20 +54,25 @@ def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T
     limited = settings.timeout is not None or settings.memory is not None
     if not hasattr(os, "fork") or (workers < 2 and not limited):
         return (task(case, settings) for case in cases)
-    return _in_order(_Pool(cases, settings, workers, task, lost))
+    return _of(_Pool(cases, settings, workers, task, lost))
 
 
-def _in_order(pool: _Pool[T]) -> Iterator[T]:
-    early: dict[int, T] = {}
-    due = 0
+def _of(pool: _Pool[T]) -> Iterator[T]:
     try:
-        for index, result in pool.results():
-            early[index] = result
-            while due in early:
-                yield early.pop(due)
-                due += 1
+        yield from by_number(pool.results())
     finally:
         pool.stop()
+
+
+def by_number(results: Iterable[tuple[int, T]]) -> Iterator[T]:
+    """Results that come with their numbers in any order, from 0 on as soon as each is due."""
+    early: dict[int, T] = {}
+    due = 0
+    for number, result in results:
+        early[number] = result
+        while due in early:
+            yield early.pop(due)
+            due += 1
 
 
 @dataclass(slots=True)
@@ -149,12 +156,11 @@ class _Pool(Generic[T]):
         worker.case, worker.started = self._next, monotonic()
         self._next += 1
         with suppress(BrokenPipeError):  # it died; reading from it says so
-            os.write(worker.orders, _HEADER.pack(worker.case))
+            os.write(worker.orders, _ORDER.pack(worker.case))
 
     def _receive(self, worker: _Worker) -> tuple[int, T]:
         index = worker.case
-        header = _read(worker.answers, _HEADER.size)
-        data = _read(worker.answers, _HEADER.unpack(header)[0]) if header is not None else None
+        data = receive(worker.answers)
         if data is not None:
             result: T = pickle.loads(data)  # noqa: S301 - written by a process of our own
             self._order(worker)
@@ -210,21 +216,6 @@ class _Pool(Generic[T]):
 
 def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
     """The life of a worker: until its orders end."""
-    while (order := _read(orders, _HEADER.size)) is not None:
-        result = task(cases[_HEADER.unpack(order)[0]], settings)
-        data = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-        view = memoryview(_HEADER.pack(len(data)) + data)
-        while view:
-            view = view[os.write(answers, view) :]
-
-
-def _read(descriptor: int, size: int) -> bytes | None:
-    """Exactly ``size`` bytes, or ``None`` at the end of the pipe."""
-    parts: list[bytes] = []
-    while size:
-        part = os.read(descriptor, min(size, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+    while (order := exactly(orders, _ORDER.size)) is not None:
+        result = task(cases[_ORDER.unpack(order)[0]], settings)
+        send(answers, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.errors import InputError, Span
-from mcheck.program.expr import Const, Expr, Name, Reg
+from mcheck.program.expr import Const, Name, Reg
 from mcheck.program.program import Expectation
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, constant, expression
@@ -283,8 +283,3 @@ def _colon_follows(tokens: Tokens) -> bool:
         depth += {"[": 1, "]": -1}.get(tokens.texts[at], 0)
         at += 1
     return tokens.texts[at] == ":" if tokens.kinds[at] != END else False
-
-
-def constant_index(expr: Expr) -> int | None:
-    """The value of an index that is a constant."""
-    return expr.value if isinstance(expr, Const) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mcheck.graph.structure import Node
@@ -39,6 +39,14 @@ class Entry:
         if entry is not self:
             self.stand_in = entry
         return 1 << entry.slot
+
+
+def sum_of(entries: Iterable[Entry]) -> int:
+    """Some events as a set of the window."""
+    out = 0
+    for entry in entries:
+        out |= entry.bit
+    return out
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,36 @@ OBJECTS = (
 class Found:
     """Verdicts, and the texts that crashed with what they said."""
 
+    log: bool = False
     verdicts: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     crashes: list[tuple[str, str]] = field(default_factory=list)
     slowest: float = 0.0
     slowest_text: str = ""
+
+    def see(self, number: int, name: str, result: Checked, said: str | None, seconds: float, text: str) -> None:
+        """Counts the answer to a mutant; ``said`` is what is wrong with it."""
+        if said is not None:
+            self.crashes.append((f"{name} {said}", text))
+        if seconds > self.slowest:
+            self.slowest, self.slowest_text = seconds, text
+        self.verdicts[result.verdict] += 1
+        if result.problem is not None:
+            self.errors[result.problem.code or type(result.problem).__name__] += 1
+        if self.log and (said is not None or number % 500 == 0):
+            print(f"{number}: {said or 'ok'} (slowest {self.slowest:.1f} s, {dict(self.verdicts)})", flush=True)
+
+    def report(self, count: int, who: int, *, shown: int) -> int:
+        """Prints the verdicts, the first crashes up to ``shown`` characters each, and the memory of the processes
+        ``who``; the exit status.
+        """
+        for said, text in self.crashes[:10]:
+            print(f"--- {said}\n{text[:shown]}")
+        print(f"errors: {dict(self.errors.most_common())}")
+        peak = resource.getrusage(who).ru_maxrss >> 10
+        print(f"{count} mutations: {dict(self.verdicts)}, {len(self.crashes)} crashes, ", end="")
+        print(f"slowest {self.slowest:.1f} s, at most {peak} MiB")
+        return 1 if self.crashes else 0
 
 
 Mutation = Callable[[random.Random, list[str], list[list[str]]], None]
@@ -300,7 +325,7 @@ def run(count: int, seed: int, first: int = 0, log: bool = False) -> Found:
     """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
     all_texts = texts()
     others = [text.split("\n") for text in all_texts]
-    found = Found()
+    found = Found(log)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mutated.litmus")
         for number in range(first, first + count):
@@ -312,16 +337,7 @@ def run(count: int, seed: int, first: int = 0, log: bool = False) -> Found:
             start = time.process_time()
             result = check_case(Case(str(path)), settings, options)
             seconds = time.process_time() - start
-            said = complaint(result, seconds)
-            if said is not None:
-                found.crashes.append((f"{seed}:{number} {said}", text))
-            if seconds > found.slowest:
-                found.slowest, found.slowest_text = seconds, text
-            found.verdicts[result.verdict] += 1
-            if result.problem is not None:
-                found.errors[result.problem.code or type(result.problem).__name__] += 1
-            if log and (said is not None or number % 500 == 0):
-                print(f"{number}: {said or 'ok'} (slowest {found.slowest:.1f} s, {dict(found.verdicts)})", flush=True)
+            found.see(number, f"{seed}:{number}", result, complaint(result, seconds), seconds, text)
     return found
 
 
@@ -336,13 +352,7 @@ def main() -> int:
     limit = options.memory << 20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     found = run(options.count, options.seed, options.first, log=True)
-    for said, text in found.crashes[:10]:
-        print(f"--- {said}\n{text[:6000]}")
-    print(f"errors: {dict(found.errors.most_common())}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print(f"{options.count} mutations: {dict(found.verdicts)}, {len(found.crashes)} crashes, ", end="")
-    print(f"slowest {found.slowest:.1f} s, at most {peak} MiB")
-    return 1 if found.crashes else 0
+    return found.report(options.count, resource.RUSAGE_SELF, shown=6000)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ import re
 import resource
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from mcheck.policy.engines import preload
 from mcheck.ptx import launching
 from mcheck.run.case import Case
 from mcheck.run.pool import run_cases
-from tests.check.fuzz import complaint
+from tests.check.fuzz import Found, complaint
 
 HERE = Path(__file__).parent
 LIMIT = 2.0
@@ -73,16 +71,6 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 Mutation = Callable[[random.Random, list[str]], None]
-
-
-@dataclass(slots=True)
-class Found:
-    """What mutants came to."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
-    crashes: list[tuple[str, str]] = field(default_factory=list)
-    slowest: float = 0.0
 
 
 # --- mutations of the text ------------------------------------------------------------------------------------
@@ -232,7 +220,7 @@ def run(
     """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
     known = modules(largest)
     preload("protocol")
-    found = Found()
+    found = Found(log)
     for number in range(first, first + count):
         rng = random.Random(f"{seed}:{number}")
         text, launch = rng.choice(known)
@@ -242,14 +230,7 @@ def run(
         result = check(mutant, shape, settings, apart=apart)
         seconds = time.monotonic() - start
         said = complaint(result, 0.0 if seconds < PATIENCE else seconds)
-        if said is not None:
-            found.crashes.append((f"{seed}:{number} {said}", f"{shape}\n{mutant}"))
-        found.slowest = max(found.slowest, seconds)
-        found.verdicts[result.verdict] += 1
-        if result.problem is not None:
-            found.errors[result.problem.code or type(result.problem).__name__] += 1
-        if log and (said is not None or number % 500 == 0):
-            print(f"{number}: {said or 'ok'} (slowest {found.slowest:.1f} s, {dict(found.verdicts)})", flush=True)
+        found.see(number, f"{seed}:{number}", result, said, seconds, f"{shape}\n{mutant}")
     return found
 
 
@@ -261,13 +242,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
     options = parser.parse_args()
     found = run(options.count, options.seed, options.first, apart=True, log=True)
-    for said, text in found.crashes[:10]:
-        print(f"--- {said}\n{text[:4000]}")
-    print(f"errors: {dict(found.errors.most_common())}")
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    print(f"{options.count} mutations: {dict(found.verdicts)}, {len(found.crashes)} crashes, ", end="")
-    print(f"slowest {found.slowest:.1f} s, at most {peak} MiB")
-    return 1 if found.crashes else 0
+    return found.report(options.count, resource.RUSAGE_CHILDREN, shown=4000)
 
 
 if __name__ == "__main__":
