@@ -80,7 +80,11 @@ _RELATIONS: Final = (
     ("object-access", "mbarrier.init of an object and an ordinary access to its bytes", "9.7.13.15"),
     ("unborn", "the starts of a CTA's threads to an access to its shared memory from another CTA", "9.7.13.3"),
     ("outlived", "an access to another CTA's shared memory to the exits of that CTA's threads", "9.7.13.3"),
-    ("own-outlived", "the writes of a bulk copy to its own CTA's shared memory to the exits of that CTA", "9.7.9.25.1"),
+    (
+        "own-outlived",
+        "what a bulk copy writes to its own CTA's shared memory, or reads there and tells an mbarrier, to its exits",
+        "9.7.9.25.1",
+    ),
     ("mbarrier-object", "operations on one mbarrier object", "9.7.13.15"),
     ("covers", "a proxy fence to the accesses whose proxy, space and range it covers", "9.7.13.4"),
 )

@@ -57,6 +57,8 @@ def _signal(
 
 
 def _read(e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag) -> Event:
+    if getattr(op, "mbar", None) is not None:
+        tags = (*tags, Tag.SIGNALLED)
     return e.memory(state, op, Tag.R, address, size, "weak", proxy, None, ordered=False, issue=issue.uid, extra=tags)
 
 

@@ -229,13 +229,14 @@ expect clean
         goes_on=True,
         message="{thread} may end its CTA before {instruction} has read {object}",
         explanation="""\
-The shared memory of a CTA goes to another one when the CTA has ended. A bulk or tensor store that has not read
-its source by then may store somebody else's bytes. The texts are silent here; the programming guide waits. An H200
-keeps the memory of a CTA until its copies are done, and kernels in use leave the last wait out, so this is for review.
-For the stores themselves the end of the kernel is enough.""",
+The shared memory of a CTA goes to another one when the CTA has ended. A bulk or tensor store, or a
+copy to another CTA of the cluster, that has not read its source by then may take somebody else's bytes. The texts are
+silent here; the programming guide waits. An H200 keeps the memory of a CTA until its copies are done, and kernels in
+use leave the last wait out, so this is for review. For the stores themselves the end of the kernel is enough.""",
         section="PTX ISA 9.0 section 9.7.9.25.1; the end of a CTA is our reading",
         level="review",
-        remedy="Commit the group and execute cp.async.bulk.wait_group.read 0 in the issuing thread before it ends.",
+        remedy="Commit the group and execute cp.async.bulk.wait_group.read 0 in the issuing thread before it ends."
+        " After a copy to another CTA wait for a thread that has seen its completion, by a last barrier.cluster say.",
         bad="""\
 PTX store-and-leave
 { .global .align 16 .b8 dst[16]; .shared .align 16 .b8 buf[16]; }

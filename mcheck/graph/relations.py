@@ -249,11 +249,15 @@ def outlived(s: Structure, a: Node, b: Node) -> bool:
     return all(p.end == "end" for p in s.paths if s.program.threads[p.thread].place.cta.number == owner)
 
 
-@relation(
-    "own-outlived", first=lambda e, _: e.tags >= {Tag.W, Tag.ASYNC, Tag.SHARED}, second=lambda e, _: Tag.EXIT in e.tags
-)
+def _outlives(e: Event, _: object) -> bool:
+    return e.tags >= {Tag.ASYNC, Tag.SHARED} and not e.tags.isdisjoint((Tag.W, Tag.SIGNALLED))
+
+
+@relation("own-outlived", first=_outlives, second=lambda e, _: Tag.EXIT in e.tags)
 def own_outlived(s: Structure, a: Node, b: Node) -> bool:
-    """A write of a bulk copy to the shared memory of the issuing CTA, and the exits of its threads, if all exit."""
+    """What a bulk copy writes to the shared memory of the issuing CTA, or reads there until its mbarrier tells, and the
+    exits of the CTA's threads, if all exit. (Where a group tells, the path of the thread does: ``State.unfinished``.)
+    """
     owner = s.thread(b).place.cta.number
     if not owner == s.thread(a).place.cta.number == _owner(a.address):
         return False

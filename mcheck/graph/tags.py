@@ -69,6 +69,7 @@ class Tag(StrEnum):
         "cp.async.wait_group, cp.async.wait_all, cp.async.bulk.wait_group, wgmma.wait_group",
         "9.7.9.25.3.3",
     )
+    SIGNALLED = "SIGNALLED", "source reads of bulk copies that tell an mbarrier when they are done", "9.7.9.25.4.1"
     CPASYNC = "CPASYNC", "memory operations of cp.async", "9.7.9.25.3.1"
     ASYNCREDUCTION = "ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"
     WGMMA = "WGMMA", "reads of wgmma.mma_async", "8.9.1.1"

@@ -98,5 +98,5 @@ def _late(m: Machine) -> None:
         use_of_object(m, name, m.names[entry.thread], event, None)
 
 
-OF_EXITS = frozenset(("UB502", "UB504"))
+OF_EXITS = frozenset(("UB501", "UB502", "UB504"))
 """Flags about the exits of a CTA, all of whose threads must have exited."""

@@ -214,6 +214,8 @@ def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | Non
         case "UB202" | "UB203":
             what = "copies over" if code == "UB203" else "accesses"
             return f"{what} {name}, which holds an mbarrier at that time or may hold one", ""
+        case "UB501":
+            return f"reads {m.object_of(event)}, whose CTA may end before the copy has read it", ""
         case "UB502":
             return f"may use {m.object_of(event)} after its CTA has ended", ""
         case "UB503":
