@@ -2,10 +2,13 @@
 
     .venv/bin/python -m benchmarks.abuse --count 30000 --state abuse.json --save broken
 
-Tests and sketches (their statements, their meaning, their bytes), cat models and tables of expectations are changed and
-given to a command with a form of report. An input fails if there is a traceback, an exit status that is none of the
-documented ones (70 above all), more than a second beyond the limit, or an error without a word. Seconds are those of
-the processor, so that a busy machine changes no answer; what has not ended after five minutes never does.
+Tests and sketches (their statements, their meaning, their bytes), PTX modules and their launches, cat models and tables
+of expectations are changed and given to a command with a form of report. An input fails if there is a traceback, an
+exit status that is none of the documented ones (70 above all), more than a second beyond the limit, or an error without
+a word. Seconds are those of the processor, so that a busy machine changes no answer; what has not ended after five
+minutes never does.
+
+The commands are forked from a process that has imported what they need, and pay for their input alone.
 Every input has a number and a generator of its own: with ``--state`` a run goes on where the last one ended, and
 ``--only N`` repeats one.
 """
@@ -13,6 +16,7 @@ Every input has a number and a generator of its own: with ``--state`` a run goes
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -24,11 +28,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from mcheck.cat.library import models_directory
 from tests.check import fuzz as sketches
 from tests.cli import fuzz as statements
+from tests.ptx import fuzz as modules
 from tests.syntax import fuzz as containers
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +47,9 @@ STUCK = 300.0
 """Seconds after which a command that does not end is taken to hang."""
 LIMITS = ("--timeout", str(LIMIT), "--memory", "1G")
 STATUSES = frozenset({0, 1, 2, 3})
+FORMATS = ("text", "json", "junit", "sarif", "github")
+LARGEST = 6000
+"""Characters of a module that is changed: larger ones cost more and show nothing else."""
 MP = """PTX MP
 { x=0; f=0; }
  P0@cta 0,gpu 0         | P1@cta 1,gpu 0        ;
@@ -48,6 +57,15 @@ MP = """PTX MP
  st.release.gpu f, 1    | ld.weak r1, x         ;
 ~exists (P1:r0 == 1 /\\ P1:r1 == 0)
 """
+SAMPLES = (
+    ("run", "a.litmus"),
+    *(("check", "a.litmus", "--format", form) for form in FORMATS),
+    ("outcomes", "a.litmus", "--graph", "1", "-o", "x.svg"),
+    ("exec", "a.litmus"),
+    ("compare", "ptx-9.0", "sc", "a.litmus"),
+    ("doc", "a.litmus", "-o", "site"),
+)
+"""Commands that import what the inputs need."""
 CAT_WORDS = (
     *("po", "rf", "co", "fr", "rmw", "loc", "ext", "int", "W", "R", "F", "0", "_", "range", "domain", "X"),
     *("|", "&", ";", "\\", "^-1", "+", "*", "?", "[", "]", "(", ")", "=", "->", '"', "(*", "*)", "~"),
@@ -106,12 +124,15 @@ class Maker:
         self._seed = seed
         self._texts = sketches.texts()
         self._lines = [text.split("\n") for text in self._texts]
+        self._seeds = containers.seeds()
+        self._modules = modules.modules(LARGEST)
         self._models = [path.read_text(encoding="utf-8") for path in sorted(models_directory().rglob("*.cat"))]
 
     def __call__(self, number: int) -> Input:
         """The input of this number, always the same one."""
         rng = random.Random(f"{self._seed}:{number}")
-        return rng.choice((self._test, self._test, self._test, self._model, self._table))(rng)
+        tests = (self._test,) * 6
+        return rng.choice((*tests, self._model, self._model, self._table, self._module))(rng)
 
     def _test(self, rng: random.Random) -> Input:
         kind = rng.choice(("statements", "meaning", "bytes"))
@@ -122,7 +143,7 @@ class Maker:
             case "meaning":
                 data = sketches.mutate(rng, text, self._lines).encode("utf-8", "replace")
             case _:
-                data = next(iter(containers.mutants(1, rng.randrange(1 << 30))))
+                data = containers.mutated(rng, self._seeds)
         return Input(kind, _command(rng), {"a.litmus": data})
 
     def _model(self, rng: random.Random) -> Input:
@@ -147,6 +168,15 @@ class Maker:
         command = rng.choice((("run", "a.litmus"), ("check", "a.litmus"), ("outcomes", "a.litmus")))
         return Input("models", (*command, "--model", "m.cat", *LIMITS), files)
 
+    def _module(self, rng: random.Random) -> Input:
+        text, launch = rng.choice(self._modules)
+        files = {
+            "k.ptx": modules.mutate(rng, text).encode("utf-8", "replace"),
+            "l.json": modules.damaged(rng, launch).encode("utf-8", "replace"),
+        }
+        command = ("check", "k.ptx", "--launch", "l.json", "--format", rng.choice(FORMATS))
+        return Input("modules", (*command, *LIMITS), files)
+
     def _table(self, rng: random.Random) -> Input:
         rows = [rng.choice((*ROWS, "a.litmus,1", "a.litmus,0")) for _ in range(rng.randint(1, 6))]
         data = "\n".join(rows).encode()
@@ -161,8 +191,8 @@ def _command(rng: random.Random) -> tuple[str, ...]:
     path = "a.litmus"
     model = ("--model", rng.choice(("ptx-9.3", "ptx-7.5", "sc"))) if rng.random() < 0.3 else ()
     commands: tuple[tuple[str, ...], ...] = (
-        ("run", path, "--format", rng.choice(("text", "json", "junit", "sarif", "github"))),
-        ("check", path, "--format", rng.choice(("text", "json", "junit", "sarif", "github"))),
+        ("run", path, "--format", rng.choice(FORMATS)),
+        ("check", path, "--format", rng.choice(FORMATS)),
         ("outcomes", path, "--format", rng.choice(("text", "json"))),
         ("outcomes", path, "--graph", "1", "-o", rng.choice(("x.svg", "x.dot", "x.graphml"))),
         ("outcomes", path, "--graph", "1", "--forbidden", "-o", "x.svg"),
@@ -177,15 +207,18 @@ def _command(rng: random.Random) -> tuple[str, ...]:
 # --- running one ------------------------------------------------------------------------------------------------
 
 
-def attempt(given: Input, folder: Path) -> tuple[int, float, str]:
-    """Exit status, seconds of the processor and what was said, of a command in a process forked from this one."""
+def attempt(given: Input, folder: Path, after: Callable[[], object] = int) -> tuple[int, float, str]:
+    """Exit status, seconds of the processor and what was said, of a command in a process forked from this one.
+
+    ``after`` is called in that process when the command has ended.
+    """
     for name, data in given.files.items():
         (folder / name).write_bytes(data)
     said = folder / "said"
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        _become(given.arguments, folder, said)
+        _become(given.arguments, folder, said, after)
     until = time.monotonic() + STUCK
     while True:
         done, status, usage = os.wait4(pid, os.WNOHANG)
@@ -199,7 +232,7 @@ def attempt(given: Input, folder: Path) -> tuple[int, float, str]:
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, said.read_text("utf-8", "replace")
 
 
-def _become(arguments: tuple[str, ...], folder: Path, said: Path) -> None:
+def _become(arguments: tuple[str, ...], folder: Path, said: Path, after: Callable[[], object]) -> None:
     """The command itself, in the child; does not return."""
     status = 99
     try:
@@ -214,6 +247,7 @@ def _become(arguments: tuple[str, ...], folder: Path, said: Path) -> None:
         status = main(arguments)
         sys.stdout.flush()
         sys.stderr.flush()
+        after()
     finally:
         os._exit(status)
 
@@ -259,17 +293,29 @@ def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tall
 
 
 def _warm() -> None:
-    """Imports what the commands need, so that a fork has it already."""
-    import mcheck.explore.exploration
-    import mcheck.report.checked
-    import mcheck.report.text
-    import mcheck.syntax  # noqa: F401
+    """Imports what the commands import, so that a fork has it already and pays for its input alone."""
+    import mcheck.cli  # noqa: F401
     from mcheck.policy.engines import preload
     from mcheck.run.single import model_of
 
     preload("protocol")
     preload()
     model_of("ptx-9.0")
+    samples = [Input("", (*command, *LIMITS), {"a.litmus": MP.encode()}) for command in SAMPLES]
+    for name in sorted({name for given in samples for name in _imported(given)}):
+        import_module(name)
+    gc.collect()
+    gc.freeze()  # what a collection touches would be copied in every child
+
+
+def _imported(given: Input) -> list[str]:
+    """The modules that a command imports beyond those that are here."""
+    here = set(sys.modules)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        told = folder / "told"
+        attempt(given, folder, lambda: told.write_text("\n".join(set(sys.modules) - here), encoding="utf-8"))
+        return told.read_text(encoding="utf-8").split()
 
 
 # --- the state --------------------------------------------------------------------------------------------------

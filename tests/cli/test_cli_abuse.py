@@ -13,9 +13,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands ar
 
 def test_mutated_inputs_end_as_they_should() -> None:
     tally = abuse.Tally(7)
-    abuse.run(tally, 30)
+    abuse.run(tally, 40)
     assert tally.failures == []
-    assert set(tally.kinds) == {"statements", "meaning", "bytes", "models", "tables"}
+    assert set(tally.kinds) == {"statements", "meaning", "bytes", "modules", "models", "tables"}
 
 
 def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:

@@ -120,19 +120,24 @@ MUTATIONS: tuple[Callable[[random.Random, str, list[str]], str], ...] = (
 )  # fmt: skip
 
 
+def mutated(rng: random.Random, texts: list[str]) -> bytes:
+    """One of the texts with a few mistakes."""
+    text = rng.choice(texts)
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
+        text = rng.choice(MUTATIONS)(rng, text, texts)
+    data = text.encode("utf-8", "surrogatepass")
+    if rng.random() < 0.02:
+        at = rng.randrange(len(data) + 1)
+        data = data[:at] + bytes(rng.randrange(256) for _ in range(3)) + data[at:]
+    return data
+
+
 def mutants(count: int, seed: int) -> Iterator[bytes]:
     """``count`` mutated files."""
     rng = random.Random(seed)
     texts = seeds()
     for _ in range(count):
-        text = rng.choice(texts)
-        for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
-            text = rng.choice(MUTATIONS)(rng, text, texts)
-        data = text.encode("utf-8", "surrogatepass")
-        if rng.random() < 0.02:
-            at = rng.randrange(len(data) + 1)
-            data = data[:at] + bytes(rng.randrange(256) for _ in range(3)) + data[at:]
-        yield data
+        yield mutated(rng, texts)
 
 
 def run(count: int, seed: int) -> Outcome:
