@@ -61,9 +61,7 @@ def check(text: str, model: str) -> str:
     from mcheck.run.case import Case
     from mcheck.run.means import Means
 
-    (result,) = check_files(
-        [Case(NAME, text=text)], Settings(model=model or None), Options(engine=ENGINE), Means(jobs=1)
-    )
+    (result,) = check_files([Case(NAME, text=text)], Settings(model=model or None), Options(), Means(jobs=1))
     report = _problems(result.problem if result.verdict == "error" else None, text)
     report += "".join(f"{plain(line)}\n" for line in describe(result, errors=False))
     return json.dumps(

@@ -25,6 +25,7 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 EXAMPLES = (
     "classic/MP+rel+acq", "classic/MP+rlx+rlx", "classic/IRIW+rlx", "bulk/bulk-ring-one-slot-no-fence",
     "bulk/bulk-ring-one-slot", "mbarrier/mbarrier-arrive-drop-publishes", "liveness/Await+never",
+    "kernels/P15-full-empty-ring", "kernels/A07-warp-reduce-without-proxy-fence",
 )  # fmt: skip
 LEFT_OUT = {"commands", "generate", "integrations", "lsp", "simulate", "testing", "__pycache__", "tests"}
 _COMPILE = """
@@ -92,9 +93,17 @@ def _fill(draft: Path, pyodide: Path, z3: Path | None) -> None:
 
 
 def _examples() -> list[dict[str, str]]:
+    """Tests, of which the outcomes are asked, and kernel sketches, of which findings are."""
     folder = Path(litmus())
-    named = ((name.rpartition("/")[2], folder / f"{name}.litmus") for name in EXAMPLES)
-    return [{"name": name, "text": path.read_text(encoding="utf-8")} for name, path in named if path.is_file()]
+    return [
+        {
+            "name": name.rpartition("/")[2],
+            "mode": "check" if name.startswith("kernels/") else "run",
+            "text": path.read_text(encoding="utf-8"),
+        }
+        for name in EXAMPLES
+        if (path := folder / f"{name}.litmus").is_file()
+    ]
 
 
 def _mcheck() -> Iterator[tuple[Path, str]]:

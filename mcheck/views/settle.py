@@ -8,10 +8,15 @@ such events stand for all: what leads from an earlier one to something new leads
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 from mcheck.views.state import State
 
 KEPT = 2
 """Events of a kind that stay."""
+MANY = 1_000_000
+"""Cells of a table from which on it is worth the import of numpy, a tenth of a second."""
 
 
 def stand_ins(w: State, pinned: int) -> dict[int, int]:
@@ -50,17 +55,27 @@ def stand_ins(w: State, pinned: int) -> dict[int, int]:
     return gone
 
 
-def _columns(w: State, watched: int) -> list[bytes]:
+def _columns(w: State, watched: int) -> Sequence[object]:
     """For each event, in which of the watched events' columns, and of the sets gathered along threads, it is."""
-    import numpy as np
-
     size = len(w.entries)
-    width = (size + 7) // 8
     rows = [known for known, _ in w.memo.values()] + [result for _, result in w.memo.values()]
     at = [k for k in range(size) if watched >> k & 1]
     for column in w.cols.values():
         rows += [column[k] for k in at]
-    raw = b"".join((row & w.all).to_bytes(width, "little") for row in rows)
+    rows = [row & w.all for row in rows]
+    if len(rows) * size > MANY:
+        with suppress(ImportError):  # a browser has no numpy
+            return _packed(rows, size)
+    digits = ["".join(column) for column in zip(*(f"{row:0{size}b}" for row in rows), strict=True)]
+    return digits[::-1] or [""] * size
+
+
+def _packed(rows: list[int], size: int) -> list[bytes]:
+    """The columns of many rows."""
+    import numpy as np
+
+    width = (size + 7) // 8
+    raw = b"".join(row.to_bytes(width, "little") for row in rows)
     matrix = np.frombuffer(raw, dtype=np.uint8).reshape(len(rows), width)
     events = np.unpackbits(matrix, axis=1, bitorder="little", count=size).T
     packed = np.packbits(events, axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from mcheck.cli import main
 from mcheck.errors import InputError
 from mcheck.playground import answers
-from mcheck.playground.build import PYODIDE, build
+from mcheck.playground.build import EXAMPLES, PYODIDE, build
 from mcheck.playground.links import fragment, link
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,20 @@ def test_the_report_is_that_of_the_command(
     assert said["report"] == capsys.readouterr().out
     assert (said["verdict"], said["status"], said["codes"]) == ("pass", "mismatch", ["RACE004"])
     assert [place["line"] for place in said["places"]] == [10, 12]
+
+
+def test_a_sketch_with_whole_warps_is_checked_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numpy", "ml_dtypes", "networkx", "z3"):
+        monkeypatch.setitem(sys.modules, name, None)
+    verdicts = {}
+    for name in EXAMPLES:
+        if name.startswith("kernels/"):
+            said = json.loads(answers.check((ROOT / "litmus" / f"{name}.litmus").read_text(), ""))
+            verdicts[name] = (said["verdict"], said["status"], said["codes"])
+    assert verdicts == {
+        "kernels/P15-full-empty-ring": ("proved", "ok", []),
+        "kernels/A07-warp-reduce-without-proxy-fence": ("finding", "ok", ["RACE004"]),
+    }
 
 
 def test_an_error_has_its_place() -> None:
@@ -81,6 +96,6 @@ def test_the_folder_has_all_that_the_page_loads(tmp_path: Path, monkeypatch: pyt
     page = (tmp_path / "out" / "index.html").read_text()
     for name in re.findall(r'(?:src|href)="([\w.]+)"', page):
         assert (tmp_path / "out" / name).is_file(), name
-    assert len(json.loads((tmp_path / "out" / "playground.json").read_text())["examples"]) == 7
+    assert len(json.loads((tmp_path / "out" / "playground.json").read_text())["examples"]) == len(EXAMPLES)
     with pytest.raises(InputError, match="not an empty folder"):
         build(str(tmp_path / "out"), str(tmp_path))

@@ -61,6 +61,12 @@ try {
   d.getElementById("mode").value = "check";
   await answered("run");
   said.check = d.getElementById("report").textContent;
+  const example = d.getElementById("example");
+  example.selectedIndex = example.options.length - 1;
+  example.dispatchEvent(new Event("change"));
+  await answered("run");
+  said.sketch = d.getElementById("report").textContent;
+  said.engines = getComputedStyle(d.getElementById("engines")).display;
   d.getElementById("mode").value = "run";
   d.getElementById("text").value = endless;
   d.getElementById("run").click();
@@ -139,6 +145,8 @@ def test_the_playground_answers_as_the_command_line(said: dict[str, Any]) -> Non
     assert said["pictures"] == 2
     assert said["boxes"] > 10
     assert "RACE004" in said["check"]
+    assert said["sketch"].startswith("finding  program.litmus (as expected)\n"), "the sketch with whole warps"
+    assert said["engines"] == "none"
     assert "at work" in said["working"]
     assert said["stopped"] == "stopped"
     assert said["error"].startswith("error[LIT007]: no init block\n  --> program.litmus:1:12")

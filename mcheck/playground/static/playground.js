@@ -153,6 +153,11 @@ async function link() {
   }
 }
 
+// Findings are the business of the engine that suits the program.
+function suit() {
+  $("engines").hidden = $("mode").value === "check";
+}
+
 let wanted = {};
 
 async function open() {
@@ -161,6 +166,7 @@ async function open() {
     return [part.slice(0, at), decodeURIComponent(part.slice(at + 1))];
   }));
   if (wanted.q === "check") $("mode").value = "check";
+  suit();
   if (!wanted.t) return false;
   try {
     const value = await unpacked(wanted.t);
@@ -185,7 +191,14 @@ $("stop").addEventListener("click", stop);
 $("link").addEventListener("click", link);
 $("allowed").addEventListener("click", () => ask({ kind: "pictures", forbidden: false }, "drawing …"));
 $("forbidden").addEventListener("click", () => ask({ kind: "pictures", forbidden: true }, "looking for reasons …"));
-$("example").addEventListener("change", ({ target }) => target.value && set(facts.examples[target.value].text));
+$("mode").addEventListener("change", suit);
+$("example").addEventListener("change", ({ target }) => {
+  if (!target.value) return;
+  const { text: program, mode } = facts.examples[target.value];
+  $("mode").value = mode;
+  suit();
+  set(program);
+});
 text.addEventListener("input", () => mark([]));
 text.addEventListener("scroll", follow);
 new ResizeObserver(follow).observe(text);
@@ -199,7 +212,7 @@ say("Python starts …");
 const given = await open();
 facts = await (await fetch("playground.json")).json();
 $("version").textContent = facts.version;
-$("engines").hidden = !facts.z3;
+for (const option of $("engine").querySelectorAll('[value="z3"]')) option.hidden = option.disabled = !facts.z3;
 fill($("example"), facts.examples.map(({ name }, k) => [String(k), name]));
 if (!given) set(facts.examples[0]?.text ?? "");
 count();
