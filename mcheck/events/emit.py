@@ -29,7 +29,16 @@ from mcheck.program.program import Program, Thread
 
 SEM_TAG = {"weak": Tag.WEAK, "relaxed": Tag.RLX, "acquire": Tag.ACQ, "release": Tag.REL}
 FENCE_TAG = {"sc": Tag.SC, "acq_rel": Tag.ACQ_REL, "acquire": Tag.ACQ, "release": Tag.REL}
-SPACE_TAG = {"global": Tag.GLOBAL, "shared": Tag.SHARED, "const": Tag.CONSTANT, "param": Tag.PARAM}
+SPACE_TAG = {
+    "global": Tag.GLOBAL,
+    "shared": Tag.SHARED,
+    "const": Tag.CONSTANT,
+    "param": Tag.PARAM,
+    "tensor": Tag.TENSOR,
+}
+
+NARROW = ("shared::cta", "shared::cluster", "tensor")
+"""The spaces that a fence may be restricted to."""
 
 T = TypeVar("T")
 Handler = Callable[["Emitter", Op, State], list[State]]
@@ -373,7 +382,7 @@ def _fence(e: Emitter, op: Op, state: State) -> list[State]:
         tags = (Tag.F, Tag.MBARRIER_INIT_FENCE, Tag.GEN)
     elif op.restrict is not None:
         tags = (Tag.F, Tag.RESTRICTED, FENCE_TAG[op.sem], Tag.GEN)
-    spaces = frozenset({op.restrict}) if op.restrict in ("shared::cta", "shared::cluster") else frozenset[str]()
+    spaces = frozenset({op.restrict}) if op.restrict in NARROW else frozenset[str]()
     e.event(state, op, tags, scope=op.scope, spaces=spaces)
     state.order += 1
     return [state]

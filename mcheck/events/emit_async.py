@@ -24,18 +24,20 @@ from mcheck.program.memory import TensorMapSpec
 from mcheck.program.ops import Op
 
 
-def _issue(e: Emitter, op: Op, state: State, *tags: Tag) -> Event:
+def put_issue(e: Emitter, op: Op, state: State, *tags: Tag) -> Event:
+    """The issue, in program order."""
     event = e.event(state, op, (Tag.ISSUE, *tags))
     state.order += 1
     state.effects += 1
     return event
 
 
-def _groups(state: State, family: str) -> Groups:
+def groups_of(state: State, family: str) -> Groups:
+    """The groups of a family."""
     return state.groups.setdefault(family, Groups())
 
 
-def _signal(
+def put_signal(
     e: Emitter,
     op: Op,
     state: State,
@@ -56,15 +58,17 @@ def _signal(
     state.tracked += [(m.uid, done.uid) for m in memory]
 
 
-def _read(e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag) -> Event:
+def put_read(e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag) -> Event:
+    """A weak read, outside program order."""
     if getattr(op, "mbar", None) is not None:
         tags = (*tags, Tag.SIGNALLED)
     return e.memory(state, op, Tag.R, address, size, "weak", proxy, None, ordered=False, issue=issue.uid, extra=tags)
 
 
-def _write(
+def put_write(
     e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, value: Term, *tags: Tag
 ) -> Event:
+    """A weak write, outside program order."""
     return e.memory(
         state, op, Tag.W, address, size, "weak", proxy, None,
         value=value, ordered=False, issue=issue.uid, data=reads_of(value), extra=tags,
@@ -81,18 +85,18 @@ def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
     made = e.plan(op, state)
     runs = e.effect(op, made, made.runs or None)
     dst, size = runs[0].dst, sum(run.size for run in runs)
-    issue = _issue(e, op, state)
+    issue = put_issue(e, op, state)
     reads: list[Event] = []
     value: Term = 0
     first = runs[0]
     if first.src is not None:
-        reads = [_read(e, op, state, issue, first.src, first.size, "generic", Tag.CPASYNC)]
+        reads = [put_read(e, op, state, issue, first.src, first.size, "generic", Tag.CPASYNC)]
         value = ("e", reads[0].uid)
         if first.size < size:
             value = join(((value, first.size), (0, size - first.size)))
-    write = _write(e, op, state, issue, dst, size, "generic", value, Tag.CPASYNC)
+    write = put_write(e, op, state, issue, dst, size, "generic", value, Tag.CPASYNC)
     record = AsyncRecord(tuple(r.uid for r in reads), (write.uid,), "cp.async", ((write.address, size),))
-    _groups(state, "cp.async").open.append(record)
+    groups_of(state, "cp.async").open.append(record)
     state.cp_async.append(record)
     return [state]
 
@@ -105,10 +109,10 @@ def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
     if not op.noinc:
         mbarrier_event(e, state, op, MbarrierStep(address, "increment"), (Tag.INCREMENT,))
         state.order += 1
-    issue = _issue(e, op, state)
+    issue = put_issue(e, op, state)
     by_uid = {ev.uid: ev for ev in state.events}
     memory = [by_uid[u] for r in state.cp_async for u in r.reads + r.writes]
-    _signal(e, op, state, issue, address, 0, memory, kind="async-arrive")
+    put_signal(e, op, state, issue, address, 0, memory, kind="async-arrive")
     return [state]
 
 
@@ -124,7 +128,7 @@ def _commit(e: Emitter, op: Op, state: State) -> list[State]:
 
 def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
     """Batches what is open; two cp.async of one group must not write one place (PTX ISA 9.7.9.25.3.2)."""
-    groups = _groups(state, family)
+    groups = groups_of(state, family)
     if family == "cp.async":
         e.admitted(op, state, one_group([d for r in groups.open for d in r.destinations]))
     groups.committed.append(tuple(groups.open))
@@ -150,7 +154,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
     if op.commits:
         _close_group(e, op, state, op.family)
     pending = e.number(op.pending, state)
-    committed = _groups(state, op.family).committed
+    committed = groups_of(state, op.family).committed
     number = max(len(committed) - pending, 0)
     out, step = [state], None
     if op.family == "wgmma" and number and _shared(e):
@@ -178,7 +182,7 @@ def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
     """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak or one relaxed reduction per element (9.7.9.25.4)."""
     assert isinstance(op, ops.BulkCopy)
     made = e.plan(op, state)
-    issue = _issue(e, op, state)
+    issue = put_issue(e, op, state)
     if op.reduce is not None:
         assert op.type is not None
         reads, writes = _reduce(e, op, state, issue, made, op.reduce, op.type)
@@ -192,10 +196,10 @@ def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: lis
     """How the completion of a bulk copy is learnt: by the signals on its mbarriers, or by its group."""
     if getattr(op, "mbar", None) is None:
         record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
-        _groups(state, "bulk").open.append(record)
+        groups_of(state, "bulk").open.append(record)
     for signal in made.signals:
         part = reads + [w for w in writes if covers(signal, w.address)]
-        _signal(e, op, state, issue, signal.mbar, signal.bytes, part)
+        put_signal(e, op, state, issue, signal.mbar, signal.bytes, part)
 
 
 def _copy(e: Emitter, op: Op, state: State, issue: Event, made: Plan) -> tuple[list[Event], list[Event]]:
@@ -206,8 +210,8 @@ def _copy(e: Emitter, op: Op, state: State, issue: Event, made: Plan) -> tuple[l
         assert run.src is not None
         read = reads.get((run.src, run.size))
         if read is None:
-            read = reads[run.src, run.size] = _read(e, op, state, issue, run.src, run.size, "async")
-        writes.append(_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid)))
+            read = reads[run.src, run.size] = put_read(e, op, state, issue, run.src, run.size, "async")
+        writes.append(put_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid)))
     return list(reads.values()), writes
 
 
@@ -221,7 +225,7 @@ def _reduce(
     for run in made.runs:
         assert run.src is not None
         for k in range(0, run.size, width):
-            source = _read(e, op, state, issue, run.src + k, width, "async")
+            source = put_read(e, op, state, issue, run.src + k, width, "async")
             reads.append(source)
             value = ("e", source.uid)
             changes += element_reduction(e, op, state, issue, run.dst + k, name, type_name, value, "async", scope)
@@ -263,7 +267,7 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
     """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
     assert isinstance(op, ops.AsyncStore)
     made, width = e.plan(op, state), type_size(op.type)
-    issue = _issue(e, op, state)
+    issue = put_issue(e, op, state)
     memory: list[Event] = []
     for src, access in zip(op.srcs, made.accesses, strict=False):
         where, value = access.address, raw(width, e.term(src, state))
@@ -271,7 +275,7 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
             scope = op.scope or "cluster"
             memory += element_reduction(e, op, state, issue, where, op.reduce, op.type, value, "generic", scope)
         elif op.sem == "weak":
-            memory.append(_write(e, op, state, issue, where, width, "generic", value))
+            memory.append(put_write(e, op, state, issue, where, width, "generic", value))
         else:
             memory.append(
                 e.memory(
@@ -280,7 +284,7 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
                 )
             )  # fmt: skip
     for signal in made.signals:
-        _signal(e, op, state, issue, signal.mbar, signal.bytes, memory)
+        put_signal(e, op, state, issue, signal.mbar, signal.bytes, memory)
     return [state]
 
 
@@ -297,7 +301,7 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.TensorCopy)
     found = e.plan(op, state)
     (place,) = e.effect(op, found, found.accesses or None)
-    issue = _issue(e, op, state)
+    issue = put_issue(e, op, state)
     map_read = e.memory(
         state, op, Tag.R, place.address, MAP_SIZE, "weak", "tensormap", None, ordered=False, issue=issue.uid
     )
@@ -324,7 +328,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
             writes.append(_load_run(e, op, state, issue, spec, run, cache, reads))
         else:
             assert run.src is not None
-            read = _read(e, op, state, issue, run.src, run.size, "async")
+            read = put_read(e, op, state, issue, run.src, run.size, "async")
             reads.append(read)
             writes += _store_run(e, op, state, issue, spec, run, read)
     _done(e, op, state, issue, made, reads, writes)
@@ -341,10 +345,10 @@ def _load_run(
     else:
         read = cache.get((run.src, run.size))
         if read is None:
-            read = cache[run.src, run.size] = _read(e, op, state, issue, run.src, run.size, "async")
+            read = cache[run.src, run.size] = put_read(e, op, state, issue, run.src, run.size, "async")
             reads.append(read)
         value = ("e", read.uid)
-    return _write(e, op, state, issue, run.dst, run.size, "async", value)
+    return put_write(e, op, state, issue, run.dst, run.size, "async", value)
 
 
 def _store_run(
@@ -358,7 +362,7 @@ def _store_run(
 ) -> list[Event]:
     """One run of a store or, element by element, of a reduction."""
     if op.reduce is None:
-        return [_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid))]
+        return [put_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid))]
     element = _element(spec.elemtype)
     width = type_size(element)
     out: list[Event] = []
@@ -428,9 +432,9 @@ def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
     """
     assert isinstance(op, ops.Wgmma)
     accesses = e.plan(op, state).accesses
-    issue = _issue(e, op, state)
-    reads = [_read(e, op, state, issue, a.address, a.size, "async", Tag.WGMMA) for a in accesses]
-    _groups(state, "wgmma").open.append(AsyncRecord(tuple(r.uid for r in reads), (), "wgmma"))
+    issue = put_issue(e, op, state)
+    reads = [put_read(e, op, state, issue, a.address, a.size, "async", Tag.WGMMA) for a in accesses]
+    groups_of(state, "wgmma").open.append(AsyncRecord(tuple(r.uid for r in reads), (), "wgmma"))
     return [state]
 
 

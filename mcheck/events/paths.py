@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mcheck.errors import Unsupported
-from mcheck.events import emit_async, emit_barrier, emit_mbarrier
+from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.emit import Emitter
 from mcheck.events.liveness_of_registers import live_at, loop_heads
 from mcheck.events.semantics import Semantics
@@ -38,7 +38,7 @@ from mcheck.program.ops import (
 )
 from mcheck.program.program import Program, Thread
 
-HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 200_000

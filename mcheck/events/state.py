@@ -59,6 +59,7 @@ class State:
     visits: dict[int, Visit] = field(default_factory=dict)
     groups: dict[str, Groups] = field(default_factory=dict)
     cp_async: list[AsyncRecord] = field(default_factory=list)
+    piped: list[AsyncRecord] = field(default_factory=list)
     completes: list[tuple[Uid, Uid]] = field(default_factory=list)
     tracked: list[tuple[Uid, Uid]] = field(default_factory=list)
     cluster_arrived: bool = False
@@ -85,6 +86,7 @@ class State:
             dict(self.visits),
             {k: g.copy() for k, g in self.groups.items()},
             list(self.cp_async),
+            list(self.piped),
             list(self.completes),
             list(self.tracked),
             self.cluster_arrived,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mcheck.errors import Span
 from mcheck.findings.trace import Trace
+from mcheck.program.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")
@@ -35,7 +36,10 @@ class Access:
 
 
 def bytes_of(label: str, start: int, end: int) -> str:
-    """``buf@0[bytes 0..16]``, the end excluded as in every range of the input."""
+    """``buf@0[bytes 0..16]``, the end excluded as in every range of the input; of tensor memory a lane and columns."""
+    if label.startswith(TENSOR_MEMORY):
+        lane, first = divmod(start, TENSOR_ROW)
+        return f"{label}[lane {lane}, columns {first // CELL}..{(first + end - start) // CELL}]"
     return f"{label}[bytes {start}..{end}]"
 
 

@@ -219,6 +219,8 @@ def covered(s: Structure, a: Node, b: Node) -> bool:
         return True
     if Tag.GLOBAL in operation.tags:
         return "global" in fence.spaces
+    if Tag.TENSOR in operation.tags:
+        return "tensor" in fence.spaces
     if Tag.SHARED not in operation.tags and step is None:
         return False
     if "shared::cluster" in fence.spaces or "shared::cluster::read" in fence.spaces:

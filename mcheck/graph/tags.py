@@ -74,6 +74,11 @@ class Tag(StrEnum):
     ASYNCREDUCTION = "ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"
     WGMMA = "WGMMA", "reads of wgmma.mma_async", "8.9.1.1"
     WGFENCE = "WGFENCE", "wgmma.fence", "8.9.1.1"
+    PIPE = (
+        "PIPE",
+        "memory operations of tcgen05.mma, cp and shift, and where their thread has issued them",
+        "9.7.16.6",
+    )
     # barriers and special fences
     BARRIVE = "BARRIVE", "arrivals at an execution barrier", "8.9.4"
     BWAIT = "BWAIT", "resumptions from an execution barrier", "8.9.4"
@@ -91,9 +96,10 @@ class Tag(StrEnum):
     BLOCKED = "BLOCKED", "a resumption from a barrier that never comes", "9.7.13.1"
     CONSTANT = "CONSTANT", "accesses to constant memory", "5.1"
     PARAM = "PARAM", "accesses to kernel parameters", "5.1"
+    TENSOR = "TENSOR", "accesses to tensor memory", "9.7.16.1"
 
 
-UNNAMED = frozenset({Tag.BLOCKED, Tag.CONSTANT, Tag.PARAM})
+UNNAMED = frozenset({Tag.BLOCKED, Tag.CONSTANT, Tag.PARAM, Tag.TENSOR})
 """Tags that a model cannot name."""
 
 PROXY_TAG = {

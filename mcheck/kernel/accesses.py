@@ -19,7 +19,7 @@ from mcheck.kernel.polling import spun_value
 from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint
-from mcheck.kernel.spread import copied, shared, spread_of
+from mcheck.kernel.spread import copied, moved, shared, spread_of
 from mcheck.kernel.values import Bytes, bytes_of
 from mcheck.plans.site import widened
 from mcheck.program import ops
@@ -263,16 +263,19 @@ def fill(m: Machine, agent: Agent, op: Op) -> None:
 
 @does(
     ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.CpAsync, ops.CpAsyncArrive, ops.Prefetch,
-    ops.TensormapReplace, ops.TensormapCopyFence,
+    ops.TensormapReplace, ops.TensormapCopyFence, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
 )  # fmt: skip
 def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
     """Issues an asynchronous operation: its accesses are outside program order, its signals are on their way."""
     if not runs(m, agent, op):
         return
     agent.effects += 1
-    per_lane = isinstance(op, ops.CpAsync | ops.CpAsyncArrive | ops.Wgmma | ops.AsyncStore)
-    lanes = range(len(agent.lanes)) if per_lane else range(1)
-    whole = copied(m, agent, op) if isinstance(op, ops.CpAsync) else None
+    lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
+    whole = None
+    if isinstance(op, ops.CpAsync):
+        whole = copied(m, agent, op)
+    elif isinstance(op, ops.TensorMove):
+        whole = moved(m, agent, op)
     if whole is not None or (isinstance(op, ops.Wgmma) and shared(m, agent)):
         lanes = range(len(agent.shown))  # those that stand for all
     emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
@@ -295,12 +298,35 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
             previous = _memory(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
             m.put(agent, event, part=min(j, 7))
+        elif Tag.PIPE in event.tags or Tag.GROUPWAIT in event.tags:
+            _after(m, agent, event, emitted)
     if whole is not None and isinstance(op, ops.CpAsync):
         _copy_all(m, agent, op)
-    else:
+    elif not isinstance(op, ops.TensorCore | ops.TensorMove):
         _values(m, emitted)
     _send(m, agent, emitted, issues)
     agent.pc += 1
+
+
+PER_LANE = (
+    ops.CpAsync, ops.CpAsyncArrive, ops.Wgmma, ops.AsyncStore, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
+)  # fmt: skip
+"""Operations that each lane issues for itself; of all others an agent is one lane."""
+
+
+def _after(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:
+    """The marker to which the accesses of an operation on tensor memory complete."""
+    edges = []
+    for lane in range(len(agent.shown)):
+        events = emitted[lane if lane < len(emitted) else 0]
+        records = {id(r): r for e in events if e.size and (r := agent.of_event.get((lane, e.uid))) is not None}
+        mask = 0
+        for record in records.values():
+            mask |= record.entries[lane if lane < len(record.entries) else 0].bit
+            if Tag.PIPE in marker.tags:
+                agent.piped.append(record)
+        edges.append({"complete": mask} if mask else {})
+    m.put(agent, marker, part=7, edges=edges)
 
 
 def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
@@ -308,7 +334,8 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
     places of all, at the others nothing.
     """
     copies = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is None
-    if not (copies or isinstance(op, ops.Wgmma)) or (len(emitted) > 1 and not isinstance(op, ops.Wgmma)):
+    tensor = isinstance(op, ops.TensorCore)
+    if not (copies or tensor or isinstance(op, ops.Wgmma)) or (len(emitted) > 1 and not isinstance(op, ops.Wgmma)):
         return {}
     first: dict[object, int] = {}
     out: dict[int, list[int]] = {}
@@ -324,7 +351,7 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
             return {}
         key = event.tags, event.block, event.size
         start = first.setdefault(key, j)
-        if (event.address - emitted[0][start].address) % event.size:
+        if (event.address - emitted[0][start].address) % event.size and not tensor:
             return {}
         out.setdefault(start, []).append(j)
         if j != start:
@@ -492,6 +519,17 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Li
                     record = agent.of_event.get((lane, memory))
                     if record is not None and (not signal.records or record not in signal.records[-32:]):
                         signal.records.append(record)
+    if isinstance(agent.code[agent.pc], ops.TensorCommit):
+        _send_piped(agent, list(by_address.values()))
+
+
+def _send_piped(agent: Agent, signals: list[Signal]) -> None:
+    """A commit tells of all that the thread has ever issued to its pipe; what has become one needs no mention."""
+    agent.piped = list({record.bits: record for record in agent.piped}.values())
+    for signal in signals:
+        signal.records = list(agent.piped)
+    for state in agent.lanes:
+        state.piped.clear()
 
 
 @does(ops.Commit, ops.WaitGroup)

@@ -36,6 +36,7 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
     ops.Store: ("address", "srcs"),
     ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
     ops.AsyncStore: ("address", "srcs"),
+    ops.TensorMove: ("address",),
     ops.Alu: ("srcs",),
 }
 """The operands in which lanes of one agent may differ."""
@@ -44,7 +45,8 @@ TOGETHER = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
-    ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.Lost, )  # fmt: skip
+    ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
+    ops.TensorCommit, ops.Lost, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 

@@ -93,6 +93,10 @@ class Agent:
     wgmma_open: list[Record] = field(default_factory=list)
     wgmma_groups: list[tuple[list[Record], Vector]] = field(default_factory=list)
     """The reads of its committed groups of wgmma, and when it committed them."""
+    committed: Vector | None = None
+    """What is over in time once its latest commit of tcgen05 has arrived."""
+    piped: list[Record] = field(default_factory=list)
+    """What it has issued to the pipe of the tensor core."""
     met: bool = False
     """Whether the lanes of its warp have met at an aligned instruction that it is about to carry out."""
     last_read: dict[int, int] = field(default_factory=dict)

@@ -342,6 +342,8 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if bar.state is None:
         text = f"{bar.label} is gone before this operation has signalled it"
         raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
+    if not _in_order(m, agent, signal):
+        raise Blocked(bar)
     phase = bar.state.phase
     entry.signal, entry.phase = bar.seen, phase
     done = Done(agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen)
@@ -381,6 +383,26 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         bar.arrived.setdefault((bar.generation, phase), signal.event)
     if completed:
         _complete(m, bar)
+    if isinstance(signal.event.op, ops.TensorCommit):
+        agent.committed = joined(signal.time, bar.time) if completed else signal.time
+        m.queue.extend(key for key, s in m.signals.items() if _commits(s, agent) and key not in m.queue)
+
+
+def _in_order(m: Machine, agent: Agent, signal: Signal) -> bool:
+    """Whether a signal may come now: those of the commits of a thread come in their order (open question Q26), and who
+    learns of one knows of those before it.
+    """
+    if not isinstance(signal.event.op, ops.TensorCommit):
+        return True
+    if any(_commits(s, agent) and s.step < signal.step for s in m.signals.values()):
+        return False
+    if agent.committed is not None:
+        signal.time = joined(signal.time, agent.committed)
+    return True
+
+
+def _commits(signal: Signal, agent: Agent) -> bool:
+    return signal.agent == agent.index and isinstance(signal.event.op, ops.TensorCommit)
 
 
 def announced(m: Machine, agent: Agent, address: int, event: Event) -> bool:

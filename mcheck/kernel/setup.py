@@ -9,7 +9,7 @@ from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.events import emit_async, emit_barrier, emit_mbarrier
+from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.liveness_of_registers import loop_heads
 from mcheck.events.semantics import Semantics
 from mcheck.events.semantics import of as semantics_of
@@ -31,7 +31,7 @@ from mcheck.views.foreseen import foreseen
 from mcheck.views.initial import flag_of_initial_writes
 from mcheck.views.kinds import Shown
 
-HANDLERS = (emit_async, emit_barrier, emit_mbarrier)
+HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 Footprint = tuple[Event, int, int, Lanes]

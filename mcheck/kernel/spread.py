@@ -41,6 +41,18 @@ def copied(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[Bytes, Bytes] | N
     return known[0]
 
 
+def moved(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[Bytes, Bytes] | None:
+    """What the lanes of a ``tcgen05.ld`` or ``st`` read or write, if that can be one access."""
+    if not shared(m, agent):
+        return None
+    key = agent.index, id(op)
+    known = m.setup.copies.get(key)
+    if known is None:
+        found = bytes_of(m, agent, op.address, op.size, 1, write=op.family == "tcgen05.st")
+        known = m.setup.copies[key] = (None if found is None else (found, found), op)
+    return known[0]
+
+
 def bytes_of(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> Bytes | None:
     """The bytes that the lanes of an agent access, each ``size`` of them at the value of ``expr``.
 

@@ -91,7 +91,8 @@ class Plan:
 
     ``accesses`` are those of a generic instruction or of wgmma, ``runs`` what an asynchronous copy moves (a tensor copy
     has a ``box`` instead, ``moved`` knows both); of a reduction a run is combined into its destination.
-    ``stores`` are for instructions without a handler of their own, which the plan says all of.
+    ``stores`` are for instructions without a handler of their own, which the plan says all of, and those on tensor
+    memory.
     ``mbarrier`` is the object that an mbarrier instruction works on. ``result`` is the value that it computes.
     """
 

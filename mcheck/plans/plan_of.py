@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.plans import copies, generic, mbarriers, tensor
+from mcheck.plans import copies, generic, mbarriers, tensor, tensor_core
 from mcheck.plans.operands import Operands
 from mcheck.plans.plan import Plan
 from mcheck.plans.registry import PLANS
@@ -11,7 +11,7 @@ from mcheck.program import ops
 from mcheck.program.memory import TensorMapSpec
 from mcheck.program.ops import Op
 
-MODULES = (copies, generic, mbarriers, tensor)
+MODULES = (copies, generic, mbarriers, tensor, tensor_core)
 """Imported for the plans that they register. A tensor copy has two: where its map is, and, once that has been read,
 ``tensor_plan``."""
 

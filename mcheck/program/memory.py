@@ -7,7 +7,8 @@ arithmetic is integer arithmetic in every state space:
   (at least to 256 bytes), with a gap after each so that running past an object leaves it;
 * CTA number c (``Cta.number``) has its shared window at ``SHARED_BASE + c * SHARED_WINDOW``; an object lies at the same
   offset in every window, so ``mapa`` only replaces the window. A shared::cta address is the address in the own window,
-  which is also its shared::cluster and its generic address.
+  which is also its shared::cluster and its generic address;
+* the tensor memory of a CTA lies in its window too, lane by lane, each with its columns one after the other.
 
 A generic alias of the table dialect has an address of its own and ``physical`` names what it aliases;
 a texture, surface or constant alias shares the address of its target.
@@ -22,6 +23,16 @@ from mcheck.errors import Span
 GLOBAL_BASE = 0x1_0000_0000
 SHARED_BASE = 0x100_0000_0000
 SHARED_WINDOW = 0x100_0000
+TENSOR_OFFSET = 0x80_0000
+"""Where the tensor memory of a CTA lies in its window: out of reach of addresses of shared memory."""
+TENSOR_MEMORY = "tensor memory"
+"""What the object is called."""
+TENSOR_LANES = 128
+TENSOR_COLUMNS = 512
+CELL = 4
+"""Bytes of a cell of tensor memory (PTX ISA 9.7.16.1)."""
+TENSOR_ROW = TENSOR_COLUMNS * CELL
+TENSOR_SIZE = TENSOR_LANES * TENSOR_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class MemObject:
     """
 
     name: str
-    space: str  # global shared const param
+    space: str  # global shared const param tensor
     elem: str
     elem_size: int
     dims: tuple[int, ...] = ()

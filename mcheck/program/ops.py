@@ -178,7 +178,9 @@ class Atomic(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence(Op):
-    """``fence`` and ``membar``. ``restrict`` is ``None``, ``mbarrier_init``, ``shared::cta`` or ``shared::cluster``."""
+    """``fence``, ``membar`` and, with ``restrict`` ``tensor``, ``tcgen05.fence``; ``restrict`` may also be ``None``,
+    ``mbarrier_init``, ``shared::cta`` or ``shared::cluster``.
+    """
 
     sem: str  # sc acq_rel acquire release
     scope: str
@@ -374,11 +376,13 @@ class Commit(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitGroup(Op):
-    """``…wait_group{.read} pending``; ``cp.async.wait_all`` has ``commits`` set and ``pending`` 0."""
+    """``…wait_group{.read} pending``; ``cp.async.wait_all`` and ``tcgen05.wait`` have ``commits`` set and ``pending``
+    0.
+    """
 
     decisive: ClassVar[tuple[str, ...]] = ("pending",)
 
-    family: str  # cp.async, bulk, wgmma
+    family: str  # cp.async, bulk, wgmma, tcgen05.ld, tcgen05.st
     pending: Expr
     read: bool = False
     commits: bool = False
@@ -521,3 +525,46 @@ class Wgmma(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WgmmaFence(Op):
     """``wgmma.fence``: what precedes it in its thread is ordered before the reads of the wgmma that follow."""
+
+
+# --- tensor memory ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorCore(Op):
+    """``tcgen05.mma``, ``cp`` and ``shift``: asynchronous, in the order in which their thread issues them, complete
+    when a ``TensorCommit`` of the thread says so; ``alloc`` and ``dealloc``, which are over at once.
+
+    ``reads`` and ``writes`` are ranges (address, size) of shared and tensor memory, all through the async proxy.
+    """
+
+    decisive: ClassVar[tuple[str, ...]] = ("reads", "writes")
+
+    kind: str  # mma cp shift alloc dealloc
+    reads: tuple[tuple[Expr, Expr], ...]
+    writes: tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorMove(Op):
+    """What one lane does of ``tcgen05.ld`` or ``st``: ``size`` bytes of tensor memory are read or written, until
+    ``tcgen05.wait`` (a ``WaitGroup`` of the family).
+    """
+
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
+    family: str  # tcgen05.ld, tcgen05.st
+    address: Expr
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorCommit(Op):
+    """``tcgen05.commit``: an arrive-on, on the mbarrier or on those of ``cta_mask``, once all earlier ``TensorCore``
+    operations of the thread are complete.
+    """
+
+    decisive: ClassVar[tuple[str, ...]] = ("address", "cta_mask")
+
+    address: Expr
+    cta_mask: Expr | None = None

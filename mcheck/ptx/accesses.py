@@ -142,7 +142,11 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if len(those):
                 if not strong:
                     c.effect(mask)
-                c.trace.emit(at, [found], those, lambda v: replace(op, address=v[0]), spread=True, again=strong)
+                proxy = "async" if c.tensor.left(found) else op.proxy
+                c.trace.emit(
+                    (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
+                    spread=True, again=strong,
+                )  # fmt: skip
             address = whole
         elif space == "param":
             address = np.where(address < PARAM_BASE, address + np.uint64(PARAM_BASE), address)

@@ -22,6 +22,7 @@ from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
 from mcheck.ptx.module import Guard, Statement
 from mcheck.ptx.places import Places
 from mcheck.ptx.store import Store
+from mcheck.ptx.tensor_memory import TensorMemory
 from mcheck.ptx.trace import Trace
 
 RUN, DONE, WAITS, MEETS, STANDS, ARRIVED = range(6)
@@ -80,6 +81,7 @@ class Cluster:
     """By number, the phase in which the arrive came that returned it."""
     meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
+    tensor: TensorMemory = field(default_factory=TensorMemory)
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
     elects: bool = False

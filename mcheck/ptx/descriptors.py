@@ -16,7 +16,9 @@ CHUNK = 16
 ROWS = 8
 """The rows of a core matrix."""
 WIDTHS = {0: 16, 1: 128, 2: 64, 3: 32}
-"""Bytes of a row of a core matrix group, by the swizzle mode in bits 62 and 63."""
+"""Bytes of a row of a core matrix group, by the swizzle mode in bits 62 and 63; of tcgen05 bit 61 alone is one more
+mode of 128 bytes (9.7.16.4.1).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Matrix:
         start = (descriptor & ADDRESS_BITS) << 4
         leading = (descriptor >> 16 & ADDRESS_BITS) << 4
         stride = (descriptor >> 32 & ADDRESS_BITS) << 4
-        width = WIDTHS[descriptor >> 62 & 3]
+        width = 128 if descriptor >> 61 == 1 else WIDTHS[descriptor >> 62 & 3]
         if self.transposed:
             found = self._transposed(start, leading, stride, width)
         elif width == CHUNK:

@@ -14,7 +14,7 @@ import numpy as np
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import accesses, asynchronous, meetings
+from mcheck.ptx import accesses, asynchronous, meetings, tensor_core
 from mcheck.ptx.cluster import DONE, Cluster
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
@@ -26,7 +26,7 @@ from mcheck.ptx.places import Places, place
 from mcheck.ptx.store import Store
 from mcheck.ptx.trace import Gap, Trace
 
-MODULES = (accesses, asynchronous, meetings)
+MODULES = (accesses, asynchronous, meetings, tensor_core)
 """Imported for the instructions that they register."""
 
 MOST_WAYS = 8
@@ -95,6 +95,8 @@ class _Runner:
     def _stuck(self, c: Cluster) -> None:
         """Lanes that wait at the end: the engine finds that they wait for ever, or nobody knows how they go on."""
         stuck = c.status != DONE
+        if not stuck.any() and any(c.tensor.allocated.values()):
+            c.trace.gap("tensor memory is not freed before the kernel ends (PTX ISA 9.7.16.7.1)", c.tensor.span)
         if stuck.any():
             c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

@@ -8,14 +8,18 @@ and the parameters of ``.func``s are the lane's own: their addresses start at ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcheck.errors import InputError
 from mcheck.program.memory import (
+    CELL,
     GLOBAL_BASE,
     SHARED_BASE,
     SHARED_WINDOW,
+    TENSOR_MEMORY,
+    TENSOR_OFFSET,
+    TENSOR_SIZE,
     Cta,
     Instance,
     MemObject,
@@ -143,7 +147,7 @@ def _initial(item: Variable) -> bytes:
     return bytes(data)
 
 
-def place(module: Module, functions: Iterable[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
+def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
     """Addresses for all variables that these functions can name, and for what the launch brings."""
     b = _Builder()
     for name, item in module.variables.items():
@@ -163,9 +167,12 @@ def place(module: Module, functions: Iterable[Function], launch: Launch, ctas: t
     _dynamic(b, launch)
     buffers = _arguments(b, module.functions[launch.entry], launch)
     instances = [Instance(item, at, at) for item, at in b.objects]
+    owned = list(b.shared_objects)
+    if any(s.opcode[0] == "tcgen05" for f in functions for s in f.body):
+        owned.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
     for cta in ctas:
         base = SHARED_BASE + cta.number * SHARED_WINDOW
-        instances += [Instance(item, base + at, base + at, cta) for item, at in b.shared_objects]
+        instances += [Instance(item, base + at, base + at, cta) for item, at in owned]
     instances.sort(key=lambda i: i.base)
     return Places(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,

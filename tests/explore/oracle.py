@@ -145,7 +145,18 @@ SETS = (
 )
 UNUSED = (
     *("ASYNC", "TMAP", "SHARED", "ISSUE", "COMPLETE", "MBAR", "INIT", "ARRIVE", "EXPECT", "WAIT", "INVAL", "SIGNAL"),
-    *("INCREMENT", "ASYNCSIGNAL", "GROUPWAIT", "CPASYNC", "ASYNCREDUCTION", "WGMMA", "WGFENCE", "EXIT", "CLUSTERBAR"),
+    *(
+        "INCREMENT",
+        "ASYNCSIGNAL",
+        "GROUPWAIT",
+        "CPASYNC",
+        "ASYNCREDUCTION",
+        "WGMMA",
+        "WGFENCE",
+        "PIPE",
+        "EXIT",
+        "CLUSTERBAR",
+    ),
     *("MBARRIER_INIT_FENCE", "RESTRICTED", "PRELEASE", "PACQUIRE", "lxsx", "syncbar", "barrier", "issue", "complete"),
     *("phase", "phase-order", "phase-fr", "object-access", "unborn", "START", "outlived", "mbarrier-object"),
     *("exited", "rounds", "own-outlived", "MEET", "meet", "SIGNALLED"),

@@ -1,0 +1,96 @@
+"""The tensor memory of a cluster: who has allocated which columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
+
+An address names a lane in its upper and a column in its lower 16 bits. What is not allocated has no place: an access to
+it leaves every object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.errors import Span
+from mcheck.program.memory import (
+    CELL,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    TENSOR_COLUMNS,
+    TENSOR_LANES,
+    TENSOR_OFFSET,
+    TENSOR_ROW,
+    TENSOR_SIZE,
+)
+from mcheck.ptx.bits import Word
+
+LEAST = 32
+"""The fewest columns that can be allocated (9.7.16.7.1)."""
+COLUMN_BITS = 16
+COLUMN = (1 << COLUMN_BITS) - 1
+"""The column in an address."""
+Range = tuple[int, int]
+"""An address and a number of bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """``lanes`` (half-open ranges, counted from the lane of an address) and so many columns from its column on."""
+
+    lanes: tuple[tuple[int, int], ...]
+    columns: int
+
+
+WHOLE = ((0, TENSOR_LANES),)
+
+
+@dataclass(slots=True)
+class TensorMemory:
+    """By CTA, the columns that are allocated: first column and number."""
+
+    known: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    """Those that have been allocated at some time: whether they still are shows in the order of the accesses."""
+
+    allocated: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    given_up: set[int] = field(default_factory=set)
+    """The CTAs that may allocate no more."""
+    words: set[int] = field(default_factory=set)
+    """Where in shared memory ``alloc`` has left addresses."""
+
+    span: Span | None = None
+    """Where it was allocated last."""
+
+    def allocate(self, cta: int, columns: int) -> int | None:
+        """The first column of a new allocation, aligned to its size; ``None`` if there is no room."""
+        taken = self.allocated.setdefault(cta, [])
+        for first in range(0, TENSOR_COLUMNS - columns + 1, columns):
+            if all(first + columns <= at or at + size <= first for at, size in taken):
+                taken.append((first, columns))
+                self.known.setdefault(cta, set()).add((first, columns))
+                return first
+        return None
+
+    def free(self, cta: int, first: int, columns: int) -> bool:
+        """Ends an allocation; whether there was one."""
+        taken = self.allocated.get(cta, [])
+        if (first, columns) not in taken:
+            return False
+        taken.remove((first, columns))
+        return True
+
+    def left(self, places: Word) -> bool:
+        """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""
+        return bool(self.words) and self.words.issuperset(places.tolist())
+
+    def row(self, cta: int, lane: int, column: int, columns: int) -> Range:
+        """Cells of one lane."""
+        start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
+        inside = lane < TENSOR_LANES and any(
+            at <= column and column + columns <= at + size for at, size in self.known.get(cta, ())
+        )
+        return start + (lane * TENSOR_ROW + column * CELL if inside else TENSOR_SIZE), columns * CELL
+
+    def rows(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
+        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all there."""
+        first, column = address >> COLUMN_BITS, address & COLUMN
+        lanes = [first + k for low, high in rectangle.lanes for k in range(low, high)]
+        found = [self.row(cta, lane, column, rectangle.columns) for lane in lanes]
+        nowhere = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET + TENSOR_SIZE
+        return [(nowhere, rectangle.columns * CELL)] if any(at == nowhere for at, _ in found) else found
