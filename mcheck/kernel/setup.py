@@ -21,7 +21,7 @@ from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.needed import Watched, needed
 from mcheck.kernel.polling import spins
-from mcheck.kernel.shipped import says_the_same
+from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import widened
 from mcheck.program import ops
@@ -191,7 +191,7 @@ def prepare(
     if known is not None:
         setup.sequential = known.sequential
     else:
-        setup.sequential = sequential.decides(program) if says_the_same(setup.tape) else sequential.fenced(program)
+        setup.sequential = sequential.decides(program) if as_shipped(setup.tape) else sequential.fenced(program)
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from mcheck.algebra.tape import Axiom, Tape, compile_model
+from mcheck.algebra.tape import Axiom, Tape
+from mcheck.algebra.tapes import once_per_tape, tape_of
 from mcheck.cat import load_model
 
 SHIPPED = ("ptx-9.0", "ptx-9.3")
@@ -18,7 +19,7 @@ Wanted = Callable[[Axiom], bool]
 
 def says_the_same(tape: Tape, wanted: Wanted = lambda _: True) -> bool:
     """Whether the checks that are ``wanted`` are those of a shipped model."""
-    for shipped in _shipped():
+    for shipped in map(_shipped, SHIPPED):
         if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
             return True
         forms: dict[object, int] = {}
@@ -28,8 +29,14 @@ def says_the_same(tape: Tape, wanted: Wanted = lambda _: True) -> bool:
 
 
 @cache
-def _shipped() -> tuple[Tape, ...]:
-    return tuple(compile_model(load_model(name)) for name in SHIPPED)
+def _shipped(name: str) -> Tape:
+    return tape_of(load_model(name))
+
+
+@once_per_tape
+def as_shipped(tape: Tape) -> bool:
+    """Whether all checks are those of a shipped model."""
+    return says_the_same(tape)
 
 
 def without_races_as_shipped(axiom: Axiom) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcheck.algebra.tape import Instr, Tape
+from mcheck.algebra.tapes import once_per_tape
 from mcheck.cat.ast import Kind
 from mcheck.cat.names import BASE
 
@@ -39,6 +40,7 @@ class Ends:
 NEITHER = Ends()
 
 
+@once_per_tape
 def flag_of_initial_writes(tape: Tape) -> str | None:
     """The name of the first flag that may report a pair with an initial write."""
     ends: list[Ends] = []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from mcheck.algebra.tape import Tape
+from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
 from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS, event_of
@@ -66,7 +65,7 @@ class State:
         self.program = program
         self.tape = tape
         self.structure = Structure(program, ())
-        self.checks = tuple(checks_of(tape))
+        self.checks = checks_of(tape)
         self.flags = tuple(c for c in self.checks if c.role == "flag")
         self.axioms = tuple(c for c in self.checks if c.role != "flag")
         self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
@@ -347,14 +346,17 @@ def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
     return known[1]
 
 
-def checks_of(tape: Tape) -> Iterable[Check]:
+@once_per_tape
+def checks_of(tape: Tape) -> tuple[Check, ...]:
     """The checks of a model; raises ``Unsupported`` for one that cannot be asked while an execution grows."""
+    found: list[Check] = []
     for a in tape.axioms:
         if a.role == "flag":
             if a.test != "empty" or not a.negated:
                 raise Unsupported(f"the flag {a.name} of the model is not of the form `flag ~empty`")
-            yield Check(a.name, a.node, "empty", "flag")
+            found.append(Check(a.name, a.node, "empty", "flag"))
         elif a.negated:
             raise Unsupported(f"the axiom {a.name} of the model asks for something to be there")
         else:
-            yield Check(a.name, a.node, a.test, a.role, a.monotone and a.test == "irreflexive")
+            found.append(Check(a.name, a.node, a.test, a.role, a.monotone and a.test == "irreflexive"))
+    return tuple(found)
