@@ -153,10 +153,9 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for j, row in enumerate(rows):
             if row is None:
                 continue
-            if size > 8:
-                known[row][lanes] = quality.UNKNOWN
-                continue
-            value, q = c.store.load(address + np.uint64(j * size), size, lanes)
+            value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
+            if size > 8:  # of 128 bits the lower half is followed
+                q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
             if signed:
                 value = bits.signed(value, 8 * size).astype(np.uint64)
             value = bits.cut(value, widths[j])
@@ -193,7 +192,9 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             c.effect(mask)
             address = widened(address)
             found, those = seen(c, statement, address, sure, lanes)
-            exact = op.sem != "weak" and len(given) == len(items) and not any(q.any() for _, q in given)
+            exact = (
+                (op.sem != "weak" or k.code.maps) and len(given) == len(items) and not any(q.any() for _, q in given)
+            )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
             if op.sem == "weak" and len(those) == len(lanes) and _one_value(c, found, given, lanes):
                 c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
@@ -446,7 +447,7 @@ def plain(op: ops.Op) -> ops.Op:
     return op
 
 
-@makes("fence", "membar", "tensormap", "st.bulk", "multimem")
+@makes("fence", "membar", "st.bulk", "multimem")
 def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """Fences, and what else is just done."""
     return emission(k, unit, statement, at)

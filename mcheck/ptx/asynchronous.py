@@ -8,6 +8,7 @@ import numpy as np
 
 from mcheck.executor import mbarrier
 from mcheck.executor.tensor import box_bytes
+from mcheck.graph.maps import decode
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Const, Reg
@@ -263,11 +264,10 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
     """The bytes that a copy moves."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
-    instance = c.places.memory.find(int(found["tensor_map"][0][j]))
-    if instance is None or not instance.object.tensor_map:
-        return None
+    contents = c.store.map_at(int(found["tensor_map"][0][j]))
+    spec = None if contents is None else decode(contents)
     info = tuple(int(x[j]) for x in found.get("im2col_info", []))
-    return box_bytes(instance.object.tensor_map[0], op.mode, info)
+    return None if spec is None else box_bytes(spec, op.mode, info)
 
 
 # --- st.async, red.async ------------------------------------------------------------------------------------------

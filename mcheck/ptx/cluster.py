@@ -19,6 +19,7 @@ from mcheck.executor.misuse import Misuse
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
+from mcheck.ptx.launch_answers import Answers
 from mcheck.ptx.module import Guard, Statement
 from mcheck.ptx.places import Places
 from mcheck.ptx.store import Store
@@ -81,6 +82,7 @@ class Cluster:
     """By number, the phase in which the arrive came that returned it."""
     meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
     tensor: TensorMemory = field(default_factory=TensorMemory)
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""

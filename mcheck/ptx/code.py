@@ -26,13 +26,14 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Code:
     """All functions, the entry first. ``wanted`` are the rows of the registers that matter; ``moved`` says whether
-    control depends on what was stored to memory.
+    control, or a tensor map that the kernel edits, depends on what was stored to memory; ``maps`` whether it edits one.
     """
 
     units: tuple[Unit, ...]
     rows: int
     wanted: frozenset[int]
     moved: bool
+    maps: bool = False
 
     def unit(self, name: str) -> Unit | None:
         """The unit of a function."""
@@ -53,8 +54,9 @@ def code_of(module: ptx.Module, entry: str) -> Code:
         units.append(Unit(function, start, frame))
         start += len(function.body) + 1
         frame += len(function.registers)
-    wanted, moved = _wanted(module, units)
-    return Code(tuple(units), frame, wanted, moved)
+    maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
+    wanted, moved = _wanted(module, units, maps)
+    return Code(tuple(units), frame, wanted, moved, maps)
 
 
 def resolved(module: ptx.Module, name: str) -> ptx.Function | None:
@@ -96,7 +98,7 @@ def computes(statement: ptx.Statement) -> bool:
     return name in DATA or ".".join(statement.opcode[:2]) in DATA
 
 
-def _wanted(module: ptx.Module, units: list[Unit]) -> tuple[frozenset[int], bool]:
+def _wanted(module: ptx.Module, units: list[Unit], maps: bool) -> tuple[frozenset[int], bool]:
     wanted: set[int] = set()
     flows: list[tuple[set[int], set[int]]] = []
     loads: list[set[int]] = []
@@ -107,7 +109,7 @@ def _wanted(module: ptx.Module, units: list[Unit]) -> tuple[frozenset[int], bool
     moved = False
     while True:
         _close(wanted, flows)
-        if moved or not any(found & wanted for found in loads):
+        if moved or not (maps or any(found & wanted for found in loads)):
             return frozenset(wanted), moved
         moved = True
         wanted |= data

@@ -15,7 +15,9 @@ from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, resolved
 from mcheck.ptx.flow import writes
+from mcheck.ptx.forms import is_whole
 from mcheck.ptx.lanes import Lanes, Mask, Quality
+from mcheck.ptx.launch_answers import asked
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE, Places
 
 Fetch = Callable[[], tuple[Word, Quality]]
@@ -58,13 +60,8 @@ class Compiler:
         return out
 
     def _step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-        try:
-            return self._known_step(unit, statement, at)
-        except (IndexError, KeyError, ValueError):
-            # Steps take opcodes apart as assemblers write them; one with too few parts or a type such as `.b` is none.
+        if not is_whole(statement):
             return unfollowed(statement, f"'{statement.text}' is not an instruction that an assembler takes")
-
-    def _known_step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         name = statement.opcode[0]
         if computes(statement):
             return self._computation(unit, statement)
@@ -198,6 +195,8 @@ class Compiler:
             return self._active(unit, statement)
         if name in ("cvta", "mapa", "getctarank", "isspacep"):
             function = self._address_function(unit, statement)
+        elif name == "clusterlaunchcontrol":
+            function = asked(statement.opcode)
         else:
             function = arithmetic(statement.opcode)
         if function is None:
@@ -241,6 +240,8 @@ class Compiler:
         target, source = statement.operands
         bits = width(statement.opcode[-1])
         values, known = self.lanes.values, self.lanes.quality
+        if bits == 128:
+            return self._wide(unit, target, source)
         if bits > 64 or bits == 0:
             return None
         if isinstance(source, ptx.Vector) and not isinstance(target, ptx.Vector):
@@ -272,6 +273,29 @@ class Compiler:
                     part = cut(value >> np.uint64(k * size), size) if len(rows) > 1 else cut(value, bits)
                     np.copyto(values[row], part, where=mask)
                     np.copyto(known[row], sure, where=mask)
+            return mask
+
+        return move
+
+    def _wide(self, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
+        """``mov.b128``: of 128 bits the lower half is followed."""
+        first = source.items[0] if isinstance(source, ptx.Vector) else source
+        rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
+        fetches = [self.fetch(unit, o) for o in (first, *rest)]
+        low, *high = self.targets(unit, target)
+        values, known = self.lanes.values, self.lanes.quality
+
+        def move(_: Cluster, mask: Mask) -> Mask:
+            found = [fetch() for fetch in fetches]
+            sure = found[0][1]
+            for half in found[1:]:
+                sure = sure | half[1]
+            if low is not None:
+                np.copyto(values[low], found[0][0], where=mask)
+                np.copyto(known[low], sure, where=mask)
+            for row in high:
+                if row is not None:
+                    known[row][mask] = quality.UNKNOWN
             return mask
 
         return move

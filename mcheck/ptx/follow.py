@@ -7,26 +7,27 @@ numbers for operands: control has been resolved. What could not be followed is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import accesses, asynchronous, meetings, tensor_core
+from mcheck.ptx import accesses, asynchronous, launch_control, meetings, tensor_core, tensor_maps
 from mcheck.ptx.cluster import DONE, Cluster
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
 from mcheck.ptx.launch import Launch
+from mcheck.ptx.launch_answers import MOST_WON, Answers, others
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
 from mcheck.ptx.places import Places, place
 from mcheck.ptx.store import Store
 from mcheck.ptx.trace import Gap, Trace
 
-MODULES = (accesses, asynchronous, meetings, tensor_core)
+MODULES = (accesses, asynchronous, launch_control, meetings, tensor_core, tensor_maps)
 """Imported for the instructions that they register."""
 
 MOST_WAYS = 8
@@ -50,21 +51,27 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
     runner = _Runner(module, launch, limit or Limit(None))
-    todo: list[tuple[dict[int, bool], bool]] = [({}, False)]
-    planned: set[tuple[tuple[tuple[int, bool], ...], bool]] = {((), False)}
+    todo = [_Way()]
+    planned = {_Way()}
     while todo:
-        choices, last = todo.pop()
-        cluster = runner.run(choices, last)
-        more = [({**choices, at: True}, last) for at in cluster.open if at not in choices]
-        more += [(choices, True)] if cluster.elects and not last else []
-        for chosen, leads in more:
-            key = tuple(sorted(chosen.items())), leads
-            if key not in planned:
-                if len(planned) >= MOST_WAYS:
-                    continue
-                planned.add(key)
-                todo.append((chosen, leads))
+        way = todo.pop()
+        cluster = runner.run(way)
+        for more in runner.others(way, cluster):
+            if more not in planned and len(planned) < MOST_WAYS:
+                planned.add(more)
+                todo.append(more)
         yield runner.followed(cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
+    how many clusters ``clusterlaunchcontrol`` wins.
+    """
+
+    choices: tuple[tuple[int, bool], ...] = ()
+    last: bool = False
+    won: int = 0
 
 
 class _Runner:
@@ -77,7 +84,18 @@ class _Runner:
         functions = [u.function for u in self.code.units]
         self.places: Places = place(module, functions, launch, self.ctas)
 
-    def run(self, choices: dict[int, bool], last: bool) -> Cluster:
+    def others(self, way: _Way, c: Cluster) -> Iterator[_Way]:
+        """Ways that differ from one in a choice that it made."""
+        chosen = dict(way.choices)
+        for at in c.open:
+            if at not in chosen:
+                yield replace(way, choices=tuple(sorted({**chosen, at: True}.items())))
+        if c.elects:
+            yield replace(way, last=True)
+        if c.answers.asked > way.won and way.won < min(MOST_WON, len(others(self.launch))):
+            yield replace(way, won=way.won + 1)
+
+    def run(self, way: _Way) -> Cluster:
         """One way, to its end."""
         lanes = Lanes(self.launch, self.code.rows)
         compiler = Compiler(self.module, self.code, lanes, self.places)
@@ -85,8 +103,8 @@ class _Runner:
         places = self.places
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places))
         cluster = Cluster(
-            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), choices, last_leads=last,
-            why_missing=self._missing,
+            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
+            last_leads=way.last, why_missing=self._missing, answers=Answers(tuple(others(self.launch)[: way.won])),
         )  # fmt: skip
         cluster.run(_every(256, self.limit.check))
         self._stuck(cluster)

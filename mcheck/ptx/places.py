@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcheck.errors import InputError
+from mcheck.graph.maps import MAP_SIZE, encode
 from mcheck.program.memory import (
     CELL,
     GLOBAL_BASE,
@@ -39,7 +40,8 @@ UNKNOWN_SIZE = 1 << 33
 """The bytes that a buffer of unknown size takes in the map."""
 LOCAL_BASE = 1 << 50
 POINTER = 8
-MAP_SIZE = 128
+LAUNCH_CONTROL = "launch control"
+"""What answers of clusterlaunchcontrol are copied from."""
 FUNCTION_BASE = 1 << 51
 """The address of function number k is k more than this."""
 
@@ -164,6 +166,9 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         b.symbols["", name] = FUNCTION_BASE + number
     for alias, name in module.aliases.items():
         b.symbols["", alias] = b.symbols["", name]
+    if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
+        at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
+        b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
     _dynamic(b, launch)
     buffers = _arguments(b, module.functions[launch.entry], launch)
     instances = [Instance(item, at, at) for item, at in b.objects]
@@ -225,7 +230,8 @@ def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) ->
                 sure[where : where + POINTER] = bytes(POINTER)
             case Map():
                 name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
-                _map(b, buffers, what, name, "param", at + where)
+                contents = _map(b, buffers, what, name, "param", at + where)
+                data[where : where + MAP_SIZE], sure[where : where + MAP_SIZE] = contents, bytes(MAP_SIZE)
     return bytes(data), bytes(sure)
 
 
@@ -235,7 +241,7 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
         if buffer.map is not None:
-            _map(b, buffers, buffer.map, buffer.name, "global", at)
+            b.contents[at] = _map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
         else:
             b.objects.append((_object(buffer.name, "global", size, 256), at))
         if buffer.initial:
@@ -243,6 +249,8 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     return buffers[buffer.name]
 
 
-def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> None:
+def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
+    """Places a tensor map; what its bytes are."""
     spec = replace(given.spec, global_address=_buffer(b, buffers, given.buffer))
     b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))
+    return encode(spec).to_bytes(MAP_SIZE, "little")

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.graph.maps import MAP_SIZE
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.ptx.bits import Word
 from mcheck.ptx.lanes import Quality
@@ -30,6 +31,8 @@ class Store:
         self.ctas = ctas
         self.shared = np.zeros(ctas * self.size, np.uint8), np.ones(ctas * self.size, np.uint8)
         self.own = np.zeros(lanes * self.local, np.uint8), np.ones(lanes * self.local, np.uint8)
+        self.maps: dict[int, int] = {}
+        """Tensor maps that the kernel has written to global memory."""
         known = sorted(contents)
         self.bases = [at for at, _, _ in known]
         self.given = [(np.frombuffer(d, np.uint8).copy(), np.frombuffer(q, np.uint8).copy()) for _, d, q in known]
@@ -59,6 +62,23 @@ class Store:
         cta, offset = divmod(low, SHARED_WINDOW)
         if 0 <= cta < self.ctas and offset < self.size:
             self.shared[1][cta * self.size + offset : cta * self.size + min(offset + size, self.size)] = UNKNOWN
+
+    def map_at(self, address: int) -> int | None:
+        """The tensor map at an address (``mcheck.graph.maps``); ``None`` where its bytes are not known."""
+        if address in self.maps:
+            return self.maps[address]
+        parts = (np.arange(0, MAP_SIZE, 8) + address).astype(np.uint64)
+        value, quality = self.load(parts, 8, np.zeros(len(parts), np.int64))
+        return None if quality.any() else int.from_bytes(value.tobytes(), "little")
+
+    def put_map(self, address: int, contents: int) -> None:
+        """Writes a tensor map."""
+        if GLOBAL_BASE <= address < SHARED_BASE:
+            self.maps[address] = contents
+            return
+        parts = (np.arange(0, MAP_SIZE, 8) + address).astype(np.uint64)
+        value = np.frombuffer(contents.to_bytes(MAP_SIZE, "little"), np.uint64)
+        self.save(parts, 8, np.zeros(len(parts), np.int64), value, np.zeros(len(parts), np.uint8))
 
     def _places(
         self, address: Word, size: int, lanes: Index

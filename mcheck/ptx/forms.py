@@ -1,0 +1,84 @@
+"""What an instruction must have for its step to be made: parts of its name, a type, operands (PTX ISA 9.7).
+
+Only instructions that are followed without the instruction table stand here; the table judges the others itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
+from mcheck.ptx.types import SIZES
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """At least so many ``parts`` of the name, its first included, between ``least`` and ``most`` operands, and whether
+    the last part is a type.
+    """
+
+    parts: int
+    least: int
+    most: int
+    typed: bool = True
+
+
+ANY = 99
+"""As many operands as there are."""
+FORMS = {
+    **dict.fromkeys(("and", "or", "xor", "div", "rem", "shl", "shr", "add", "sub", "mul", "mul24"), Form(2, 3, 3)),
+    **dict.fromkeys(("min", "max"), Form(2, 3, 4)),
+    **dict.fromkeys(("mov", "not", "neg", "cnot", "abs", "popc", "clz", "brev", "bfind", "cvta"), Form(2, 2, 2)),
+    **dict.fromkeys(("bfe", "prmt", "selp", "sad", "mad", "mad24", "fma"), Form(2, 4, 4)),
+    **dict.fromkeys(("ld", "ldu", "st"), Form(2, 2, ANY)),
+    **dict.fromkeys(("ldmatrix", "stmatrix"), Form(2, 2, 2, typed=False)),
+    **dict.fromkeys(("wgmma", "tcgen05"), Form(2, 0, ANY, typed=False)),
+    "activemask": Form(2, 1, 1),
+    "bfi": Form(2, 5, 5),
+    "bra": Form(1, 1, 1, typed=False),
+    "brx": Form(2, 2, 2, typed=False),
+    "call": Form(1, 1, ANY, typed=False),
+    "cvt": Form(3, 2, ANY, typed=False),
+    "getctarank": Form(2, 2, 2),
+    "isspacep": Form(2, 2, 2, typed=False),
+    "lop3": Form(2, 5, 6),
+    "mapa": Form(2, 3, 3),
+    "setp": Form(3, 3, 4),
+    "shf": Form(4, 4, 4),
+}
+WORDS: dict[tuple[str, ...], Form] = {
+    ("wgmma", "mma_async"): Form(7, 3, ANY),
+    ("tcgen05", "alloc"): Form(3, 2, 2),
+    ("tcgen05", "dealloc"): Form(3, 2, 2),
+    ("tcgen05", "mma"): Form(3, 5, ANY, typed=False),
+    ("tcgen05", "cp"): Form(3, 2, 2, typed=False),
+    ("tcgen05", "ld"): Form(5, 2, ANY),
+    ("tcgen05", "st"): Form(5, 2, ANY),
+    ("tcgen05", "commit"): Form(3, 1, 2),
+    ("tcgen05", "shift"): Form(3, 1, 1, typed=False),
+    ("clusterlaunchcontrol", "try_cancel"): Form(3, 2, 2),
+    ("clusterlaunchcontrol", "query_cancel"): Form(4, 2, 2),
+}
+"""The same for instructions that their first two words name."""
+ADDRESS = {"ld": 1, "ldu": 1, "st": 0, "ldmatrix": 1, "stmatrix": 0}
+"""Which operand of an instruction is an address."""
+COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tcgen05"}
+"""Instructions whose first operand is written."""
+
+
+def is_whole(statement: Statement) -> bool:
+    """Whether an instruction has what its step is made from; what no form knows the instruction table judges."""
+    opcode, operands = statement.opcode, statement.operands
+    name = opcode[0]
+    form = WORDS.get(opcode[:2]) or FORMS.get(name)
+    if form is None:
+        return True
+    if len(opcode) < form.parts or not form.least <= len(operands) <= form.most:
+        return False
+    if form.typed and opcode[-1] not in SIZES:
+        return False
+    if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
+        return False
+    if name in COMPUTED and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
+        return False
+    return name in ("bra", "brx", "call") or not any(isinstance(o, Label) for o in operands)

@@ -1,0 +1,65 @@
+"""The request of clusterlaunchcontrol, whose answer comes asynchronously (PTX ISA 9.7.13.17)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcheck.executor import mbarrier
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.memory import SHARED_WINDOW
+from mcheck.ptx import module as ptx
+from mcheck.ptx import quality
+from mcheck.ptx.accesses import at_lanes, widened
+from mcheck.ptx.cluster import Cluster, Step
+from mcheck.ptx.code import Unit
+from mcheck.ptx.compiler import Compiler, makes
+from mcheck.ptx.lanes import Mask
+from mcheck.ptx.launch_answers import MOST_WON, others
+from mcheck.ptx.places import LAUNCH_CONTROL
+
+SIZE = 16
+"""Bytes of an answer."""
+
+
+@makes("clusterlaunchcontrol.try_cancel")
+def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``try_cancel``: the answer is written through the async proxy and counts on the mbarrier, with multicast in every
+    CTA of the cluster at the same place.
+    """
+    fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
+    source = k.places.symbols["", LAUNCH_CONTROL]
+    others_wait = bool(others(k.lanes.launch))
+    everywhere = any(part.startswith("multicast") for part in statement.opcode)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        c.settle_peeks(mask)
+        c.effect(mask)
+        lanes = np.flatnonzero(mask)
+        values = []
+        for fetch in fetches:
+            value, sure = at_lanes(fetch, mask, lanes)
+            if (sure & quality.UNKNOWN).any():
+                c.give_up(mask, "where the answer is wanted depends on data")
+                return None
+            values.append(widened(value).tolist())
+        if others_wait:
+            said = f"which clusters of the grid are won nobody knows: at most {MOST_WON} were, in the order of the grid"
+            c.trace.gap(said, statement.span)
+        ctas = len(np.unique(c.lanes.cta))
+        ranks = range(ctas) if everywhere else ()
+        for lane, target, bar in zip(lanes.tolist(), *values, strict=True):
+            op = ops.BulkCopy(
+                dst=Const(target), src=Const(source), size=Const(SIZE), mbar=Const(bar), dst_space="shared::cluster",
+                src_space="global", cta_mask=Const((1 << ctas) - 1) if everywhere else None,
+                span=statement.span, text=statement.text, section="9.7.13.17",
+            )  # fmt: skip
+            c.trace.add(c.trace.once((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
+            answer = np.array([c.answers.next(), 0], np.uint64)
+            for shift in [0] if not ranks else [(rank - int(c.lanes.cta[lane])) * SHARED_WINDOW for rank in ranks]:
+                places = np.array([target, target + 8], np.uint64) + np.uint64(shift % (1 << 64))
+                c.store.save(places, 8, np.zeros(2, np.int64), answer, np.zeros(2, np.uint8))
+                c.change(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))
+        return mask
+
+    return run

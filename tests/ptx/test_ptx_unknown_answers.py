@@ -1,0 +1,97 @@
+"""Tensor maps that a kernel edits, and clusters that it wins: what is followed, and what is found without an order."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.cat import load_model
+from mcheck.policy.question import About, Question
+from mcheck.ptx.answer import answer
+from mcheck.ptx.launch_answers import Answers, asked, others
+from mcheck.ptx.launching import from_object, launch
+from mcheck.ptx.reading import module
+
+CORPUS = Path(__file__).parent / "corpus" / "cuda"
+
+
+def text_of(name: str, old: str = "", new: str = "") -> str:
+    """A module of the corpus, one place of it replaced."""
+    text = (CORPUS / f"{name}.ptx").read_text(encoding="utf-8")
+    if old:
+        assert re.search(old, text)
+        text = re.sub(old, new, text, count=1)
+    return text
+
+
+def ask(name: str, text: str, **more: object) -> Answer:
+    """The answer about the text, launched as the module of the corpus is."""
+    read = module(text)
+    given = {**json.loads((CORPUS / f"{name}.json").read_text(encoding="utf-8")), **more}
+    question = Question(about=About.FINDINGS, timeout=60)
+    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+
+
+def test_a_map_is_copied_edited_published_and_used() -> None:
+    found = ask("tensormap_edit", text_of("tensormap_edit"))
+    assert found.verdict == "proved", found.reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        (r"fence\.proxy\.tensormap::generic\.acquire.*", "", "RACE009"),
+        (r"(?s)(tensormap\.replace.*?)bar\.warp\.sync \s*-1;", r"\1", "RACE002"),
+        (r"st\.shared\.u32 \s*\[%r1\], %r4;", "", "UB404"),
+    ],
+)
+def test_a_map_that_is_not_ready_is_found(old: str, new: str, code: str) -> None:
+    found = ask("tensormap_edit", text_of("tensormap_edit", old, new))
+    assert code in {f.code for f in found.findings} or (code == "UB404" and found.verdict == "unknown"), found
+
+
+def test_clusters_are_won_or_not() -> None:
+    found = ask("stolen_tiles", text_of("stolen_tiles"))
+    assert found.verdict == "bounded", found.reason
+    assert "which clusters of the grid are won nobody knows" in (found.reason or "")
+    assert ":83:" in (found.reason or "")
+    assert found.executions == 3
+
+
+def test_where_the_grid_has_no_other_cluster_none_is_won() -> None:
+    found = ask("stolen_tiles", text_of("stolen_tiles"), grid=1)
+    assert found.verdict == "proved", found.reason
+
+
+@pytest.mark.parametrize(
+    ("old", "kind"),
+    [
+        (r"(?<=\n)\tbar\.sync \s*0;\n(?=\tbra)", "race"),
+        (r"fence\.proxy\.async::generic\.release[^;]*;", "race"),
+        (r"mbarrier\.arrive\.expect_tx[^;]*;", "deadlock"),
+        (r"@%p3 bra \s*\$L__BB0_6;", "race"),
+    ],
+)
+def test_an_answer_that_is_asked_for_or_read_too_early_is_found(old: str, kind: str) -> None:
+    found = ask("stolen_tiles", text_of("stolen_tiles", old, ""))
+    assert found.verdict == "finding", found.reason
+    assert kind in {f.kind for f in found.findings}
+
+
+def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
+    read = module(text_of("stolen_tiles"))
+    given = {"grid": [2, 2, 1], "block": [128, 1, 1]}
+    places = others(launch(read, from_object(given)))
+    assert places == [(1, 0, 0), (0, 1, 0), (1, 1, 0)]
+    answers = Answers(tuple(places[:1]))
+    first, second = (np.array([answers.next()], np.uint64) for _ in range(2))
+    won, place = asked(("query_cancel", "is_canceled")), asked(("query_cancel", "get_first_ctaid", "v4"))
+    assert won is not None
+    assert place is not None
+    assert (int(won(first)[0][0]), int(won(second)[0][0])) == (1, 0)
+    assert [int(x[0]) for x in place(first)] == [1, 0, 0]
