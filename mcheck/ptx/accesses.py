@@ -15,13 +15,14 @@ from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ptx import bits, quality
 from mcheck.ptx import module as ptx
-from mcheck.ptx.bits import Word
+from mcheck.ptx.bits import Word, cut
 from mcheck.ptx.cluster import Cluster, Missing, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
-from mcheck.ptx.flow import registers
+from mcheck.ptx.flow import registers, writes
 from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
+from mcheck.ptx.naming import of_warp, scattered
 from mcheck.ptx.places import GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ptx.trace import filled, leaves_of
 
@@ -145,7 +146,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 proxy = "async" if c.tensor.left(found) else op.proxy
                 c.trace.emit(
                     (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
-                    spread=True, again=strong,
+                    spread=not strong, again=strong,
                 )  # fmt: skip
             address = whole
         elif space == "param":
@@ -196,51 +197,55 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 (op.sem != "weak" or k.code.maps) and len(given) == len(items) and not any(q.any() for _, q in given)
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
-            if op.sem == "weak" and len(those) == len(lanes) and _one_value(c, found, given, lanes):
-                c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
-                those = those[np.unique(c.lanes.cta[those], return_index=True)[1]]
-                leaves = [found[np.isin(lanes, those)]]
-            elif op.sem == "weak" and len(those) == len(lanes):
-                one = _one_a_warp(found, given, lanes)
-                if len(one) < len(those):
-                    said = f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"
-                    c.trace.assumptions[said] = None
-                    those, leaves = those[one], [found[one]]
+            if op.sem == "weak" and len(those) == len(lanes):
+                one = alike(c, statement, found, given, lanes)
+                those, leaves = those[one], [leaf[one] for leaf in leaves]
             if len(those):
                 c.trace.emit(
                     at, leaves, those,
-                    lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=True,
+                    lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=op.sem == "weak",
                 )  # fmt: skip
+        if keeps and size > 8:
+            given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), quality.NOTHING, np.uint8))] * 2
         for j, (value, q) in enumerate(given):
-            c.store.save(address + np.uint64(j * size), size, lanes, value, q)
+            c.store.save(address + np.uint64(j * min(size, 8)), min(size, 8), lanes, value, q)
         return mask
 
     return run
 
 
-def _one_value(c: Cluster, address: Word, given: list[tuple[Word, Quality]], lanes: Indices) -> bool:
-    """Whether several lanes of each CTA store the same known values to the same place."""
-    if not given or any(q.any() for _, q in given) or len(lanes) < 2:
-        return False
-    ctas = c.lanes.cta[lanes]
-    for cta in np.unique(ctas).tolist():
-        mine = ctas == cta
-        columns = [address[mine], *(v[mine] for v, _ in given)]
-        if any((x != x[0]).any() for x in columns):
-            return False
-    return len(lanes) > len(np.unique(ctas))
+def alike(
+    c: Cluster, statement: ptx.Statement, address: Word, given: list[tuple[Word, Quality]], lanes: Indices
+) -> Indices:
+    """Of lanes that store by one instruction, a lane for each place and value (indices into ``lanes``).
 
-
-def _one_a_warp(address: Word, given: list[tuple[Word, Quality]], lanes: Indices) -> Indices:
-    """A lane for each warp and place, and for each value where values are known.
-
-    Compilers let all lanes of a warp store what a reduction has left in each of them. If lanes of a warp write to one
-    place by one instruction, one of the writes takes effect (CUDA C++ programming guide, SIMT architecture).
+    Of values that are not known, those of one name count as one; of a warp's values that are not known any two do.
+    Compilers let all lanes that hold a value store it, those of a warp what a reduction has left in each of them. If
+    lanes of a warp write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
     """
+    one = np.arange(len(lanes))
+    if len(np.unique(address)) == len(one):
+        return one
+    if given:
+        open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(quality.UNKNOWN)
+        own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
+        one = _firsts([address, own, *(v for v, _ in given)])
+        if len(one) < len(lanes):
+            c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
-    return np.sort(np.unique(np.stack(key), axis=1, return_index=True)[1])
+    left = one[_firsts([word[one] for word in key])]
+    if len(left) < len(one):
+        c.trace.assumptions[f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"] = None
+    c.trace.doubles |= len(np.unique(address[left])) < len(left)
+    return left
+
+
+def _firsts(key: list[Word]) -> Indices:
+    """The first of each column that the rows of a table have."""
+    found: Indices = np.unique(np.stack(key), axis=1, return_index=True)[1]
+    return np.sort(found)
 
 
 def _at(statement: ptx.Statement) -> str:
@@ -253,7 +258,8 @@ def _at(statement: ptx.Statement) -> str:
 @makes("atom", "red")
 def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``atom`` and ``red``; what is returned depends on the order of the threads."""
-    op = template(unit.function, statement)
+    one, elements = _scalar(statement)
+    op = template(unit.function, one)
     assert isinstance(op, ops.Atomic)
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
@@ -262,6 +268,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     sources = [constant(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
+    moved = k.code.moved and size <= 8 and elements == 1
 
     def run(c: Cluster, mask: Mask) -> Mask:
         lanes = np.flatnonzero(mask)
@@ -271,24 +278,24 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         c.settle_peeks(mask)
         c.effect(mask)
         found, those = seen(c, statement, address, sure, lanes)
-        exact = k.code.moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
+        exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]
         data = tuple(Reg("data") for _ in op.srcs)
-        if len(those):
+        for element in range(elements if len(those) else 0):
             c.trace.emit(
-                at, leaves, those,
-                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=True,
+                (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
+                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
             )  # fmt: skip
-        if not k.code.moved or size > 8:
+        if not moved:
             for row in rows:
                 if row is not None:
-                    known[row][lanes] = quality.UNKNOWN
+                    known[row][lanes] = quality.NOTHING
             return mask
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
             new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
-            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.UNKNOWN if r else 0)
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.NOTHING if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
                 if row is not None:
@@ -297,6 +304,21 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return mask
 
     return run
+
+
+def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
+    """The operation on one element of a vector or pair, and how many there are: each is atomic on its own, in any order
+    (9.7.13.5). What floating-point operations compute does not matter, they all stand for ``add``.
+    """
+    *front, kind = statement.opcode
+    vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
+    if vector is None and not kind.endswith("x2") and kind not in ("f16", "bf16"):
+        return statement, 1
+    opcode = tuple("add" if part in ("min", "max") else part for part in front if part != vector)
+    operands = tuple(o.items[0] if isinstance(o, ptx.Vector) else o for o in statement.operands)
+    count = int(vector[1:]) if vector else 1
+    scalar = replace(statement, opcode=(*opcode, kind.removesuffix("x2")), operands=operands)
+    return scalar, count * (2 if kind.endswith("x2") else 1)
 
 
 def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
@@ -352,7 +374,8 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
     if "m16n8" in statement.opcode:
         rows = count * 8
-    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = _loaded(k, unit, statement) if loads and k.wants(unit, statement) else None
+    sources = [k.fetch(unit, r) for r in registers(statement.operands[1])] if not loads and k.code.moved else []
 
     def made(address: Expr) -> ops.Op:
         if loads:
@@ -365,12 +388,51 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         lanes = np.flatnonzero(mask)
         lanes = lanes[lanes % 32 < rows]
         address, sure = at_lanes(fetch, mask, lanes)
-        found, those = seen(c, statement, widened(address), sure, lanes)
+        address = widened(address)
+        found, those = seen(c, statement, address, sure, lanes)
+        if not loads:
+            name, state = _brought(sources, mask)
+            if len(those) == len(lanes):
+                given = [(name[lanes], state[lanes])] if k.code.named else []
+                one = alike(c, statement, found, given, lanes)
+                found, those = found[one], those[one]
+            for j in range(2 if sources else 0):
+                c.store.save(address + np.uint64(8 * j), 8, lanes, scattered(name + np.uint64(j))[lanes], state[lanes])
         if len(those):
             c.trace.emit(at, [found], those, lambda v: made(v[0]), spread=True)
         if opaque is not None:
-            opaque(c, mask)
+            opaque(c, mask, address, lanes)
         return mask
+
+    return run
+
+
+def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
+    """The name, in each lane, of the row that a warp stores where the lane says."""
+    given = [source() for source in sources]
+    name = of_warp([value for value, _ in given], mask)
+    state = np.bitwise_or.reduce([np.zeros(len(mask), np.uint8), *(q for _, q in given)])
+    lost = ((state & ~np.uint8(quality.UNKNOWN)) != 0) & mask
+    whole = np.repeat(lost.reshape(-1, WARP).any(axis=1), WARP)
+    return name, np.where(whole, np.uint8(quality.NOTHING), np.uint8(quality.UNKNOWN))
+
+
+def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
+    """What ``ldmatrix`` leaves in its registers: names made of what is in the rows, or nothing that is known."""
+    rows = k.rows(unit, writes(statement))
+    values, known = k.lanes.values, k.lanes.quality
+
+    def run(c: Cluster, mask: Mask, address: Word, lanes: Indices) -> None:
+        words = np.zeros((2, len(mask)), np.uint64)
+        state = np.zeros(len(mask), np.uint8)
+        for j in range(2):
+            words[j, lanes], q = c.store.load(address + np.uint64(8 * j), 8, lanes)
+            state[lanes] |= q
+        lost = np.repeat((state.reshape(-1, WARP) & ~np.uint8(quality.UNKNOWN)).any(axis=1), WARP)
+        name = of_warp([*words], mask)
+        for j, row in enumerate(rows):
+            np.copyto(values[row], cut(scattered(name + np.uint64(j)), 32), where=mask)
+            known[row][mask] = np.where(lost, quality.NOTHING, quality.UNKNOWN)[mask]
 
     return run
 

@@ -306,6 +306,7 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     read = matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
+    name = k.opaque(unit, statement) if k.code.named else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.settle_peeks(mask)
@@ -331,6 +332,6 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
 
             c.trace.add(c.trace.once((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
-        return mask
+        return mask if name is None else name(c, mask)
 
     return run

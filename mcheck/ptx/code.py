@@ -26,7 +26,8 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Code:
     """All functions, the entry first. ``wanted`` are the rows of the registers that matter; ``moved`` says whether
-    control, or a tensor map that the kernel edits, depends on what was stored to memory; ``maps`` whether it edits one.
+    control, or a tensor map that the kernel edits, depends on what was stored to memory; ``maps`` whether it edits one;
+    ``named`` whether what is stored matters too, by its name.
     """
 
     units: tuple[Unit, ...]
@@ -34,14 +35,15 @@ class Code:
     wanted: frozenset[int]
     moved: bool
     maps: bool = False
+    named: bool = False
 
     def unit(self, name: str) -> Unit | None:
         """The unit of a function."""
         return next((u for u in self.units if u.function.name == name), None)
 
 
-def code_of(module: ptx.Module, entry: str) -> Code:
-    """The code that an entry can reach."""
+def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
+    """The code that an entry can reach. With ``named`` all data that is stored matters."""
     names, todo = [entry], [entry]
     while todo:
         for name in _callees(module, module.functions[todo.pop()]):
@@ -55,8 +57,8 @@ def code_of(module: ptx.Module, entry: str) -> Code:
         start += len(function.body) + 1
         frame += len(function.registers)
     maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
-    wanted, moved = _wanted(module, units, maps)
-    return Code(tuple(units), frame, wanted, moved, maps)
+    wanted, moved = _wanted(module, units, maps=maps, named=named)
+    return Code(tuple(units), frame, wanted, moved, maps, named)
 
 
 def resolved(module: ptx.Module, name: str) -> ptx.Function | None:
@@ -98,7 +100,7 @@ def computes(statement: ptx.Statement) -> bool:
     return name in DATA or ".".join(statement.opcode[:2]) in DATA
 
 
-def _wanted(module: ptx.Module, units: list[Unit], maps: bool) -> tuple[frozenset[int], bool]:
+def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
     wanted: set[int] = set()
     flows: list[tuple[set[int], set[int]]] = []
     loads: list[set[int]] = []
@@ -106,7 +108,8 @@ def _wanted(module: ptx.Module, units: list[Unit], maps: bool) -> tuple[frozense
     for unit in units:
         for statement in unit.function.body:
             _flow(module, units, unit, statement, (wanted, flows, loads, data))
-    moved = False
+    moved = named
+    wanted |= data if named else set()
     while True:
         _close(wanted, flows)
         if moved or not (maps or any(found & wanted for found in loads)):
@@ -158,8 +161,12 @@ def _flow(
         for defined, used in _passed(module, units, unit, statement):
             flows.append((defined, used))
         wanted |= rows(r for o in statement.operands if isinstance(o, ptx.Register) for r in registers(o))
-    elif name in ("ldmatrix", "stmatrix", "wgmma", "tcgen05"):
+    elif name in ("ldmatrix", "stmatrix", "wgmma", "wmma", "tcgen05"):
         wanted |= rows(r for o in statement.operands if not isinstance(o, ptx.Vector) for r in registers(o))
+        if name == "stmatrix":
+            data |= rows(reads(statement))
+        elif defined:
+            flows.append((defined, rows(reads(statement))))
     else:
         wanted |= rows(reads(statement))
 

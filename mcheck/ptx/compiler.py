@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mcheck.ptx.flow import writes
 from mcheck.ptx.forms import is_whole
 from mcheck.ptx.lanes import Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import asked
+from mcheck.ptx.naming import namer
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE, Places
 
 Fetch = Callable[[], tuple[Word, Quality]]
@@ -26,6 +28,8 @@ MAKERS: dict[str, Maker] = {}
 """By the first part of the opcode, or the first two, who makes the step."""
 
 SURE = np.zeros(1, np.uint8)
+MOVES = frozenset(("mov", "cvta", "prmt"))
+"""Instructions that move numbers and names alike."""
 
 
 def makes(*names: str) -> Callable[[Maker], Maker]:
@@ -122,7 +126,7 @@ class Compiler:
             case ptx.Special(name):
                 found = self.lanes.special.get(name)
                 if found is None:
-                    unknown = np.zeros(1, np.uint64), np.array([quality.UNKNOWN], np.uint8)
+                    unknown = np.zeros(1, np.uint64), np.array([quality.NOTHING], np.uint8)
                     return lambda: unknown
                 return lambda: (found, SURE)
             case ptx.Symbol(name, offset):
@@ -179,10 +183,18 @@ class Compiler:
         """What is written is not known afterwards."""
         rows = self.rows(unit, writes(statement))
         known = self.lanes.quality
+        if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
+            name = namer(self.lanes, partial(self.rows, unit), statement)
+
+            def named(_: Cluster, mask: Mask) -> Mask:
+                name(mask)
+                return mask
+
+            return named
 
         def run(_: Cluster, mask: Mask) -> Mask:
             for row in rows:
-                known[row][mask] = quality.UNKNOWN
+                known[row][mask] = quality.NOTHING
             return mask
 
         return run
@@ -205,9 +217,10 @@ class Compiler:
         sources = [self.fetch(unit, o) for o in operands[1:]]
         short = {"and": 0, "or": 1}.get(name)
         mixes = name == "selp"
+        named = self.opaque(unit, statement) if self.code.named and name not in MOVES else None
         values, known = self.lanes.values, self.lanes.quality
 
-        def run(_: Cluster, mask: Mask) -> Mask:
+        def run(c: Cluster, mask: Mask) -> Mask:
             given = [s() for s in sources]
             results = function(*[pair[0] for pair in given])
             sure = given[0][1]
@@ -219,6 +232,10 @@ class Compiler:
                 if row is not None:
                     np.copyto(values[row], result, where=mask)
                     np.copyto(known[row], sure, where=mask)
+            if named is not None:
+                unknown = mask & ((given[2][1] if mixes else sure) & np.uint8(quality.UNKNOWN) != 0)
+                if unknown.any():
+                    named(c, unknown)
             return mask
 
         return run
@@ -583,7 +600,7 @@ def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]
         lanes = np.flatnonzero(mask)
         for spot in spots:
             if isinstance(spot, int):
-                unknown = np.full(len(lanes), quality.UNKNOWN, np.uint8)
+                unknown = np.full(len(lanes), quality.NOTHING, np.uint8)
                 at = np.full(len(lanes), spot, np.uint64)
                 c.store.save(at, 8, lanes, np.zeros(len(lanes), np.uint64), unknown)
         return mask

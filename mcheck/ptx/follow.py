@@ -14,7 +14,7 @@ import numpy as np
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import accesses, asynchronous, launch_control, meetings, tensor_core, tensor_maps
+from mcheck.ptx import accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps
 from mcheck.ptx.cluster import DONE, Cluster
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
@@ -27,7 +27,7 @@ from mcheck.ptx.places import Places, place
 from mcheck.ptx.store import Store
 from mcheck.ptx.trace import Gap, Trace
 
-MODULES = (accesses, asynchronous, launch_control, meetings, tensor_core, tensor_maps)
+MODULES = (accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps)
 """Imported for the instructions that they register."""
 
 MOST_WAYS = 8
@@ -56,6 +56,9 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     while todo:
         way = todo.pop()
         cluster = runner.run(way)
+        if cluster.trace.doubles and not runner.code.named:
+            runner = _Runner(module, launch, runner.limit, named=True)
+            cluster = runner.run(way)
         for more in runner.others(way, cluster):
             if more not in planned and len(planned) < MOST_WAYS:
                 planned.add(more)
@@ -77,9 +80,9 @@ class _Way:
 class _Runner:
     """What all ways of a cluster have in common."""
 
-    def __init__(self, module: Module, launch: Launch, limit: Limit) -> None:
+    def __init__(self, module: Module, launch: Launch, limit: Limit, *, named: bool = False) -> None:
         self.module, self.launch, self.limit = module, launch, limit
-        self.code: Code = code_of(module, launch.entry)
+        self.code: Code = code_of(module, launch.entry, named=named)
         self.ctas = ctas_of(launch)
         functions = [u.function for u in self.code.units]
         self.places: Places = place(module, functions, launch, self.ctas)
@@ -101,7 +104,8 @@ class _Runner:
         compiler = Compiler(self.module, self.code, lanes, self.places)
         steps = compiler.steps()
         places = self.places
-        store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places))
+        store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
+                      named=self.code.named)  # fmt: skip
         cluster = Cluster(
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
             last_leads=way.last, why_missing=self._missing, answers=Answers(tuple(others(self.launch)[: way.won])),

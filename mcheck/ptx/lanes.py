@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mcheck.program.memory import Cta
 from mcheck.ptx.bits import Word
 from mcheck.ptx.launch import Launch
+from mcheck.ptx.quality import NOTHING
 
 WARP = 32
 Mask = NDArray[np.bool_]
@@ -52,7 +53,7 @@ class Lanes:
         self.cta = index // self.width
         self.exists = inside < self.threads
         self.values = np.zeros((self.rows, self.count), np.uint64)
-        self.quality = np.ones((self.rows, self.count), np.uint8)
+        self.quality = np.full((self.rows, self.count), NOTHING, np.uint8)
         self.special = {k: np.asarray(v).astype(np.uint64) for k, v in self._special(inside).items()}
 
     def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

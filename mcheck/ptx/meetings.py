@@ -202,7 +202,7 @@ def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple
     source = np.where(inside, source, lane)
     index = np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1)
     sure = q[index] | qb | qc
-    sure = np.where(mask[index], sure, sure | np.uint8(quality.UNKNOWN))
+    sure = np.where(mask[index], sure, sure | np.uint8(quality.NOTHING))
     return (value[index], inside.astype(np.uint64)), sure
 
 
@@ -264,5 +264,5 @@ def _reduced(
             chosen = np.where(present, numbers, far)
             out = (chosen.min(axis=1) if mode == "min" else chosen.max(axis=1)).astype(np.uint64) & low
         case _:
-            return (rows[:, 0],), sure | np.uint8(quality.UNKNOWN)
+            return (rows[:, 0],), sure | np.uint8(quality.NOTHING)
     return (out,), sure

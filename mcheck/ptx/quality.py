@@ -14,3 +14,6 @@ TOGETHER = 16
 """``activemask``: the lanes that came together here."""
 TOKEN = 32
 """The state that an arrive returned, by a number of ours."""
+NAMELESS = 64
+"""With ``UNKNOWN``: the value is no name either (``mcheck.ptx.naming``), it may be any."""
+NOTHING = UNKNOWN | NAMELESS

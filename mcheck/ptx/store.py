@@ -16,8 +16,9 @@ from mcheck.graph.maps import MAP_SIZE
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.ptx.bits import Word
 from mcheck.ptx.lanes import Quality
+from mcheck.ptx.naming import content, mixed
 from mcheck.ptx.places import LOCAL_BASE
-from mcheck.ptx.quality import UNKNOWN
+from mcheck.ptx.quality import NOTHING, UNKNOWN
 
 Index = NDArray[np.int64]
 
@@ -25,12 +26,17 @@ Index = NDArray[np.int64]
 class Store:
     """Bytes and their quality; addresses are those of ``mcheck.ptx.places``, shared ones with or without their base."""
 
-    def __init__(self, ctas: int, shared: int, lanes: int, local: int, contents: Iterable[tuple[int, bytes, bytes]]):
+    def __init__(
+        self, ctas: int, shared: int, lanes: int, local: int, contents: Iterable[tuple[int, bytes, bytes]],
+        *, named: bool = False,
+    ):  # fmt: skip
         self.size = max(shared, 1)
         self.local = max(local, 1)
         self.ctas = ctas
-        self.shared = np.zeros(ctas * self.size, np.uint8), np.ones(ctas * self.size, np.uint8)
-        self.own = np.zeros(lanes * self.local, np.uint8), np.ones(lanes * self.local, np.uint8)
+        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, NOTHING, np.uint8)
+        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, NOTHING, np.uint8)
+        self.named = named
+        self.times = 0
         self.maps: dict[int, int] = {}
         """Tensor maps that the kernel has written to global memory."""
         known = sorted(contents)
@@ -39,8 +45,8 @@ class Store:
 
     def load(self, address: Word, size: int, lanes: Index) -> tuple[Word, Quality]:
         """Up to eight bytes of each lane."""
-        value = np.zeros(len(lanes), np.uint64)
-        quality = np.full(len(lanes), UNKNOWN, np.uint8)
+        value = mixed(size, [address]) if self.named else np.zeros(len(lanes), np.uint64)
+        quality = np.full(len(lanes), UNKNOWN if self.named else NOTHING, np.uint8)
         for some, (data, known), at in self._places(address, size, lanes):
             where = at[:, None] + np.arange(size)
             raw = np.zeros((len(at), 8), np.uint8)
@@ -61,7 +67,11 @@ class Store:
         low = address - SHARED_BASE if address >= SHARED_BASE else address
         cta, offset = divmod(low, SHARED_WINDOW)
         if 0 <= cta < self.ctas and offset < self.size:
-            self.shared[1][cta * self.size + offset : cta * self.size + min(offset + size, self.size)] = UNKNOWN
+            first, last = cta * self.size + offset, cta * self.size + min(offset + size, self.size)
+            self.shared[1][first:last] = UNKNOWN if self.named else NOTHING
+            if self.named:
+                self.times += 1
+                self.shared[0][first:last] = content(self.times << 32, last - first)
 
     def map_at(self, address: int) -> int | None:
         """The tensor map at an address (``mcheck.graph.maps``); ``None`` where its bytes are not known."""

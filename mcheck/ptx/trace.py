@@ -40,6 +40,8 @@ class Trace:
     assumptions: dict[str, None] = field(default_factory=dict)
     known: dict[tuple[object, ...], Op] = field(default_factory=dict)
     operations: int = 0
+    doubles: bool = False
+    """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
 
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
@@ -73,7 +75,8 @@ class Trace:
         """An operation of these lanes whose operands have the values ``leaves``, each an array over ``lanes``.
 
         Lanes with equal operands share one operation. With ``spread`` those of a warp share one too where operands
-        differ, which then are ``Lanes``. ``again`` is a poll: it is not repeated while nothing else is done.
+        differ, which then are ``Lanes``: not for strong accesses, in whose order the engine goes by the word that each
+        names. ``again`` is a poll: it is not repeated while nothing else is done.
         """
         if not leaves:
             self.add(self.once((key,), lambda: make(())), lanes)
