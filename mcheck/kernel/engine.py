@@ -155,7 +155,7 @@ class Search:
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
-            self._collect(machine)
+            self.collect(machine)
             self.watch(machine)
             coarse |= machine.coarse
             if machine.bounded:
@@ -178,7 +178,7 @@ class Search:
                     todo.append(plan)
         return coarse
 
-    def _collect(self, machine: Machine) -> None:
+    def collect(self, machine: Machine) -> None:
         for problem in _without_echoes(machine.problems):
             key = key_of(problem)
             if key not in self.findings and not says_less(problem, self.findings.values()):

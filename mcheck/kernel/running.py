@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mcheck.errors import Unsupported
 from mcheck.events.emit import Stop
 from mcheck.graph.event import Event
@@ -23,8 +25,11 @@ MODULES = (accesses, barriers, fences, mbarriers, warps, words)
 MAX_STEPS = 3_000_000
 
 
-def execute(setup: Setup, forced: Forced = ()) -> Machine:
-    """The execution with these steps first, to its end, to a deadlock or to undefined behaviour."""
+def execute(setup: Setup, forced: Forced = (), before: Callable[[Machine, Agent], None] | None = None) -> Machine:
+    """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
+
+    ``before`` is shown the machine, between two steps, and the agent that is to make the next one.
+    """
     m = Machine(setup, forced, objects_flagged)
     if m.program.clustered:
         for agent in m.agents:
@@ -58,6 +63,8 @@ def execute(setup: Setup, forced: Forced = ()) -> Machine:
                 break
             agent = ready
             current = agent.index
+        if before is not None:
+            before(m, agent)
         _step(m, agent, ())
     return m
 

@@ -76,6 +76,15 @@ class Memory:
         held[offset : offset + len(data)] = data
         mask[offset : offset + len(data)] = known
 
+    def known_contents(self, without: frozenset[int]) -> tuple[object, ...]:
+        """What is known of the bytes that were touched, but for the objects at some addresses, in a comparable form."""
+        dense = [
+            (base, bytes(known), bytes(x & -k & 255 for x, k in zip(data, known, strict=True)))
+            for base, (data, known) in sorted(self._data.items())
+            if base not in without and 1 in known
+        ]
+        return tuple(dense), tuple(sorted(self._few.items()))
+
     def store(self, address: int, size: int, value: int | None) -> None:
         """Writes an integer, or makes the bytes unknown."""
         if self._sparse and self._large(address):

@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.errors import Unsupported
-from mcheck.limit import NO_TIME, timed_out
+from mcheck.limit import NO_TIME, Limit, timed_out
 from mcheck.policy import agree
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
-from mcheck.policy.sizes import every_size
+from mcheck.policy.sizes import Prover, every_size
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
+    from mcheck.kernel.rounds import Proof
     from mcheck.program.program import Program
 
 Asker = Callable[[str, float | None], "Answer"]
@@ -33,7 +34,10 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
         if question.about is not About.FINDINGS:
             raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
         return every_size(
-            program, question.timeout, lambda one, left: ask(one, model, replace(question, timeout=left), engine)
+            program,
+            question.timeout,
+            lambda one, left: ask(one, model, replace(question, timeout=left), engine),
+            _prover(program, model, question) if engine in ("auto", "protocol") else None,
         )
     end = None if question.timeout is None else time.monotonic() + question.timeout
 
@@ -60,6 +64,17 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine left something open"
     return replace(best, chosen=why, cut=_cut(answers))
+
+
+def _prover(program: Program, model: Model, question: Question) -> Prover:
+    """What proves all large sizes of a program."""
+
+    def prove(limit: Limit) -> Proof:
+        from mcheck.kernel.rounds import prove as prove_rounds
+
+        return prove_rounds(program, model, question.profile, question.unroll, limit)
+
+    return prove
 
 
 def _cut(answers: list[Answer]) -> bool:

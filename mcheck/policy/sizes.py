@@ -1,19 +1,30 @@
 """A program with a constant that is every number from 0 on (``const N = any;``): the programs with each of them.
 
-What shows with some number is found if the number is among those that are looked at: all small ones, then ever fewer.
-That larger ones add nothing is not proved, so that without a finding the answer is unknown.
+Where the state of the program repeats (``mcheck.kernel.rounds``) all large numbers are proved at once, and the smaller
+ones are looked at one by one. Elsewhere what shows with some number is found if the number is among those that are
+looked at: all small ones, then ever fewer. That larger ones add nothing is then not proved, so that without a finding
+the answer is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
-from mcheck.errors import InputError
+from mcheck.errors import InputError, Unsupported
 from mcheck.limit import Limit, TimeOut, timed_out
 from mcheck.program.program import Program
+from mcheck.program.rounds import Aperiodic
+
+if TYPE_CHECKING:
+    from mcheck.findings.finding import Finding
+    from mcheck.kernel.rounds import Proof
+
+Prover = Callable[[Limit], "Proof"]
+"""Proves all numbers from one on; raises ``Aperiodic``, ``Unsupported`` or ``TimeOut``."""
 
 SMALL = 8
 """Up to this number every one is looked at."""
@@ -30,21 +41,55 @@ def sizes() -> Iterator[int]:
         size = size + 1 if size < SMALL else int(size * GROWTH)
 
 
-def every_size(program: Program, seconds: float | None, answer: Callable[[Program, float | None], Answer]) -> Answer:
+def every_size(
+    program: Program, seconds: float | None, answer: Callable[[Program, float | None], Answer],
+    prove: Prover | None = None,
+) -> Answer:  # fmt: skip
     """The answer about findings for all numbers, from that about the program with one in so many seconds."""
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
+    why = ""
     try:
-        for size in sizes():
-            if _decided(_look(program, size, limit, answer, found)):
+        proof, why = _proof(limit, prove)
+        for size in range(proof.first) if proof is not None else sizes():
+            given = _look(program, size, limit, answer, found)
+            if _decided(given) or (proof is not None and given.verdict != "proved"):
                 break
+        else:
+            if proof is not None:
+                return _proved(program, proof, found)
         smaller = (k for k in range(max(found)) if k not in found and _decided(found[max(found)]))
         for size in smaller:
             if _decided(_look(program, size, limit, answer, found)):
                 break
     except TimeOut:
         pass
-    return _conclusion(program, found, seconds)
+    return _conclusion(program, found, seconds, why)
+
+
+def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str]:
+    """The proof for large numbers, or why there is none."""
+    if prove is None:
+        return None, ""
+    try:
+        return prove(limit), ""
+    except (Aperiodic, Unsupported) as error:
+        return None, str(error)
+    except InputError:  # said with the number that makes no program, by whoever looks at the numbers
+        return None, ""
+
+
+def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
+    answers = [*found.values(), proof.answer]
+    last = answers[-2] if found else answers[-1]
+    often = f"{proof.period} rounds" if proof.period > 1 else "round"
+    said = (
+        f"for every number of rounds from 0 on: from {program.free} = {proof.first} on, the state repeats every {often}"
+    )
+    return replace(
+        last, verdict="proved", findings=_together(answers), covered=True, bound=None, assumptions=_taken(last),
+        executions=sum(a.executions for a in found.values()) + proof.executions, reason=said, cut=False,
+    )  # fmt: skip
 
 
 def _look(
@@ -69,7 +114,7 @@ def _decided(answer: Answer) -> bool:
     return any(map(decides, answer.findings))
 
 
-def _conclusion(program: Program, found: dict[int, Answer], seconds: float | None) -> Answer:
+def _conclusion(program: Program, found: dict[int, Answer], seconds: float | None, why: str) -> Answer:
     name = program.free
     executions = sum(a.executions for a in found.values())
     wrong = min((k for k, a in found.items() if _decided(a)), default=None)
@@ -84,18 +129,26 @@ def _conclusion(program: Program, found: dict[int, Answer], seconds: float | Non
     open_ones = [k for k, a in found.items() if a.verdict != "proved"]
     looked = f"nothing was found with {name} = {_listed(sorted(found))}" if found else f"no {name} was looked at"
     reason = f"{name} is any number: {looked}; that larger ones add nothing is not proved"
+    reason += f" ({why})" if why else ""
     if open_ones:
-        why = found[open_ones[0]].reason or found[open_ones[0]].bound
-        reason = f"{name} is any number, and with {name} = {open_ones[0]}: {why}"
+        unsure = found[open_ones[0]].reason or found[open_ones[0]].bound
+        reason = f"{name} is any number, and with {name} = {open_ones[0]}: {unsure}"
     last = found[max(found)] if found else Answer(verdict="unknown")
-    seen = {
-        (f.code, tuple(a.span for a in f.accesses)): f for k in sorted(found, reverse=True) for f in found[k].findings
-    }
-    assumptions = tuple(a for a in last.assumptions if not a.startswith("sizes as written"))
     return replace(
-        last, verdict="unknown", findings=tuple(seen.values()), covered=False, assumptions=assumptions,
-        executions=executions, reason=reason, cut=seconds is not None and len(found) < len(list(sizes())),
+        last, verdict="unknown", findings=_together([found[k] for k in sorted(found, reverse=True)]), covered=False,
+        assumptions=_taken(last), executions=executions, reason=reason,
+        cut=seconds is not None and len(found) < len(list(sizes())),
     )  # fmt: skip
+
+
+def _together(answers: list[Answer]) -> tuple[Finding, ...]:
+    """The findings of several answers, those of one statement once."""
+    return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
+
+
+def _taken(answer: Answer) -> tuple[str, ...]:
+    """What an answer takes for granted, but for the sizes."""
+    return tuple(a for a in answer.assumptions if not a.startswith("sizes as written"))
 
 
 def _listed(numbers: list[int]) -> str:

@@ -10,6 +10,7 @@ from mcheck.program.assumptions import Assumptions
 from mcheck.program.condition import Condition
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Op
+from mcheck.program.rounds import Rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class Program:
     """A constant that is every number from 0 on; this is the program with one of them."""
     sized: Callable[[int], Program] | None = field(default=None, compare=False, repr=False)
     """The program with another one."""
+    rounds: Callable[[], Rounds] | None = field(default=None, compare=False, repr=False)
+    """How the programs with all of them repeat; raises ``Aperiodic``."""
 
     def assuming(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.program.assumptions``), by their names."""

@@ -111,13 +111,20 @@ def document(model: str, profile: str, results: list[Checked], tally: Tally) -> 
     return f'{head},\n"results": [\n{rows}\n],\n"summary": {json.dumps(_summary(tally))}}}\n'
 
 
+def _told(result: Checked) -> list[str]:
+    """What was not covered or, of what is proved, for what it is."""
+    if not result.reason:
+        return []
+    return [result.reason if result.verdict == "proved" else f"not covered: {result.reason}"]
+
+
 def _result(result: Checked) -> dict[str, Any]:
     return {
         "path": result.path,
         "name": result.name,
         "verdict": result.verdict,
         "findings": [to_json(f) for f in result.findings],
-        "assumptions": [*([f"not covered: {result.reason}"] if result.reason else []), *result.assumptions],
+        "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
     }

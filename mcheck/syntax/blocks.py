@@ -12,6 +12,7 @@ from functools import partial
 from mcheck.errors import InputError, Span, Unsupported
 from mcheck.program.expr import Const
 from mcheck.program.program import Program
+from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import QUANTIFIERS, tail
@@ -21,8 +22,9 @@ from mcheck.syntax.expressions import expression, registers_in
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
 from mcheck.syntax.instructions import operation
-from mcheck.syntax.lexer import END, NAME, Tokens
+from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens
 from mcheck.syntax.placement import placement
+from mcheck.syntax.rounds import even_rounds
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement
 
@@ -45,12 +47,7 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
         _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
     init_block(Tokens(source, head.body, end + 1), scope, initial)
     tokens = Tokens(source, end + 1, len(source.clean))
-    roles: dict[str, Role] = {}
-    while tokens.kind != END and tokens.text not in _TAIL_WORDS:
-        if not tokens.accept(";") and not definition(tokens, scope):
-            _role(tokens, scope, head.target, roles)
-    if not roles:
-        raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
+    roles = _roles(tokens, scope, head.target)
     ending = tail(tokens, scope.for_tail())
     program = bind(head, scope, initial, list(roles.values()), ending, dialect=False)
     if scope.free is None or size is not None:
@@ -58,7 +55,71 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
     name, span = scope.free
     if not every:
         raise Unsupported(f"{name} is any number: `mcheck check` alone asks about all of them", span)
-    return replace(program, free=name, sized=partial(blocks, head, end))
+    return replace(program, free=name, sized=partial(blocks, head, end), rounds=partial(rounds, head, end))
+
+
+def rounds(head: Header, end: int) -> Rounds:
+    """How the roles of a file repeat over its constant that is any number; raises ``Aperiodic`` if they do not.
+
+    The constant stays a name in them. In the init block it is a number, and may stand in sizes alone.
+    """
+    source = head.source
+    scope = Scope()
+    scope.given, scope.symbolic = 1, True
+    try:
+        if head.words:
+            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+        if scope.free is not None:
+            name, span = scope.free
+            _only_in_sizes(Tokens(source, head.body, end + 1), name, span)
+            scope.symbols.discard(name)
+            scope.constants[name] = 1
+        init_block(Tokens(source, head.body, end + 1), scope, Initial())
+        if scope.free is None:
+            raise Aperiodic("a constant that is any number, declared behind the init block")
+        name, _ = scope.free
+        scope.constants.pop(name, None)
+        scope.symbols.add(name)
+        roles = _roles(Tokens(source, end + 1, len(source.clean)), scope, head.target)
+    except InputError as error:
+        raise Aperiodic(error.message, error.span) from None
+    return even_rounds(roles, scope.objects, name)
+
+
+GROWING = frozenset(("*", "+", "(", ")"))
+"""What may stand beside the number in a size: such a size grows by ever as much, or by more."""
+
+
+def _only_in_sizes(tokens: Tokens, name: str, declared: Span) -> None:
+    """Raises ``Aperiodic`` where a name stands in an init block other than in the first size of an object, in which
+    there is nothing else than sums and products.
+    """
+    inside: int | None = None
+    while tokens.kind != END:
+        at, text = tokens.at, tokens.text
+        if text == "[" and inside is None:
+            inside = at
+        elif text == "]" and inside is not None:
+            texts, kinds = tokens.texts[inside + 1 : at], tokens.kinds[inside + 1 : at]
+            plain = all(k in (NAME, NUMBER) or t in GROWING for t, k in zip(texts, kinds, strict=True))
+            called = any(k == NAME and t == "(" for k, t in zip(kinds, texts[1:], strict=False))
+            if name in texts and (not plain or called or tokens.kinds[inside - 1] != NAME):
+                raise Aperiodic(f"{name} in a size that is no sum of products", tokens.span(inside))
+            inside = None
+        elif text == "include" or (text == name and inside is None and tokens.span() != declared):
+            raise Aperiodic(f"{name} in the init block, other than in a size", tokens.span())
+        tokens.at += 1
+
+
+def _roles(tokens: Tokens, scope: Scope, target: str | None) -> dict[str, Role]:
+    """The roles up to what follows them, and the definitions between them."""
+    roles: dict[str, Role] = {}
+    while tokens.kind != END and tokens.text not in _TAIL_WORDS:
+        if not tokens.accept(";") and not definition(tokens, scope):
+            _role(tokens, scope, target, roles)
+    if not roles:
+        raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
+    return roles
 
 
 def _header_words(tokens: Tokens, scope: Scope) -> None:

@@ -86,7 +86,10 @@ def constants(tokens: Tokens, scope: Scope) -> None:
             scope.free, value = (name, here), scope.given
         else:
             value = constant(tokens, scope, "the value of a const at file level")
-        scope.declare_constant(name, value, here)
+        if scope.symbolic and scope.free == (name, here):
+            scope.declare_symbol(name, here)
+        else:
+            scope.declare_constant(name, value, here)
         if not tokens.accept(","):
             return
 

@@ -65,7 +65,8 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
     lowering = _Lowering(instruction, wait, target, scope.register_type, scope.object_space)
     loose = tuple([index for index, item in enumerate(operands) if _is_loose(item, scope)])
     again = None if not loose else lambda fold: lowering.lower(_folded(instruction, loose, fold))
-    return Step(lowering.lower(instruction), again=again)
+    folded = tuple(item.expr for index in loose if isinstance(item := operands[index], Value))
+    return Step(lowering.lower(instruction), again=again, loose=folded)
 
 
 @dataclass(frozen=True, slots=True)

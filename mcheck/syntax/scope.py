@@ -49,6 +49,7 @@ class Scope:
         "objects",
         "parent",
         "registers",
+        "symbolic",
         "symbols",
         "types",
     )
@@ -64,6 +65,8 @@ class Scope:
         """The constant of the file that is any number."""
         self.given: int | None = None
         """The number that it is this time; ``None`` where there can be none."""
+        self.symbolic = False
+        """Whether it stays a name instead."""
         self.types: dict[str, str] = parent.types if parent is not None else {}
         self.constants: dict[str, int] = {}
         self.registers: dict[str, str] = {}

@@ -16,12 +16,13 @@ class Step:
     """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll).
 
     ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
-    ``again`` decodes it with the operands folded that become immediates in a thread, if there are any.
+    ``again`` decodes it with the operands folded that become immediates in a thread, if there are any: ``loose``.
     """
 
     op: Op
     span: Span | None = None
     again: Callable[[Fold], Op] | None = None
+    loose: tuple[Expr, ...] = ()
     free: tuple[str, ...] | None = None
     memo: dict[tuple[int, ...], Op] = field(default_factory=dict)
 

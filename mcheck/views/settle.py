@@ -21,20 +21,15 @@ MANY = 1_000_000
 
 def stand_ins(w: State, pinned: int) -> dict[int, int]:
     """The events to forget, each with the one that stands for it."""
-    last: dict[int, int] = {}
     groups: dict[object, list[int]] = {}
     times: dict[int, int] = {}
     for k, entry in enumerate(w.entries):
         if entry is None or not w.all >> k & 1:
             continue
         times[k] = entry.time
-        if entry.thread >= 0 and times[k] > times.get(last.get(entry.thread, -1), -1):
-            last[entry.thread] = k
         if not pinned >> k & 1:
             groups.setdefault((entry.thread, entry.sort, entry.exact), []).append(k)
-    watched = pinned & w.all
-    for k in last.values():
-        watched |= 1 << k
+    watched = named(w, pinned)
     if not any(len(g) > KEPT for g in groups.values()):
         return {}
     seen_from = _columns(w, watched)
@@ -53,6 +48,18 @@ def stand_ins(w: State, pinned: int) -> dict[int, int]:
             for k in same[:-KEPT]:
                 gone[k] = same[-KEPT]
     return gone
+
+
+def named(w: State, pinned: int) -> int:
+    """The events that stand for themselves: the pinned ones, and the last one of each thread."""
+    last: dict[int, tuple[int, int]] = {}
+    for k, entry in enumerate(w.entries):
+        if entry is not None and w.all >> k & 1 and entry.thread >= 0:
+            last[entry.thread] = max(last.get(entry.thread, (-1, -1)), (entry.time, k))
+    watched = pinned & w.all
+    for _, k in last.values():
+        watched |= 1 << k
+    return watched
 
 
 def _columns(w: State, watched: int) -> Sequence[object]:

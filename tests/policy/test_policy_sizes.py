@@ -1,4 +1,4 @@
-"""A constant that is any number: what shows with some N is found, and nothing is proved for all."""
+"""A constant that is any number: what shows with some N is found, and what repeats is proved for all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def about(text: str, seconds: float | None = None) -> Answer:
     ("parity", "fence", "smallest"),
     [
         ("(k/S)%2", "", 3),
-        ("((k & 3)/S)%2", FENCE, None),
+        ("((k & 63)/S + k/64)%2", FENCE, None),
         ("((k + S*(k >= 9))/S)%2", FENCE, 10),
         ("((k + k/11)/S)%2", FENCE, 12),
     ],
@@ -71,6 +71,20 @@ def test_the_smallest_number_is_named(
     else:
         assert given.verdict == "finding"
         assert f"N = {smallest}, the smallest" in given.reason
+
+
+def test_what_repeats_is_proved_for_every_number() -> None:
+    given = about(RING.format(parity="((k & 3)/S)%2", fence=FENCE))
+    assert (given.verdict, given.findings, given.covered) == ("proved", (), True)
+    assert given.reason is not None
+    assert given.reason.startswith("for every number of rounds from 0 on")
+    assert not any(taken.startswith("sizes as written") for taken in given.assumptions)
+
+
+def test_what_an_engine_cannot_prove_is_unknown() -> None:
+    program = parse(RING.format(parity="(k/S)%2", fence=FENCE), "any.litmus", every=True)
+    given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=0.5), "explicit")
+    assert given.verdict == "unknown"
 
 
 def test_time_that_is_over_proves_nothing() -> None:

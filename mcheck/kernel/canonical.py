@@ -1,0 +1,437 @@
+"""The state of an execution as far as what is to come can tell it from others, up to a renaming of events.
+
+Two executions with equal forms go on alike: the same steps can be made, to the same effect, with the same findings, and
+the same of them could as well come in another order. What is compared, and what not:
+
+* Of the window, the events that a new edge may touch and the last one of each thread, in the order of their threads:
+  what the model asks of each (its sort), and every column, set and edge that is kept of it. Of all others, which kinds
+  there are: those of one thread and one sort that stand to these in the same relations will stand so to whatever comes,
+  which is why the window itself makes one of them (``mcheck.views.settle``). Their numbers make no difference.
+* Times are compared with the steps that could still come after something later, the *live* operations on objects: a
+  time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
+* An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
+* Phases count from the present one of their object, with its parity; of registers those that decide anything, values
+  that are not known being numbered by where they stand first; of the history of a thread what a group still holds.
+* What no later step looks at is left out: the trace, numbers of events, what has been reported.
+
+Places in the code, and the addresses of memory that nothing writes, are given by whoever compares.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcheck.events.state import AsyncRecord
+from mcheck.events.state import State as Lane
+from mcheck.graph.terms import Term
+from mcheck.kernel.clocks import Vector
+from mcheck.kernel.history import History, Record
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, When
+from mcheck.kernel.settling import pinned, settle
+from mcheck.views.entries import Entry, bits
+from mcheck.views.settle import KEPT
+from mcheck.views.settle import named as with_names
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Part = tuple[object, ...]
+
+
+class LaneForm(NamedTuple):
+    """What is kept of one lane: its registers by their names, and the rest."""
+
+    registers: tuple[tuple[str, object], ...]
+    rest: Part
+
+
+class AgentForm(NamedTuple):
+    """What is kept of an agent: where it stands, its lanes, and the rest."""
+
+    place: object
+    lanes: tuple[LaneForm, ...]
+    rest: Part
+
+
+class Form(NamedTuple):
+    """The canonical form of an execution; two of them are compared, and nothing else."""
+
+    agents: tuple[AgentForm, ...]
+    rest: Part
+
+
+def rest(m: Machine) -> None:
+    """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
+    settle(m)
+    m.window.memo = {}
+
+
+class Forms:
+    """Canonical forms of executions of one program, to be compared with each other."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[object, int] = {}
+
+    def of(self, m: Machine, place: Callable[[Agent], object]) -> Form:
+        """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code."""
+        return _Former(m, self._kinds).form(place)
+
+
+class _Former:
+    """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
+    that have no names.
+    """
+
+    def __init__(self, m: Machine, kinds: dict[object, int]) -> None:
+        self.m = m
+        self.kinds = kinds
+        w = m.window
+        self.sorts = {number: sort for sort, number in w.sorts.items()}
+        watched = with_names(w, pinned(m))
+        self.order = sorted(bits(watched), key=self._place)
+        self.number = {k: n for n, k in enumerate(self.order)}
+        self.kind: dict[int, int] = {}
+        self.window = self._window(watched)
+        self.records: dict[int, Part] = {}
+        self.steps: dict[int, list[int]] = {}
+        self.phases: dict[int, list[int]] = {}
+        for done in self._live():
+            self.steps.setdefault(done.agent, []).append(done.step)
+            if done.signal >= 0:
+                self.phases.setdefault(done.signal, []).append(done.phase)
+        for numbers in (*self.steps.values(), *self.phases.values()):
+            numbers.sort()
+
+    def form(self, place: Callable[[Agent], object]) -> Form:
+        m = self.m
+        agents = tuple(AgentForm(place(a), self._lanes(a), self._agent(a)) for a in m.agents)
+        return Form(agents, (
+            self.window,
+            tuple((address, *self._mbarrier(bar)) for address, bar in sorted(m.mbarriers.items())),
+            tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
+            tuple(map(self._signal, m.signals.values())),
+            tuple(list(m.signals).index(key) if key in m.signals else -1 for key in m.queue),
+            tuple(
+                (base, self._history(h)) for base, h in sorted(m.histories.items())
+                if base not in m.setup.unwritten and any(h.cells)
+            ),
+            self._memory(),
+            frozenset((t, self.named(b | here)) for t, (b, _, here) in m.before.items()),
+            frozenset((t, self.named(mask)) for t, mask in m.waits_for.items()),
+            frozenset((k, self.named(mask)) for k, mask in m.exits.items()),
+            frozenset((k, self.named(mask)) for k, mask in m.fences.items()),
+            tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
+            frozenset(self._aligned(warp) for warp in m.aligned),
+            self._tokens(),
+            (m.unsure, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.ended),
+            tuple(m.vain),
+        ))  # fmt: skip
+
+    # --- events and times -------------------------------------------------------------------------------------
+
+    def _entry(self, k: int) -> Entry:
+        entry = self.m.window.entries[k]
+        assert entry is not None
+        return entry
+
+    def _place(self, k: int) -> tuple[int, bool, int]:
+        entry = self._entry(k)
+        source = entry.node.source
+        return entry.thread, source is None or source.order is None, entry.time
+
+    def named(self, mask: int) -> tuple[int, frozenset[int]]:
+        """A set of the window: the members that have names, and the kinds of the others."""
+        out = 0
+        kinds = set()
+        for k in bits(mask & self.m.window.all):
+            n = self.number.get(k)
+            if n is None:
+                kinds.add(self.kind[k])
+            else:
+                out |= 1 << n
+        return out, frozenset(kinds)
+
+    def _sets(self, *masks: int) -> Part:
+        return tuple(map(self.named, masks))
+
+    def events(self, entries: Iterable[Entry]) -> Part:
+        """Events by their names, those that are forgotten by those that stand for them."""
+        return tuple(self.named(e.bit) for e in entries)
+
+    def time(self, v: Vector | None) -> tuple[int, ...] | None:
+        """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
+        if not v:
+            return None
+        return (
+            *(bisect_right(numbers, v[k]) for k, numbers in sorted(self.steps.items())),
+            *(bisect_left(numbers, v[k]) for k, numbers in sorted(self.phases.items())),
+        )
+
+    def _live(self) -> Iterator[Done]:
+        m = self.m
+        for bar in m.mbarriers.values():
+            yield from bar.now
+            yield from bar.looks
+            for dones in (bar.before, bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
+                yield from self.open(dones)
+        for meeting in m.meetings.values():
+            yield from meeting.here.values()
+            yield from self.open(meeting.before)
+            yield from self.open(meeting.failed)
+        yield from (done for _, done, _ in m.sc_fences)
+
+    def open(self, dones: Iterable[Done]) -> list[Done]:
+        """Those of the operations that something to come might still come before."""
+        return [d for d in dones if not self._over(d)]
+
+    def _over(self, done: Done) -> bool:
+        for a in self.m.agents:
+            if a.status in ("done", "undefined", "cut") or (a.index == done.agent and a.single and done.signal < 0):
+                continue
+            if not _covers(a.now() if a.single else a.time, done):
+                return False
+        return all(_covers(s.time, done) for s in self.m.signals.values())
+
+    def _done(self, d: Done, phase: int) -> Part:
+        return (
+            d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase, d.signal, d.effect,
+            self.time(d.time), d.event.op.span, d.event.size, d.event.address,
+        )  # fmt: skip
+
+    # --- agents -----------------------------------------------------------------------------------------------
+
+    def _agent(self, a: Agent) -> Part:
+        met, live = a.cluster_arrived, self.m.window.all
+        loops = (a.visits, a.looked, a.effects, a.spinning) if self.m.setup.loops[a.index] else ()
+        aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
+        return (
+            a.status, self._where(a.where), self.time(a.time), a.met, repr(loops), a.aligned - min(aligned),
+            None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
+            self.time(a.exit_time), self._groups_of_warp(a),
+            tuple(frozenset((n, self.named(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+        )  # fmt: skip
+
+    def _where(self, where: object) -> object:
+        match where:
+            case Mbarrier():
+                return "mbarrier", where.address
+            case Rendezvous():
+                return "meeting", where.key
+        return repr(where)
+
+    def _lanes(self, a: Agent) -> tuple[LaneForm, ...]:
+        names: dict[object, int] = {}
+        out = []
+        for k, lane in enumerate(a.lanes):
+            needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
+            registers = tuple((r, _term(lane.registers[r], names)) for r in sorted(needed))
+            waited = {uid for uid, _ in lane.completes}
+            groups = tuple(
+                (family, tuple(self._issued(a, k, r, waited) for r in g.open),
+                 tuple(tuple(self._issued(a, k, r, waited) for r in group) for group in g.committed))
+                for family, g in sorted(lane.groups.items())
+            )  # fmt: skip
+            consumed = (
+                len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
+                len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
+            )
+            alone = tuple(self._issued(a, k, r, waited) for r in lane.cp_async)
+            rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(_established(lane)))
+            out.append(LaneForm(registers, (groups, consumed, alone, rest)))
+        return tuple(out)
+
+    def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[tuple[int, int]]) -> Part:
+        uids = (*record.reads, *record.writes)
+        return (
+            record.family, len(record.reads), record.destinations, tuple(uid in waited for uid in uids),
+            tuple(self.record(found) if (found := a.of_event.get((lane, uid))) is not None else None for uid in uids),
+        )  # fmt: skip
+
+    def _groups_of_warp(self, a: Agent) -> Part:
+        """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
+        if not a.wgmma_groups and not a.wgmma_open:
+            return ()
+        mine = self.m.program.threads[a.threads[0]].place.warpgroup
+        mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
+        first = min((_waited_for(b) for b in mates if b.wgmma_groups), default=0)
+        groups = a.wgmma_groups[max(first - 1, 0) :]
+        return (
+            len(a.wgmma_groups) - first, tuple(map(self.record, a.wgmma_open)),
+            tuple((tuple(map(self.record, records)), self.time(time)) for records, time in groups),
+        )  # fmt: skip
+
+    # --- the window -------------------------------------------------------------------------------------------
+
+    def _window(self, watched: int) -> Part:
+        """The events with names in their order, with all that is kept of them; numbers the kinds of the others."""
+        import numpy as np
+
+        w = self.m.window
+        others = list(bits(w.all & ~watched))
+        names: list[object] = []
+        rows: list[int] = []
+        for what, sets in (("masks", w.masks), ("domains", w.domains), ("filled", w.filled)):
+            names += [(what, n) for n in sorted(sets)]
+            rows += [sets[n] for n in sorted(sets)]
+        columns = [w.cols[n] for n in sorted(w.cols)]
+        names += sorted(w.cols)
+        rows += [column[k] for column in columns for k in self.order]
+        for n, k in enumerate(self.order):
+            e = self._entry(k)
+            for edges, back in ((e.edges, False), (e.back, True)):
+                for name in sorted(edges):
+                    if edges[name] & w.all:
+                        names.append((n, name, back))
+                        rows.append(edges[name])
+        size = len(w.entries)
+        inside = _matrix(rows, w.all, size)
+        into = _matrix([column[k] for k in others for column in columns], w.all, size)[:, self.order]
+        own = np.packbits(into.reshape(len(others), len(columns) * len(self.order)), axis=1)
+        members = np.packbits(inside[:, others].T, axis=1)
+        for n, k in enumerate(others):
+            label = (*self._event(self._entry(k)), members[n].tobytes(), own[n].tobytes())
+            self.kind[k] = self.kinds.setdefault(label, len(self.kinds))
+        return (
+            tuple(self._event(self._entry(k)) for k in self.order), tuple(names),
+            np.packbits(inside[:, self.order], axis=1).tobytes(), w.shown, w.missed, w.settled, self._several(),
+        )  # fmt: skip
+
+    def _several(self) -> frozenset[tuple[int, int]]:
+        """The kinds that there are, and of which of them as many events as the window keeps of a kind."""
+        count: dict[int, int] = {}
+        for kind in self.kind.values():
+            count[kind] = min(count.get(kind, 0) + 1, KEPT)
+        return frozenset(count.items())
+
+    def _event(self, e: Entry) -> Part:
+        event = e.node.source
+        assert event is not None
+        where = (event.address, event.size, event.virtual) if e.exact else ()
+        return e.thread, self.sorts[e.sort], e.exact, e.sets, where, event.op.span
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _mbarrier(self, bar: Mbarrier) -> Part:
+        state = bar.state
+        if state is None:
+            phases = tuple((key, self._acts(acts)) for key, acts in sorted(bar.phases.items()))
+            ended = self._dones([bar.ended] if bar.ended else [], 0)
+            return bar.generation, None, ended, self._dones(bar.renewed, 0), phases, len(bar.unannounced)
+        now = state.phase
+        firsts = [max(0, bar.joined + 1, bar.known.get(a.index, -1) + 1) - now for a in self.m.agents]
+        oldest = min([0, *firsts])
+        return (
+            bar.generation, now % 2, state.expected, state.pending, state.tx, tuple(firsts), len(bar.unannounced),
+            self._dones(bar.now, now), self._dones(self.open(bar.before), now), self._dones(bar.looks, now),
+            self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
+            tuple((self._since(bar, key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
+            self.time(bar.time), self.time(bar.next_time),
+            tuple((p - now, self.time(v)) for p, v in sorted(bar.times.items()) if p - now >= oldest),
+            frozenset(p - now for life, p in bar.waited if life == bar.generation and p >= now - 1),
+            frozenset(p - now for life, p in bar.arrived if life == bar.generation and p >= now),
+            frozenset(
+                (life, p - now, event.op.span) for (life, p), event in bar.arrived.items()
+                if p > 0 and (life, p - 1) not in bar.waited
+            ),
+        )  # fmt: skip
+
+    def _since(self, bar: Mbarrier, when: When) -> Part:
+        """A phase, from the present one; those that are long over are alike."""
+        life, phase = when
+        assert bar.state is not None
+        recent = life == bar.generation and phase > bar.joined
+        return life - bar.generation, phase - bar.state.phase if recent else "over"
+
+    def _dones(self, dones: Iterable[Done], phase: int) -> Part:
+        return tuple(self._done(d, phase) for d in dones)
+
+    def _acts(self, acts: Acts) -> Part:
+        return self._sets(acts.acts, acts.signals, acts.copies, acts.waits, acts.completing)
+
+    def _meeting(self, x: Rendezvous) -> Part:
+        return (
+            x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()), tuple(sorted(x.twice.items())),
+            tuple((k, self.named(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
+            self.named(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
+            self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
+            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.named(x.last),
+        )  # fmt: skip
+
+    def _signal(self, s: Signal) -> Part:
+        return (
+            s.agent, s.address, s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
+            tuple(map(self.record, s.records)), s.event.op.span,
+        )  # fmt: skip
+
+    def _aligned(self, warp: tuple[int, int]) -> Part:
+        """The aligned barriers that some of the warp has executed, and others have still to."""
+        done = [a.aligned for a in self.m.agents if self.m.warp_of(a) == warp]
+        return warp, tuple(self.m.aligned[warp][min(done) :])
+
+    def _tokens(self) -> frozenset[tuple[int, int]]:
+        """The states that some register still holds."""
+        held = {v for a in self.m.agents for lane in a.lanes for v in lane.registers.values() if isinstance(v, int)}
+        return frozenset((address, token) for address, token in self.m.tokens if token in held)
+
+    # --- memory -----------------------------------------------------------------------------------------------
+
+    def record(self, r: Record) -> Part:
+        """An access, as far as a later one can tell."""
+        found = self.records.get(id(r))
+        if found is None:
+            e = r.event
+            value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
+            found = self.records[id(r)] = (
+                r.agent, r.lanes, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars, r.signalled,
+                frozenset(k for k, _ in r.done), self.events(r.entries), e.address, e.size, e.tags, value, e.op.span,
+            )  # fmt: skip
+        return found
+
+    def _history(self, h: History) -> Part:
+        """The accesses to each byte of an object; where neighbours have the same ones, together."""
+        out: list[tuple[int, frozenset[Part]]] = []
+        for start, cell in zip(h.starts, h.cells, strict=True):
+            records = frozenset(map(self.record, cell))
+            if not out or out[-1][1] != records:
+                out.append((start, records))
+        return tuple(out)
+
+    def _memory(self) -> Part:
+        return self.m.memory.known_contents(self.m.setup.unwritten)
+
+
+def _matrix(rows: list[int], keep: int, size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Sets of the window as the rows of a matrix of bits."""
+    import numpy as np
+
+    width = (size + 7) // 8
+    raw = b"".join((row & keep).to_bytes(width, "little") for row in rows)
+    matrix = np.frombuffer(raw, dtype=np.uint8).reshape(len(rows), width)
+    return np.unpackbits(matrix, axis=1, bitorder="little", count=size)
+
+
+def _covers(time: Vector, done: Done) -> bool:
+    """Whether what happens at a time comes after an operation, so that it cannot come before it."""
+    return time[done.signal] > done.phase if done.signal >= 0 else time[done.agent] >= done.step
+
+
+def _waited_for(a: Agent) -> int:
+    """How many of its groups of wgmma are over for all."""
+    return next((k for k, (records, _) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
+
+
+def _established(lane: Lane) -> tuple[object, ...]:
+    """What symbolic execution may have noted of values; the kernel engine notes nothing."""
+    return lane.constraints, lane.known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
+
+
+def _term(term: Term, names: dict[object, int]) -> object:
+    """A value; what is not known is numbered."""
+    if isinstance(term, int):
+        return term
+    if term and term[0] in ("?", "e"):
+        return term[0], names.setdefault(term, len(names))
+    return tuple(_term(x, names) if isinstance(x, tuple) else x for x in term)

@@ -1,0 +1,80 @@
+"""Proofs for every number of rounds: what repeats is proved, and nothing that goes wrong late."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.kernel.engine import check
+from mcheck.kernel.rounds import Proof, prove
+from mcheck.limit import Limit
+from mcheck.program.rounds import Aperiodic
+from mcheck.syntax import parse
+from tests.kernel.sketches import changed
+from tests.kernel.unbounded import PING_PONG, TWO_PIPELINES, gemm, ring
+
+
+def proof(text: str) -> Proof:
+    return prove(parse(text, "any.litmus", every=True), load_model("ptx-9.0"), "ptx", 2, Limit(None))
+
+
+@pytest.mark.parametrize("text", [ring(), PING_PONG, TWO_PIPELINES, gemm()], ids=["ring", "ping-pong", "two", "gemm"])
+def test_what_repeats_is_proved(text: str) -> None:
+    given = proof(text)
+    assert given.answer.verdict == "proved"
+    assert given.first <= 24
+
+
+@pytest.mark.parametrize("text", [ring(), PING_PONG], ids=["ring", "ping-pong"])
+def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
+    given = proof(text)
+    program = parse(text, "any.litmus", every=True)
+    assert program.sized is not None
+    for number in range(given.first, given.first + 3 * given.period + 1):
+        found = check(program.sized(number), load_model("ptx-9.0"))
+        assert (found.verdict, found.executions) == ("proved", 1), number
+
+
+COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
+LATE = {
+    "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "'>=' of what grows"),
+    "bytes-by-a-quotient": (ring(bytes_="1024 + 16*(k/33)"), "grows with the rounds"),
+    "parity-flips-with-the-tile": (ring(parity="(k/S + k/64)%2"), "repeat after 128"),
+    "parity-from-a-product": (ring(parity="(k*k)%2"), "'*' of what grows"),
+    "the-last-round": (ring(parity="(k + (k == N-1))%2"), "N before the loop or in it"),
+    "a-counter-in-a-register": (ring(more=COUNTED), "register n of consumer"),
+    "a-branch-on-a-counter": (
+        ring(more="add.u32 n, n, 1; setp.eq.u32 p, n, 50; @p mbarrier.arrive.shared::cta.b64 _, [empty[0]];")
+        .replace(".reg .b32 n;", ".reg .b32 n; .reg .pred p;"),
+        "register n of consumer",
+    ),
+    "an-address-that-grows": (changed(ring(), ("[buf[k%S] + 4*%laneid]", "[buf[0] + 16*k]")), "the address of"),
+    "a-source-that-ends": (changed(ring(), ("src[1024*N + 1024]", "src[65536]")), "its size does not"),
+    "a-source-that-is-written": (
+        changed(ring(), ("    \n  }\n}\n", "  }\n  if (%laneid == 0) { st.global.u32 [src], 1; }\n}\n")),
+        "no two are alike",
+    ),
+    "contents-that-differ": (
+        changed(ring(), (".global .align 128 .b8  src[1024*N + 1024]",
+                         ".global .align 128 .b8  src[1024*N + 1024] = {0, 1}")),
+        "not the same all over",
+    ),
+    "a-wrong-fence": (changed(ring(), ("fence.proxy.async.shared::cta", "fence.proxy.async.global")), "found"),
+    "two-loops": (changed(ring(), ("for k in N..N+S", "for k in 0..N")), "a second loop"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_what_is_not_known_to_repeat_is_refused_by_name(name: str) -> None:
+    text, why = LATE[name]
+    with pytest.raises(Aperiodic, match=re.escape(why)):
+        proof(text)
+
+
+def test_the_period_is_that_of_what_the_text_says() -> None:
+    for text, period in ((ring(), 2), (ring(3), 6), (ring(2, parity="((k & 3)/S)%2"), 4), (gemm(blocks=3), 4)):
+        program = parse(text, "any.litmus", every=True)
+        assert program.rounds is not None
+        assert program.rounds().period == period

@@ -1,0 +1,195 @@
+"""Sketches whose number of rounds is any number."""
+
+from __future__ import annotations
+
+
+def ring(stages: int = 1, parity: str = "(k/S)%2", bytes_: str = "1024", more: str = "") -> str:
+    """One producer, one consumer warp, ``stages`` slots; addresses of the source grow with the rounds."""
+    return f"""PTX any-ring
+const S = {stages}, N = any;
+{{
+  .global .align 128 .b8  src[1024*N + 1024];
+  .shared .align 128 .b8  buf[S][1024];
+  .shared .align 8   .b64 full[S], empty[S];
+}}
+producer@cta 0, warp 0, lane 0 {{
+  for s in 0..S {{
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 32;
+  }}
+  bar.sync 0;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], {bytes_};
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 1024*k], 1024, [full[k%S]];
+  }}
+  for k in N..N+S {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+  }}
+}}
+consumer@cta 0, warp 1 {{
+  .reg .b32 n;
+  mov.u32 n, 0;
+  bar.sync 0;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], {parity};
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
+    {more}
+  }}
+}}
+"""
+
+
+PING_PONG = """PTX any-ping-pong
+const N = any;
+{
+  .global .align 128 .b8  src[256];
+  .shared .align 128 .b8  buf[2][128];
+  .shared .align 8   .b64 full[2], empty[2];
+}
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..2 {
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 32;
+  }
+  bar.sync 0;
+  for k in 0..N {
+    for s in 0..2 {
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[s]], (k%2)^1;
+      mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[s]], 128;
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[s]], [src + 128*s], 128, [full[s]];
+    }
+  }
+}
+ping@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    barrier.cta.sync 1, 64;
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[0]], k%2;
+    ld.shared.u32 r0, [buf[0] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[0]];
+    barrier.cta.arrive 2, 64;
+  }
+  barrier.cta.sync 1, 64;
+}
+pong@cta 0, warp 2 {
+  bar.sync 0;
+  barrier.cta.arrive 1, 64;
+  for k in 0..N {
+    barrier.cta.sync 2, 64;
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[1]], k%2;
+    ld.shared.u32 r0, [buf[1] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[1]];
+    barrier.cta.arrive 1, 64;
+  }
+}
+"""
+"""Two warps take turns, each with a buffer of its own."""
+
+
+TWO_PIPELINES = """PTX any-attention
+const S = 2, N = any;
+{
+  .global .align 128 .b8  q[128], kv[128*N + 128];
+  .shared .align 128 .b8  sq[128], sk[S][128], sv[S][128];
+  .shared .align 8   .b64 fq, fk[S], ek[S], fv[S], ev[S];
+}
+producer@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [fq], 1;
+  for s in 0..S {
+    mbarrier.init.shared::cta.b64 [fk[s]], 1;
+    mbarrier.init.shared::cta.b64 [ek[s]], 32;
+    mbarrier.init.shared::cta.b64 [fv[s]], 1;
+    mbarrier.init.shared::cta.b64 [ev[s]], 32;
+  }
+  bar.sync 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [fq], 128;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [sq], [q], 128, [fq];
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [ek[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [fk[k%S]], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [sk[k%S]], [kv + 128*k], 128, [fk[k%S]];
+    await mbarrier.try_wait.parity.shared::cta.b64 [ev[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [fv[k%S]], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [sv[k%S]], [kv + 128*k], 128, [fv[k%S]];
+  }
+}
+math@cta 0, warp 1 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [fq], 0;
+  ld.shared.u32 r0, [sq + 4*%laneid];
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [fk[k%S]], (k/S)%2;
+    ld.shared.u32 r1, [sk[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [ek[k%S]];
+    await mbarrier.try_wait.parity.shared::cta.b64 [fv[k%S]], (k/S)%2;
+    ld.shared.u32 r2, [sv[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [ev[k%S]];
+  }
+}
+"""
+"""A query, and two pipelines that one loop fills and drains."""
+
+
+def gemm(ctas: int = 2, stages: int = 2, blocks: int = 2) -> str:
+    """A persistent kernel: tiles without end, each of some blocks that all CTAs load together for all of them, with an
+    epilogue that stores a tile while the next one is loaded.
+    """
+    share, mask = 256 // ctas, (1 << ctas) - 1
+    return f"""PTX any-gemm
+const S = {stages}, T = {blocks}, C = {ctas}, N = any;
+{{
+  .global .align 128 .b8  src[256], out[C][128];
+  .shared .align 128 .b8  buf[S][256], tile[128];
+  .shared .align 8   .b64 full[S], empty[S];
+}}
+producer@cluster 0, cta 0..{ctas}, warp 0, lane 0 {{
+  for s in 0..S {{
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], C;
+  }}
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for t in 0..N {{
+    for b in 0..T {{
+      const k = t*T + b;
+      await mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+      fence.proxy.async;
+      mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 256;
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [buf[k%S] + {share}*%cluster_ctarank], [src + {share}*%cluster_ctarank], {share}, [full[k%S]], {mask};
+    }}
+  }}
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
+}}
+consumer@cluster 0, cta 0..{ctas}, warp 1, lane 0 {{
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for t in 0..N {{
+    for b in 0..T {{
+      const k = t*T + b;
+      await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+      ld.shared.u32 r0, [buf[k%S]];
+      fence.proxy.async;
+      for c in 0..C {{
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(c)];
+      }}
+    }}
+    st.shared.u32 [tile], r0;
+    fence.proxy.async.shared::cta;
+    cp.async.bulk.global.shared::cta.bulk_group [out[%cluster_ctarank]], [tile], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+  }}
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
+}}
+"""
