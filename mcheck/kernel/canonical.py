@@ -210,7 +210,8 @@ class _Former:
         return (
             a.status, self._where(a.where), self.time(a.time), a.met, repr(loops), a.aligned - min(aligned),
             None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
-            self.time(a.exit_time), self._groups_of_warp(a),
+            self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
+            frozenset(map(self.record, a.piped)),
             tuple(frozenset((n, self.named(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
         )  # fmt: skip
 
@@ -238,7 +239,7 @@ class _Former:
                 len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
                 len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
             )
-            alone = tuple(self._issued(a, k, r, waited) for r in lane.cp_async)
+            alone = tuple(self._issued(a, k, r, waited) for r in (*lane.cp_async, *lane.piped))
             rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(_established(lane)))
             out.append(LaneForm(registers, (groups, consumed, alone, rest)))
         return tuple(out)

@@ -1,0 +1,54 @@
+"""The canonical form leaves nothing out that a later step may look at."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mcheck.cat import load_model
+from mcheck.events.state import State as Lane
+from mcheck.kernel.agents import partition
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal
+from mcheck.kernel.races import objects_flagged
+from mcheck.kernel.setup import prepare
+from mcheck.syntax import parse
+from mcheck.views.entries import Entry
+from mcheck.views.window import Window
+from tests.kernel.sketches import ring
+
+KNOWN: dict[type, str] = {
+    Agent: "index threads lanes emitters code place time pc step status where of_event tracked completed wgmma_open "
+    "wgmma_groups committed piped met last_read cluster_arrived visits effects looked spinning exit_time aligned "
+    "origin",
+    Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "
+    "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed",
+    Mbarrier: "address label seen born state generation began ended renewed now before looks failed phases time "
+    "next_time times waited arrived unannounced expected_bytes got_bytes known joined",
+    Acts: "acts signals copies waits completing",
+    Rendezvous: "key members round count here twice brought kinds arrivals time before failed votes own warps last",
+    Signal: "key agent step address kind tx count time event records issues",
+    Done: "agent step position time event kind phase signal effect",
+    Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
+    Entry: "node thread sets exact edges back sort instruction slot time stand_in",
+    Machine: "setup forced program zero memory agents names window before waits_for settle_at exits fences trace vain "
+    "signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned tokens"
+    " unsure inexact impossible guesses flagged trials absent bounded ended mbarriers mbarrier_places",
+    Window: "program tape structure checks flags axioms co wanted shown entries free all exact count cols filled masks "
+    "keyed sorts pairs alone memo complete domains missed settled compiled",
+}
+"""What the parts of an execution hold. Whoever adds to them decides whether ``mcheck.kernel.canonical`` has to tell it:
+a state that is taken for another one, though a later step would tell them apart, makes proofs that are none.
+"""
+
+
+def test_every_part_of_an_execution_has_been_thought_of() -> None:
+    program = parse(ring(1), "ring.litmus")
+    setup = prepare(program, partition(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
+    machine = Machine(setup, (), objects_flagged)
+    for kind, names in KNOWN.items():
+        if dataclasses.is_dataclass(kind):
+            held = {f.name for f in dataclasses.fields(kind)}
+        else:
+            held = set(vars(machine if kind is Machine else machine.window))
+        assert held == set(names.split()), kind
