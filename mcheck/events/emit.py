@@ -95,6 +95,9 @@ class Emitter:
     meets: bool = True
     """Whether instructions at which threads wait for each other become meetings, with a path that waits for ever."""
     layout: Layout | None = None
+    unwritten: frozenset[int] | None = None
+    """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has
+    an event for each range of bytes that it touches then, and none for those of such an object that it reads."""
     _site: Site | None = field(default=None, init=False)
     stopped: list[State] = field(default_factory=list, init=False)
     """Where the thread would have stopped while it executed the operation at hand, had it not gone on."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
 from mcheck.events.state import AsyncRecord, Groups, State
+from mcheck.executor.tensor import extent
 from mcheck.executor.tensor_map import fill_pattern
 from mcheck.graph.event import BarrierStep, Event, MbarrierStep
 from mcheck.graph.maps import MAP_SIZE, decode
@@ -17,7 +18,7 @@ from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, join, raw, reads_of, rmw, slice_bytes, type_size
 from mcheck.graph.warpgroups import committers, group_key
 from mcheck.plans.copies import covers, one_group
-from mcheck.plans.plan import Plan, Run
+from mcheck.plans.plan import Box, Plan, Run
 from mcheck.plans.plan_of import tensor_plan
 from mcheck.program import ops
 from mcheck.program.memory import TensorMapSpec
@@ -321,7 +322,12 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
     spec = decode(contents)
     made = e.admitted(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
     spec = e.effect(op, made, spec)
-    reads, writes = [map_read], []
+    reads = [map_read]
+    writes: list[Event] = []
+    if e.unwritten is not None and op.reduce is None and made.box is not None:
+        more, writes = _touched(e, op, state, issue, made.box)
+        _done(e, op, state, issue, made, reads + more, writes)
+        return
     cache: dict[tuple[int, int], Event] = {}
     for run in made.moved():
         if op.kind == "load":
@@ -332,6 +338,21 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
             reads.append(read)
             writes += _store_run(e, op, state, issue, spec, run, read)
     _done(e, op, state, issue, made, reads, writes)
+
+
+def _touched(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, box: Box) -> tuple[list[Event], list[Event]]:
+    """A copy of which only the bytes matter, as few events as they are ranges."""
+    from_tensor = box.kind == "load"
+    image = box.image()
+    tensor: tuple[tuple[int, int], ...] = ()
+    lowest, size = extent(box.spec)
+    whole = e.site.at(lowest)
+    known = whole is not None and lowest + size <= whole.base + whole.object.size
+    if not (from_tensor and known and whole is not None and whole.base in (e.unwritten or ())):
+        tensor = box.rows()
+    sources, targets = (tensor, image) if from_tensor else (image, tensor)
+    reads = [put_read(e, op, state, issue, at, size, "async") for at, size in sources]
+    return reads, [put_write(e, op, state, issue, at, size, "async", 0) for at, size in targets]
 
 
 def _load_run(

@@ -23,6 +23,7 @@ def answer(
     witnesses: bool = False,
     limit: int | None = None,
     thorough: bool = False,
+    brief: bool = False,
 ) -> Answer:
     """Findings, and the final states of what a condition names where they can be told.
 
@@ -39,6 +40,7 @@ def answer(
         profile=profile,
         limit=limit or engine.MAX_EXECUTIONS,
         thorough=thorough,
+        brief=brief,
     )
     if findings:
         return given

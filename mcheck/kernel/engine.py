@@ -48,6 +48,7 @@ class Search:
     unroll: int
     limit: int = MAX_EXECUTIONS
     thorough: bool = False
+    brief: bool = False
     given: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     executions: int = 0
@@ -116,6 +117,8 @@ class Search:
         """Whether enough has been done since the first error was found."""
         if self.thorough or not self.wrong:
             return False
+        if self.brief:
+            return True
         if self.found_at is None:
             self.found_at, self.work_then = self.executions, self.steps
         return self.executions - self.found_at >= AFTER_FINDING or self.steps - self.work_then > WORK_AFTER_FINDING
@@ -262,12 +265,13 @@ def answer(
     timeout: float | None = None,
     limit: int = MAX_EXECUTIONS,
     thorough: bool = False,
+    brief: bool = False,
 ) -> Answer:
     """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
-    After the first error a little more is looked at; with ``thorough`` everything.
+    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing.
     """
-    search = Search(program, model, profile, unroll, limit, thorough)
+    search = Search(program, model, profile, unroll, limit, thorough, brief)
     reason = search.explore(timeout)
     if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
         more = beyond(program, search.setup.needed, search.setup.partition) or _lost_updates(search)

@@ -222,7 +222,13 @@ class Machine:
 
     def _agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:
         threads = [self.program.threads[t] for t in group]
-        emitters = [Emitter(self.program, t, self.setup.semantics, self.map_contents, meets=False) for t in threads]
+        emitters = [
+            Emitter(
+                self.program, t, self.setup.semantics, self.map_contents, meets=False,
+                unwritten=self.setup.unwritten if self.setup.blind else None,
+            )
+            for t in threads
+        ]  # fmt: skip
         lanes = [e.start() for e in emitters]
         return Agent(k, group, lanes, emitters, threads[0].code, self.setup.places[k], zero, origin=[{} for _ in group])
 

@@ -34,6 +34,19 @@ def needed(program: Program, watched: Watched | None = None) -> list[frozenset[s
     return found
 
 
+def data_decides(program: Program) -> bool:
+    """Whether anything can depend on what copies move: a value that is read, or waited for, or the fields of a map."""
+    return (
+        _maps_are_moved(program)
+        or _awaits_values(program)
+        or any(
+            _results(op)
+            for op in {id(op): op for t in program.threads for op in t.code}.values()
+            if isinstance(op, ops.Load | ops.Atomic)
+        )
+    )
+
+
 def _maps_are_moved(program: Program) -> bool:
     """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
     kinds = ops.TensormapReplace | ops.TensormapCopyFence

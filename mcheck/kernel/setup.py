@@ -19,7 +19,7 @@ from mcheck.kernel import sequential
 from mcheck.kernel.agents import Partition
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
-from mcheck.kernel.needed import Watched, needed
+from mcheck.kernel.needed import Watched, data_decides, needed
 from mcheck.kernel.polling import spins
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
@@ -104,6 +104,8 @@ class Setup:
     """The addresses of the objects that nothing writes."""
     maps: tuple[tuple[int, int], ...] = ()
     """The ranges of the objects that hold tensor maps."""
+    blind: bool = False
+    """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
 
     def in_map(self, address: int, size: int) -> bool:
         """Whether an access touches an object that holds a tensor map."""
@@ -193,11 +195,17 @@ def prepare(
     else:
         setup.sequential = sequential.decides(program) if as_shipped(setup.tape) else sequential.fenced(program)
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
+    if not setup.words and watched is None and not program.free:
+        setup.blind = known.blind if known is not None else _blind(setup)
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):
         setup.loops[k] = loop_heads(program.threads[group[0]])
         setup.tails.append(_tail(program.threads[group[0]].code, setup.loops[k]))
     return setup
+
+
+def _blind(setup: Setup) -> bool:
+    return all(low in setup.unwritten for low, _ in setup.maps) and not data_decides(setup.program)
 
 
 def _tail(code: tuple[ops.Op, ...], heads: set[int]) -> int:

@@ -23,6 +23,7 @@ class About(StrEnum):
 class Question:
     """``timeout`` in seconds for all engines together; ``witnesses``: each state with an execution; ``findings``: those
     of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error;
+    ``brief``: the kernel engine stops at it;
     ``limit``: executions that the kernel engine looks at.
     """
 
@@ -33,4 +34,5 @@ class Question:
     witnesses: bool = False
     findings: bool = False
     thorough: bool = False
+    brief: bool = False
     limit: int | None = None

@@ -13,6 +13,8 @@ from mcheck.findings.finding import Finding
 from mcheck.limit import Limit, TimeOut, no_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
+from mcheck.program.program import Program
+from mcheck.ptx.batches import batched, batches
 from mcheck.ptx.follow import Followed, follow
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.module import Module
@@ -35,9 +37,8 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     unknown: str | None = None
     try:
         for way in follow(module, launch, limit):
-            rest = limit.remaining()
-            program = way.program.assuming(launch.assume)
-            found.append((replace(way, program=program), ask(program, model, replace(question, timeout=rest), engine)))
+            way = replace(way, program=way.program.assuming(launch.assume))
+            found.append((way, _asked(way.program, model, question, engine, limit)))
             if _worst(found[-1][1].findings) and not question.thorough:
                 break
     except TimeOut:
@@ -45,6 +46,16 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     except Unsupported as error:
         unknown = error.message
     return _joined(launch, found, unknown)
+
+
+def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
+    """The answer about one way, from the shorter program with batches if nothing is found in that."""
+    if engine == "protocol" and batches(program):
+        asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
+        given = ask(batched(program), model, asked, engine)
+        if not given.findings:
+            return given
+    return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
 def _worst(findings: Iterable[Finding]) -> bool:
