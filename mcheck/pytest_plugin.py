@@ -1,4 +1,5 @@
-"""A pytest plugin: every ``.litmus`` file that pytest comes across is a test, if that is asked for.
+"""A pytest plugin: every ``.litmus`` file that pytest comes across is a test, if that is asked for, and where findings
+are looked for every ``.ptx`` module with a launch beside it.
 
 It does nothing without ``--mcheck`` or the ini option ``mcheck``, and imports nothing of mcheck before the first such
 file runs.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mcheck.run.case import Result, Settings
 
 SUFFIX = ".litmus"
+MODULE = ".ptx"
 COMMANDS = ("run", "check")
 
 
@@ -52,8 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile | None:
-    """The collector of a litmus file, where that is asked for."""
-    if file_path.suffix != SUFFIX or not _command(parent.config):
+    """The collector of a litmus file or a module, where that is asked for."""
+    if file_path.suffix not in (SUFFIX, MODULE):
+        return None
+    command = _command(parent.config)
+    if not command or (file_path.suffix == MODULE and (command != "check" or not _launched(file_path))):
         return None
     collector: LitmusFile = LitmusFile.from_parent(parent, path=file_path)
     return collector
@@ -65,6 +70,12 @@ def _command(config: pytest.Config) -> str:
     if given and given not in COMMANDS:
         raise pytest.UsageError(f"ini option mcheck: {given!r} is neither {' nor '.join(COMMANDS)}")
     return str(given)
+
+
+def _launched(module: Path) -> bool:
+    from mcheck.check.files import launch_file
+
+    return launch_file(str(module)) is not None
 
 
 class LitmusFile(pytest.File):

@@ -18,7 +18,7 @@ function server() {
 
 async function start() {
   client = new LanguageClient("mcheck", "mcheck", server(), {
-    documentSelector: [{ language: "litmus" }, { language: "cat" }],
+    documentSelector: [{ language: "litmus" }, { language: "cat" }, { language: "ptx" }],
   });
   try {
     await client.start();

@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from mcheck.check.case import Checked, LaunchText, Options, Settings, Subject
+from mcheck.check.files import launch_beside
 from mcheck.check.single import conclude, failed, question
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
@@ -21,11 +22,13 @@ from mcheck.run.single import left, model_of
 
 
 def check_file(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about a module in a file; raises nothing but ``KeyboardInterrupt``."""
+    """The answer about a module in a file, launched as the options or the file beside it say; raises nothing but
+    ``KeyboardInterrupt``.
+    """
     started = perf_counter()
     try:
         text = reading.text(case.path) if case.text is None else case.text
-        given = launch_of(options.launch)
+        given = launch_of(options.launch or launch_beside(case.path))
     except Exception as error:  # noqa: BLE001 - likewise
         return failed(case.path, None, error, settings, perf_counter() - started)
     return check_text(text, case.path, given, settings, options, started)

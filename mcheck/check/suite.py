@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.files import is_module, launch_beside
 from mcheck.check.single import lost
 from mcheck.check.task import task
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.means import Means, compute
-from mcheck.run.once import memory_of, once
+from mcheck.run.once import Texts, memory_of, once, texts_of
 from mcheck.run.single import model_of
 
 
@@ -21,7 +23,19 @@ def check_files(cases: Sequence[Case], settings: Settings, options: Options, mea
     def fresh(these: Sequence[Case]) -> Iterator[Checked]:
         return compute(these, settings, means, task(options), lost, _preload)
 
-    return once(cases, memory_of(means, "check", settings, **asdict(options)), fresh)
+    def texts(path: str) -> Texts:
+        return _of_module(path, options) if is_module(path) else texts_of(path)
+
+    return once(cases, memory_of(means, "check", settings, texts, **asdict(options)), fresh)
+
+
+def _of_module(path: str, options: Options) -> Texts:
+    """A module and its launch; that of the options is a part of every key."""
+    from mcheck.ptx import reading
+
+    launch = None if options.launch is not None else launch_beside(path)
+    others = () if launch is None else (launch.text or "",)
+    return Texts(reading.text(path), os.path.basename(path), None, others, tells=True)
 
 
 def _preload() -> None:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from mcheck.check.case import Checked, Options, Settings
+from mcheck.check.files import is_module
 from mcheck.check.single import check_case
 from mcheck.run.case import Case
-
-MODULE_SUFFIX = ".ptx"
 
 
 def task(options: Options) -> Callable[[Case, Settings], Checked]:
@@ -24,8 +23,3 @@ def check_one(case: Case, settings: Settings, options: Options) -> Checked:
 
         return check_file(case, settings, options)
     return check_case(case, settings, options)
-
-
-def is_module(path: str) -> bool:
-    """Whether a file is a PTX module, by its name."""
-    return path.lower().endswith(MODULE_SUFFIX)

@@ -39,8 +39,8 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="protocol: schedules with clocks, for sketches; explicit: every execution graph; z3: the same by solving; "
-    "both: all that cover the test must agree.",
+    help="protocol: follows whole warps, its work grows with the program; explicit: every execution; z3: the same by "
+    "solving; both: all that cover the test must agree.",
 )
 @options.profile
 @options.format_("text", "json", "sarif", "github", "junit")
@@ -93,14 +93,18 @@ def command(
     quiet: bool,
     **launched: Any,
 ) -> int:
-    """Look for races, undefined behaviour and deadlocks in kernel sketches, litmus tests (files, or folders) and PTX
-    modules (.ptx files, with --launch or the options beside it, which win over the file).
+    """Look for races, undefined behaviour and deadlocks in kernel sketches, litmus tests and PTX modules, files or
+    folders of them.
+
+    K.ptx is launched as --launch and the options beside it say, which win over the file, or without them as K.json
+    beside it does.
 
     A finding that the file expects counts as expected. A line suppresses findings with
     `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
     2 usage or parse error, 3 not everything could be looked at.
     """
     from mcheck.check.case import Options, Settings, tally
+    from mcheck.check.files import left_out, to_check
     from mcheck.check.suite import check_files
     from mcheck.report.checked import TextReport
     from mcheck.report.lines import Printer
@@ -108,12 +112,13 @@ def command(
     from mcheck.report.problems import show, show_warning
     from mcheck.report.progress import Bar
     from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.collect import collect
 
     started = perf_counter()
-    cases = collect(paths)
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     said = launch.said(paths, launched)
+    cases, bare = to_check(paths, launched=said is not None)
+    if bare:
+        show_warning(f"{left_out(bare)}: left out", None, color=color)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
     how = options.means(jobs, cache, resume, scheduler)

@@ -34,7 +34,7 @@ def options(function: Function) -> Function:
 def said(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
     """What the options, by their names, say of the launch of the modules among ``paths``."""
     from mcheck.check.case import LaunchText
-    from mcheck.check.task import is_module
+    from mcheck.check.files import is_module
     from mcheck.syntax.source import read
 
     file: str | None = given["launch_file"]

@@ -185,13 +185,19 @@ def _remedy(m: Machine, group: Waits) -> str:
         )
     if state.phase == 0 and parity == 0:
         nothing = f"Nothing arrived on {bar.label}"
-        if _fills(group.agents[0]):
+        if _fills(group.agents[0]) and not _asked_before(group.agents[0]):
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
         return f"{nothing}."
     return (
         f"Nobody arrives in phase {state.phase} of {bar.label}: let those who signal it go through as many rounds as "
         f"line {line_of(group.op)} waits for."
     )
+
+
+def _asked_before(agent: Agent) -> bool:
+    """Whether the agent has passed the same statement in an earlier round."""
+    here = line_of(agent.code[agent.pc])
+    return any(line_of(op) == here for op in agent.code[: agent.pc])
 
 
 def _fills(agent: Agent) -> bool:

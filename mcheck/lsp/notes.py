@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mcheck.check.case import Checked, Options
+from mcheck.check.files import is_module, launch_file, left_out
 from mcheck.check.single import check_case
 from mcheck.errors import InternalError, McheckError, Span, Unsupported
 from mcheck.findings.finding import Finding
@@ -34,9 +35,11 @@ class Note:
 
 
 def notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
-    """The notes about a text, which ends in ``.cat`` for a model and is a litmus test otherwise."""
+    """The notes about a text, by the path's ending: a model, a module with the launch beside it, or a litmus test."""
     if path.endswith(".cat"):
         return tuple(_of_model(text, path))
+    if is_module(path):
+        return tuple(_of_module(text, path, settings))
     return tuple(_of_test(text, path, settings))
 
 
@@ -49,18 +52,36 @@ def _of_model(text: str, path: str) -> Iterator[Note]:
         yield _problem(error, path)
 
 
+def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
+    from mcheck.check.modules import check_file
+    from mcheck.ptx import reading
+
+    if launch_file(path) is not None:
+        yield from _of_checked(check_file(Case(path, text=text), settings, Options()), text, path)
+        return
+    try:
+        reading.module(text, path)
+    except McheckError as error:
+        yield _problem(error, path)
+        return
+    yield Note(span=Span(path, 1, 1), severity="hint", message=f"not checked: {left_out([path])}", code="launch")
+
+
 def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
     case = Case(path, text=text)
     checked = check_case(case, settings, Options())
+    yield from _of_checked(checked, text, path)
+    if checked.verdict != "error":
+        yield from _of_verdict(case, settings)
+
+
+def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
     for message, span in checked.warnings:
         yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
     if checked.problem is not None:
         yield _problem(checked.problem, path)
-        if checked.verdict == "error":
-            return
     else:
         yield from _of_findings(checked, text, path)
-    yield from _of_verdict(case, settings)
 
 
 def _problem(error: McheckError, path: str) -> Note:
@@ -82,7 +103,7 @@ def _problem(error: McheckError, path: str) -> Note:
 
 def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
     lines = text.split("\n")
-    table = load(path, text=text).dialect
+    table = not is_module(path) and load(path, text=text).dialect
     for finding in checked.findings:
         yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
     if checked.status == "finding" and checked.expected and not checked.findings:

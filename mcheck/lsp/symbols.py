@@ -38,7 +38,9 @@ class Symbol:
 
 
 def symbols(text: str, path: str) -> tuple[Symbol, ...]:
-    """What a litmus test or a model defines, in the order of the text."""
+    """What a litmus test or a model defines, in the order of the text; nothing of a module, which compilers write."""
+    if path.endswith(".ptx"):
+        return ()
     found = _of_model(text, path) if path.endswith(".cat") else _of_test(text, path)
     return tuple(sorted(found, key=lambda s: (s.span.line, s.span.column)))
 

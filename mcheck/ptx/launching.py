@@ -139,7 +139,7 @@ def _incomplete(missing: list[str], given: Given, unknown: tuple[str, ...], head
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
     nodes = (*given.fields.values(), *given.params.values())
     path = next((node.source.path for node in nodes if node.source is not None), None)
-    hint = "a field of the launch file, or an option such as --grid 4,1,1"
+    hint = "a field of the launch file (--launch, or the module's name with .json), or an option such as --grid 4,1,1"
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 

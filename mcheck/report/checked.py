@@ -5,10 +5,12 @@ XML.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
+from mcheck.findings.finding import Finding
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import compiled_from, to_json
 from mcheck.report.json_ import header
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 ACCESSES = 6
 """Accesses of a finding that are shown; a deadlock may have hundreds."""
+FEW = 2
+"""Findings that are seen at a glance; more are counted at their end."""
 
 VERDICT_STYLES = {
     "proved": "green",
@@ -84,6 +88,8 @@ def describe(
         yield (f"  expected {' | '.join(result.expected)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict != "error"):
         yield (f"  {result.reason}",)
+    if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
+        yield (f"  hint: {result.problem.hint}",)
     shown = [f for f in result.findings if details or f.severity == "error"]
     if expected and not details:
         shown = []
@@ -92,6 +98,8 @@ def describe(
             yield ("  ", *line)
     if most is not None and len(shown) > most:
         yield (f"  and {len(shown) - most} more (-v shows all)",)
+    if len(shown) > FEW:
+        yield (f"  {len(shown)} findings: {_counts(shown)}",)
     if details and result.assumptions:
         runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
         engines = "engines" if " and " in result.engine else "engine"
@@ -99,6 +107,11 @@ def describe(
         yield (f"  {runs} by the {result.engine} {engines}{why}, taking for granted:",)
         for assumption in result.assumptions:
             yield (f"    - {assumption}",)
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counts = Counter(f.code for f in findings)
+    return ", ".join(code if count == 1 else f"{code} ({count})" for code, count in sorted(counts.items()))
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------

@@ -76,6 +76,8 @@ def describe(
         yield (f"{_INDENT}expected {' | '.join(result.expected_kinds)}, found {_kinds(result)}",)
     if result.reason and (details or status != "ok") and (errors or result.verdict != "error"):
         yield (f"{_INDENT}{result.reason}",)
+    if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
+        yield (f"{_INDENT}hint: {result.problem.hint}",)
     if result.was_read and result.verdict != "error" and (details or status == "mismatch"):
         yield from _answer(result, states, width)
 

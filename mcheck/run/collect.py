@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mcheck.errors import InputError, Span
 from mcheck.files import ASTRAY, astray, text
@@ -13,11 +13,16 @@ SUFFIX = ".litmus"
 _VERDICTS = {"1": "pass", "0": "fail"}
 
 
-def collect(paths: Iterable[str], expect: str | None = None) -> list[Case]:
+def is_test(file: str) -> bool:
+    """Whether a file of a folder is a litmus test, by its name."""
+    return file.endswith(SUFFIX)
+
+
+def collect(paths: Iterable[str], expect: str | None = None, *, takes: Callable[[str], bool] = is_test) -> list[Case]:
     """The tests under ``paths`` in a fixed order, each once, with the verdicts that the CSV file ``expect`` asks for.
 
-    Without paths the rows of the CSV file are the tests. A path or a folder without a test is an error: nothing passes
-    by not being there.
+    Without paths the rows of the CSV file are the tests; ``takes`` says which files of a folder are. A path or a folder
+    without a test is an error: nothing passes by not being there.
     """
     rows = read_expectations(expect) if expect is not None else {}
     given = list(paths)
@@ -26,7 +31,7 @@ def collect(paths: Iterable[str], expect: str | None = None) -> list[Case]:
     wanted = {os.path.realpath(path): verdict for path, verdict in rows.items()}
     found: dict[str, Case] = {}
     for path in given:
-        for file in _files(path):
+        for file in _files(path, takes):
             real = os.path.realpath(file)
             found.setdefault(real, Case(file, wanted.get(real)))
     if rows and not any(case.expected for case in found.values()):
@@ -34,13 +39,13 @@ def collect(paths: Iterable[str], expect: str | None = None) -> list[Case]:
     return list(found.values())
 
 
-def _files(path: str) -> list[str]:
+def _files(path: str, takes: Callable[[str], bool]) -> list[str]:
     if os.path.isdir(path):
         found = [
-            os.path.normpath(os.path.join(folder, name))
+            file
             for folder, _, names in os.walk(path, onerror=_unreadable)
             for name in names
-            if name.endswith(SUFFIX)
+            if takes(file := os.path.normpath(os.path.join(folder, name)))
         ]
         if not found:
             raise InputError(f"no {SUFFIX} file in {path}")

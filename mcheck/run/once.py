@@ -45,6 +45,20 @@ Compute = Callable[[Sequence[Case]], Iterator[T]]
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts that a file's result rests on, the ``source`` first, and what its head says of it.
+
+    ``tells``: places in other files are what the text itself says of them, whatever these hold.
+    """
+
+    source: str
+    name: str = ""
+    model: str | None = None
+    others: tuple[str, ...] = ()
+    tells: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """What a test's result is kept under, digests of the texts of which it has to be the result, the model's name."""
 
@@ -52,19 +66,28 @@ class Key:
     source: bytes
     model: str
     name: str
+    tells: bool
 
 
 class Memory(Generic[T]):
     """The results of one command under one set of options, in a store.
 
-    ``resumes``: of a run that may be interrupted and goes on with what it has, what its limits cut included; the limits
-    are part of the key then.
+    ``texts`` reads what a file's result rests on. ``resumes``: of a run that may be interrupted and goes on with what
+    it has, what its limits cut included; the limits are part of the key then.
     """
 
     def __init__(
-        self, store: Store, command: str, settings: Settings, *, resumes: bool = False, **more: object
+        self,
+        store: Store,
+        command: str,
+        settings: Settings,
+        *,
+        resumes: bool = False,
+        texts: Callable[[str], Texts] | None = None,
+        **more: object,
     ) -> None:
         self._store = store
+        self._texts = texts or texts_of
         self._model = settings.model
         self._all = resumes
         beyond = BEYOND[:1] if resumes else BEYOND
@@ -74,18 +97,16 @@ class Memory(Generic[T]):
 
     def key(self, case: Case, *more: str) -> Key | None:
         """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read."""
-        from mcheck import syntax
         from mcheck.store.keys import digest, key_of
 
         try:
-            head = syntax.head(case.path)
-            name = self._model or head.model or DEFAULT_MODEL
+            texts = self._texts(case.path)
+            name = self._model or texts.model or DEFAULT_MODEL
             model = self._digest(name)
         except (McheckError, RecursionError):
             return None
-        text = head.source.text
-        parts = (text, head.name, model, *syntax.included(head.source), *more)
-        return Key(key_of(self._options, *parts), digest(text), model, name)
+        parts = (texts.source, texts.name, model, *texts.others, *more)
+        return Key(key_of(self._options, *parts), digest(texts.source), model, name, texts.tells)
 
     def _digest(self, model: str) -> str:
         """That of a model as it stood when the first test asked for it."""
@@ -121,17 +142,27 @@ class Memory(Generic[T]):
         if not about or not (result.lasting or (self._all and result.cut)):
             return
         try:
-            data = pack(result, result.path)
+            data = pack(result, result.path, elsewhere=key.tells)
         except Foreign:
             return
         self._store.put(key.key, data)
 
 
-def memory_of(means: Means, command: str, settings: Settings, **more: object) -> Memory[T] | None:
+def texts_of(path: str) -> Texts:
+    """Those of a litmus test, with what it includes; raises ``McheckError``."""
+    from mcheck import syntax
+
+    head = syntax.head(path)
+    return Texts(head.source.text, head.name, head.model, tuple(syntax.included(head.source)))
+
+
+def memory_of(
+    means: Means, command: str, settings: Settings, texts: Callable[[str], Texts] | None = None, **more: object
+) -> Memory[T] | None:
     """The memory that a run has by its means, if any."""
     if means.store is None:
         return None
-    return Memory(means.store, command, settings, resumes=means.resumes, **more)
+    return Memory(means.store, command, settings, resumes=means.resumes, texts=texts, **more)
 
 
 def once(

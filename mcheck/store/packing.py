@@ -37,10 +37,12 @@ class Foreign(Exception):
     """Something that answers are not made of, or a place in another file."""
 
 
-def pack(answer: object, path: str) -> bytes:
-    """``answer`` about the file at ``path`` as bytes; ``Foreign`` if it speaks of other files too."""
+def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
+    """``answer`` about the file at ``path`` as bytes; ``Foreign`` if it speaks of other files too, unless places
+    ``elsewhere`` are what the file itself says.
+    """
     out = io.BytesIO()
-    _Packer(out, path).dump(answer)
+    _Packer(out, path, elsewhere=elsewhere).dump(answer)
     return zlib.compress(out.getvalue(), 1)
 
 
@@ -53,16 +55,17 @@ def unpack(data: bytes, path: str) -> Any:
 
 
 class _Packer(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, path: str) -> None:
+    def __init__(self, out: io.BytesIO, path: str, *, elsewhere: bool) -> None:
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
         self._path = path
+        self._elsewhere = elsewhere
 
-    def persistent_id(self, obj: object) -> tuple[int, int, int] | None:
+    def persistent_id(self, obj: object) -> tuple[str | None, int, int, int] | None:
         if type(obj) is not Span:
             return None
-        if obj.path != self._path:
+        if obj.path != self._path and not self._elsewhere:
             raise Foreign(f"a place in {obj.path}")
-        return obj.line, obj.column, obj.length
+        return None if obj.path == self._path else obj.path, obj.line, obj.column, obj.length
 
 
 class _Unpacker(pickle.Unpickler):
@@ -71,8 +74,8 @@ class _Unpacker(pickle.Unpickler):
         self._path = path
 
     def persistent_load(self, pid: Any) -> Span:
-        line, column, length = pid
-        return Span(self._path, line, column, length)
+        path, line, column, length = pid
+        return Span(self._path if path is None else path, line, column, length)
 
     def find_class(self, module: str, name: str) -> Any:
         if module in DATA:

@@ -99,12 +99,21 @@ class _Lowering:
                 object_space=self.object_space,
             )
         except InputError as error:
-            if self.wait is not None and "_wait" in "".join(instruction.opcode) and error.hint is None:
-                error.hint = "behind await the predicate result is left out"
+            error.hint = error.hint or self._hint(instruction)
             raise
         if op.span is not instruction.span or op.text != instruction.text:
             op = dataclasses.replace(op, span=instruction.span, text=instruction.text)
         return op if self.wait is None else self._await(op, self.wait)
+
+    def _hint(self, instruction: Instruction) -> str | None:
+        """What is often forgotten of a wait on an mbarrier."""
+        if "_wait" not in "".join(instruction.opcode):
+            return None
+        if self.wait is not None:
+            return "behind await the predicate result is left out"
+        if instruction.operands and isinstance(instruction.operands[0], Memory):
+            return "write await in front of it to wait until it is true, or name the predicate that it sets"
+        return None
 
     def _await(self, inner: Op, wait: _Wait) -> Op:
         """``await``: a wait on an mbarrier lacks its predicate; a load or an atomic has a comparison."""

@@ -102,8 +102,10 @@ def test_a_file_that_cannot_be_read_is_annotated_at_its_error(
 
 def test_the_hooks_call_commands_that_there_are(tmp_path: Path) -> None:
     (tmp_path / "good.litmus").write_text(GOOD)
+    shutil.copy(ROOT / "tests/ptx/hand_over.ptx", tmp_path / "good.ptx")
+    (tmp_path / "good.json").write_text('{"grid": 1, "params": {"rows": 0}}')
     for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()):
         program, *arguments = shlex.split(hook["entry"])
         assert program == "mcheck"
-        assert re.search(hook["files"], "kernels/good.litmus")
-        assert main([*arguments, str(tmp_path / "good.litmus")]) == 0
+        (file,) = (name for name in ("good.litmus", "good.ptx") if re.search(hook["files"], f"kernels/{name}"))
+        assert main([*arguments, str(tmp_path / file)]) == 0

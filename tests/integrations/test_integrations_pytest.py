@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +58,18 @@ def test_a_file_is_a_test(project: Path) -> None:
     assert "expected fail, found pass" in done.stdout
     assert "error[LIT007]: no init block\n  --> broken.litmus:1:11" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_module_with_its_launch_is_a_test_of_check(project: Path) -> None:
+    text = (ROOT / "tests" / "ptx" / "hand_over.ptx").read_text()
+    for name, module in (("good", text), ("racy", text.replace("fence.proxy.async.shared::cta;", ""))):
+        (project / f"{name}.ptx").write_text(module)
+        (project / f"{name}.json").write_text(json.dumps({"grid": 1, "params": {"out": {"buffer": 256}, "rows": 1}}))
+    (project / "bare.ptx").write_text(text)
+    assert "1 passed" in run(project, "--mcheck", ".").stdout
+    done = run(project, "--mcheck-check", ".")
+    assert "1 failed, 2 passed" in done.stdout
+    assert "error[RACE004]" in done.stdout
 
 
 def test_the_command_the_model_and_the_limit_are_set_in_the_configuration(project: Path) -> None:

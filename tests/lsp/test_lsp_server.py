@@ -135,6 +135,37 @@ def test_a_race_is_shown_explained_and_mended() -> None:
     talk(scenario)
 
 
+def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
+    text = (ROOT / "tests" / "ptx" / "hand_over.ptx").read_text(encoding="utf-8")
+    racy = text.replace("\tfence.proxy.async.shared::cta;\n", "")
+    uri = (tmp_path / "racy.ptx").as_uri()
+
+    async def scenario(client: Editor) -> None:
+        client.shows(racy, 1, uri)
+        (bare,) = await client.diagnostics()
+        assert (bare.code, bare.severity) == ("launch", types.DiagnosticSeverity.Hint)
+        (tmp_path / "racy.json").write_text('{"grid": 1, "params": {"rows": 1, "out": {"buffer": 256}}}')
+        client.types(racy + "\n", 2, uri)
+        (race,) = await client.diagnostics(2)
+        store = line_of(racy, "st.shared")
+        assert (race.code, race.range.start.line) == ("RACE004", store)
+        assert "**st**" in await client.hover(store, 3, uri)
+        (fix,) = await client.text_document_code_action_async(
+            types.CodeActionParams(
+                types.TextDocumentIdentifier(uri), race.range, types.CodeActionContext(diagnostics=[race])
+            )
+        )
+        mended = changed(racy, fix.edit.changes[uri])
+        assert "%r2;\n\tfence.proxy.async.shared::cta;\n" in mended
+        client.types(mended, 3, uri)
+        assert await client.diagnostics(3) == []
+        client.types(racy.replace("st.shared", "st..shared"), 4, uri)
+        (error,) = await client.diagnostics(4)
+        assert (error.range.start.line, error.severity) == (store, types.DiagnosticSeverity.Error)
+
+    talk(scenario)
+
+
 def test_an_error_stands_where_it_is_in_the_units_of_the_client() -> None:
     text = REFILL.replace('"a buffer', '"\N{MUSICAL SYMBOL G CLEF} a buffer').replace(
         "  st.shared.u32 [buf]", "/* \N{MUSICAL SYMBOL G CLEF} */ st.shered.u32 [buf]"

@@ -137,6 +137,49 @@ def test_a_wrong_option_is_an_error(arguments: tuple[str, ...], says: str, capsy
     assert says in error
 
 
+def test_a_launch_that_lies_beside_its_module_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "racy.json").write_text(json.dumps(LAUNCH))
+    assert run(capsys, "racy.ptx", "-q")[0] == 1
+    status, _, error = run(capsys, "racy.ptx", "--block", "64")
+    assert status == 2, "options say all of it, or none"
+    assert "the launch lacks grid" in error
+    (folder / "racy.json").write_text('{"grid": 1, "hash": 7}')
+    status, _, error = run(capsys, "racy.ptx")
+    assert status == 2
+    assert "racy.json:1:" in error
+
+
+def test_modules_of_a_folder_are_checked_where_their_launch_lies_beside_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, error = run(capsys, ".")
+    assert status == 2
+    assert error == "error: no .litmus file in ., and no launch lies beside hand_over.ptx, racy.ptx\n"
+    (folder / "racy.json").write_text(json.dumps(LAUNCH))
+    (folder / "test.litmus").write_text("PTX a\n{ }\nP@cta 0 { bar.sync 0; }\n")
+    status, out, error = run(capsys, ".", "-v")
+    assert status == 1
+    assert error.startswith("warning: no launch lies beside hand_over.ptx: left out\n")
+    assert "finding  racy.ptx" in out
+    assert "2 files: 1 proved, 1 with findings" in out
+
+
+def test_answers_about_modules_are_kept_with_their_launch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def answers() -> str:
+        assert main(["cache", "kept"]) == 0
+        return capsys.readouterr().out.split(":")[1].split(",")[0].strip()
+
+    (folder / "racy.json").write_text(json.dumps(LAUNCH))
+    first = run(capsys, "racy.ptx", "--cache", "kept")
+    assert answers() == "1 answer"
+    assert run(capsys, "racy.ptx", "--cache", "kept") == first
+    assert answers() == "1 answer"
+    (folder / "racy.json").write_text(json.dumps({**LAUNCH, "params": {"rows": 0}}))
+    assert run(capsys, "racy.ptx", "--cache", "kept")[0] == 0
+    assert run(capsys, "racy.ptx", "--cache", "kept", "--launch", "launch.json")[0] == 1
+    assert answers() == "3 answers"
+
+
 def test_a_launch_is_for_modules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "test.litmus").write_text("PTX a\n{ }\nP@cta 0 { bar.sync 0; }\n")
     assert run(capsys, "test.litmus", "--grid", "1")[0] == 2

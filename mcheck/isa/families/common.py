@@ -129,10 +129,16 @@ ONE = Const(1)
 ZERO = Const(0)
 
 
-def unsupported(match: Match) -> Op:
+def unsupported(match: Match, hint: str | None = None) -> Op:
     """A legal instruction that has no model here."""
     text = match.common["text"] or match.family.name
-    raise Unsupported(f"'{text}' is legal but not modelled", match.common["span"], section=match.family.section)
+    message = f"'{text}' is legal but not modelled"
+    raise Unsupported(message, match.common["span"], hint=hint, section=match.family.section)
+
+
+def uncomputed(match: Match) -> Op:
+    """Arithmetic on floating-point numbers, likewise."""
+    return unsupported(match, hint="leave arithmetic out, unless control or addresses depend on it")
 
 
 def shared_space(q: Qualifiers, generic: str = "generic") -> str:

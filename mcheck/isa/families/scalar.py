@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, unsupported, value
+from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 from mcheck.program.alu import bounds
 from mcheck.program.expr import Expr
@@ -92,8 +92,8 @@ def _float(name: str, *args: Arg) -> tuple[Variant, Variant]:
     """Floating point: recognised, so that the message is that it is not modelled."""
     single, double = _FLOAT[name]
     return (
-        Variant(name="single precision", slots=(*single, type_slot("f32")), args=args, lower=unsupported),
-        Variant(name="double precision", slots=(*double, type_slot("f64")), args=args, lower=unsupported),
+        Variant(name="single precision", slots=(*single, type_slot("f32")), args=args, lower=uncomputed),
+        Variant(name="double precision", slots=(*double, type_slot("f64")), args=args, lower=uncomputed),
     )
 
 

@@ -1,0 +1,66 @@
+"""Which files are checked: tests, and PTX modules with the launch that lies beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mcheck.check.case import LaunchText
+from mcheck.errors import InputError
+from mcheck.run.case import Case
+from mcheck.run.collect import collect, is_test
+
+MODULE_SUFFIX = ".ptx"
+LAUNCH_SUFFIX = ".json"
+SHOWN = 3
+"""Modules that a message names."""
+
+
+def is_module(path: str) -> bool:
+    """Whether a file is a PTX module, by its name."""
+    return path.lower().endswith(MODULE_SUFFIX)
+
+
+def launch_file(module: str) -> str | None:
+    """The launch that lies beside a module: of its name, ending in ``.json``."""
+    path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
+    return path if os.path.isfile(path) else None
+
+
+def launch_beside(module: str) -> LaunchText | None:
+    """What is said of the launch of a module by the file beside it; raises ``InputError`` if that cannot be read."""
+    from mcheck.syntax.source import read
+
+    path = launch_file(module)
+    return None if path is None else LaunchText(text=read(path), path=path)
+
+
+def to_check(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:
+    """The files under ``paths``, and the modules of folders that are left out because nothing says how to launch them.
+
+    ``launched``: a launch was given for the modules that are named, so that those of folders are not looked for.
+    """
+    bare: list[str] = []
+
+    def takes(file: str) -> bool:
+        if is_test(file):
+            return True
+        if launched or not is_module(file):
+            return False
+        if launch_file(file) is None:
+            bare.append(file)
+            return False
+        return True
+
+    try:
+        return collect(paths, takes=takes), sorted(bare)
+    except InputError as error:
+        if bare:
+            raise InputError(f"{error.message}, and {left_out(sorted(bare))}") from None
+        raise
+
+
+def left_out(bare: Sequence[str]) -> str:
+    """Why the modules are left out."""
+    more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
+    return f"no launch lies beside {', '.join(bare[:SHOWN])}{more}"
