@@ -139,6 +139,47 @@ def test_text_shows_lines_with_carets(file: Path, capsys: pytest.CaptureFixture[
     assert "how it comes about:" in out
 
 
+def test_what_a_sketch_need_not_have(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CLEAN.replace("  st.shared", "  mul.f32 %f0, %f0, %f1;\n  st.shared"))
+    status, out = run(capsys, str(file))
+    assert status == 3
+    assert "hint: leave arithmetic out" in out
+
+
+def test_a_wait_without_await(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(REVIEW.replace("\n}\n", "\n  mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;\n}\n"))
+    assert main(["check", str(file)]) == 2
+    assert "hint: write await in front of it" in capsys.readouterr().err
+
+
+def test_many_findings_are_counted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = "Q@cta 0 { ld.shared.u32 r0, [buf]; }\nR@cta 0 { st.shared.u32 [buf], 2; }\n"
+    file.write_text(RACE + other)
+    status, out = run(capsys, str(file))
+    assert status == 1
+    (counts,) = (line for line in out.splitlines() if " findings: " in line)
+    assert counts == "  5 findings: RACE001 (3), RACE003, RACE004"
+
+
+def test_a_wait_that_was_passed_before_has_the_right_parity(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = """PTX ring
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 buf[16]; .shared .b64 full, empty; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  for k in 0..2 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty], (k%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [full];
+  }
+}
+"""
+    file.write_text(ring)
+    assert "Nothing arrived on empty@0. Nobody" in run(capsys, str(file))[1]
+    file.write_text(ring.replace("(k%2)^1", "k%2"))
+    assert "begins with parity 1" in run(capsys, str(file))[1]
+
+
 def test_sarif(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(RACE)
     _, out = run(capsys, "--format", "sarif", str(file))
