@@ -25,6 +25,7 @@ from mcheck.ptx.lower import template
 from mcheck.ptx.naming import of_warp, scattered
 from mcheck.ptx.places import GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ptx.trace import filled, leaves_of
+from mcheck.ptx.waiting import Wait, awaited, tests_of
 
 Indices = NDArray[np.int64]
 
@@ -130,10 +131,12 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
+    waited = _waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask:
         lanes = np.flatnonzero(mask)
         address, sure = at_lanes(fetch, mask, lanes)
+        wait = None if waited is None else waited(mask)
         if op is not None:
             c.settle_peeks(mask)
             if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
@@ -144,6 +147,10 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 if not strong:
                     c.effect(mask)
                 proxy = "async" if c.tensor.left(found) else op.proxy
+                if wait is not None:
+                    c.trace.emit((at, wait), [found], those, lambda v: _await(op, wait, v[0]), spread=False, again=True)
+                    those = those[:0]
+            if len(those):
                 c.trace.emit(
                     (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
                     spread=not strong, again=strong,
@@ -161,10 +168,46 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 value = bits.signed(value, 8 * size).astype(np.uint64)
             value = bits.cut(value, widths[j])
             values[row][lanes] = value
-            known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | (np.uint8(quality.ORDER) if strong else 0)
+            if wait is not None:
+                c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
+            order = np.uint8(quality.ORDER) if strong and (wait is None or not wait.told) else np.uint8(0)
+            known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | order
         return mask
 
     return run
+
+
+def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], Wait | None] | None:
+    """What lanes wait for at a load that is repeated; ``None`` if nothing tests what it brings."""
+    operands = list(dict.fromkeys(o for t in tests_of(unit.function, at) for o in unit.function.body[t].operands[1:]))
+    fetches = {o: k.fetch(unit, o) for o in operands}
+    target = unit.function.body[at].operands[0]
+    known: dict[tuple[int | None, ...], Wait | None] = {}
+    if not operands:
+        return None
+
+    def waited(mask: Mask) -> Wait | None:
+        lanes = np.flatnonzero(mask)
+        values: dict[ptx.Operand, int | None] = {}
+        for operand in operands:
+            value, sure = at_lanes(fetches[operand], mask, lanes)
+            alike = operand != target and not sure.any() and not (value != value[0]).any()
+            values[operand] = int(value[0]) if alike else None
+        key = tuple(values.values())
+        if key not in known:
+            found = awaited(unit.function, at, values.get)
+            known[key] = found if found is not None and type_size(found.type) == size else None
+        return known[key]
+
+    return waited
+
+
+def _await(op: ops.Load, wait: Wait, address: Expr) -> ops.Op:
+    """A load that is repeated until its value is the one that is waited for."""
+    kind = wait.type if wait.type[0] == "s" else op.type
+    load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
+    compare = wait.operator, Const(wait.right)
+    return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
 @makes("st")

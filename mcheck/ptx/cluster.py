@@ -33,6 +33,8 @@ MOST_ROUNDS = 20_000
 """Rounds of a loop without an operation that others may notice."""
 PATIENCE = 64
 """Rounds after which others go first."""
+MOST_VAIN = 4_000
+"""Times that values are asked for while nothing happens."""
 MOST_STEPS = 6_000_000
 
 Vote = tuple[Mask, Word, Quality, list[int], str]
@@ -84,6 +86,10 @@ class Cluster:
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
     tensor: TensorMemory = field(default_factory=TensorMemory)
+    effects: int = 0
+    """Operations so far."""
+    vain: tuple[int, int] = (0, 0)
+    """How many operations there had been when lanes began to spin, and how often they have since."""
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
     elects: bool = False
@@ -147,6 +153,17 @@ class Cluster:
     def effect(self, mask: Mask) -> None:
         """These lanes have done something that others may notice."""
         self.rounds[mask] = 0
+        self.effects += 1
+
+    def spins(self, lanes: NDArray[np.int64]) -> None:
+        """These lanes ask for a value that is not there yet; where nothing else happens for long, it never comes."""
+        if not len(lanes):
+            return
+        if self.effects != self.vain[0]:
+            self.vain = self.effects, 0
+        self.vain = self.effects, self.vain[1] + 1
+        if self.vain[1] > MOST_VAIN:
+            self.status[lanes] = WAITS
 
     # --- control -----------------------------------------------------------------------------------------------
 

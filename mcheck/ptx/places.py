@@ -243,7 +243,8 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
         if buffer.map is not None:
             b.contents[at] = _map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
         else:
-            b.objects.append((_object(buffer.name, "global", size, 256), at))
+            whole = buffer.initial if 0 < len(buffer.initial) == size else None
+            b.objects.append((_object(buffer.name, "global", size, 256, whole), at))
         if buffer.initial:
             b.contents[at] = buffer.initial, bytes(len(buffer.initial))
     return buffers[buffer.name]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
+from mcheck.program.expr import apply_binary
 from mcheck.ptx import module as ptx
-from mcheck.ptx.bits import arithmetic
+from mcheck.ptx.bits import arithmetic, width
 from mcheck.ptx.code import computes
 from mcheck.ptx.flow import reads, registers, writes
 
@@ -27,6 +31,82 @@ def spins(function: ptx.Function, at: int) -> bool:
     asked = {r.index for o in statement.operands[1:] for r in registers(o)}
     known = {r.index: 0 for r in writes(statement)}
     return _returns(function, (at,), asked, at + 1, known, AHEAD, set(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A load that is repeated until its value compares so with ``right``, both of the integer type ``type``. ``told``
+    says that whoever goes on knows nothing of the value but this.
+    """
+
+    operator: str
+    right: int
+    type: str
+    told: bool
+
+    def ends(self, value: int) -> bool:
+        """Whether it ends with this value."""
+        return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
+
+
+PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def tests_of(function: ptx.Function, at: int) -> list[int]:
+    """Where the value that the load at ``at`` brings is compared, close behind it."""
+    statement = function.body[at]
+    target = statement.operands[0]
+    if statement.guard is not None or not isinstance(target, ptx.Register):
+        return []
+    return [
+        k
+        for k in range(at + 1, min(at + AHEAD, len(function.body)))
+        if (s := function.body[k]).opcode[0] == "setp" and len(s.opcode) == 3 and target in s.operands[1:]
+    ]
+
+
+def awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None]) -> Wait | None:
+    """What the load at ``at`` waits for, if it is asked again, nothing having changed but registers, until that holds;
+    ``value`` knows what operands hold now.
+    """
+    statement = function.body[at]
+    target = statement.operands[0]
+    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
+    for place in tests_of(function, at):
+        test = function.body[place]
+        left, right = test.operands[1:3]
+        other, kind = value(right if left == target else left), test.opcode[-1]
+        operator = PLAIN.get(test.opcode[1])
+        if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
+            continue
+        operator = operator if left == target else TURNED[operator]
+        size = width(kind)
+        env = {r.index: v for o in (left, right) if o != target for r in registers(o) if (v := value(o)) is not None}
+        number = _number(other, kind, size)
+        probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
+        back = {
+            v: _returns(function, (at,), asked, at + 1, {**env, target.index: v}, AHEAD, {target.index}) for v in probes
+        }
+        holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
+        if len(set(back.values())) < 2:
+            continue
+        if all(back[v] is not holds[v] for v in probes):
+            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+        if all(back[v] is holds[v] for v in probes):
+            operator = NEGATED[operator]
+            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+    return None
+
+
+def _number(value: int, kind: str, size: int) -> int:
+    value &= (1 << size) - 1
+    return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
+
+
+def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
+    return not any(register in reads(s) for k, s in enumerate(function.body) if k != place)
 
 
 def _returns(
