@@ -72,6 +72,8 @@ class Cluster:
     """Where the instruction at hand stands, for those that say what they could not follow."""
     mbarriers: dict[int, mbarrier.State] = field(default_factory=dict)
     waiting: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
+    waits: dict[int, Span | None] = field(default_factory=dict)
+    """By object, where it was waited for last."""
     barriers: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
     """Who has come to a barrier, with the count and whether they stand there."""
     standing: Mask = field(init=False)
@@ -113,7 +115,10 @@ class Cluster:
         while True:
             ready = self.status == RUN
             if not ready.any():
-                return
+                if not self.waiting:
+                    return
+                self.send_on()
+                continue
             turns = np.where(ready, self.rounds // PATIENCE, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
             self.at = at = int(self.place[first].min())
@@ -253,7 +258,18 @@ class Cluster:
             return mask
         self.status[mask] = WAITS
         self.waiting.setdefault(address, []).append((mask, parity, phase))
+        self.waits[address] = self.span
         return np.zeros_like(mask)
+
+    def send_on(self) -> None:
+        """In the order that is followed nobody can go on. Another order may end the waits for mbarriers, and then this
+        is what comes: whether there is one is the engine's to say.
+        """
+        for address, found in self.waiting.items():
+            self.trace.gap("this wait did not end in the order that was followed", self.waits[address])
+            for mask, _, _ in found:
+                self.status[mask] = RUN
+        self.waiting.clear()
 
     # --- barriers --------------------------------------------------------------------------------------------
 
