@@ -500,9 +500,13 @@ Operands = dict[str, list[Word]]
 
 
 def sender(
-    k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False
+    k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """What emits an operation of some lanes, with other fields set; it returns the lanes and their operands."""
+    """What emits an operation of some lanes, with other fields set; it returns the lanes and their operands.
+
+    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, of which several do what
+    one does: CUTLASS lets a whole warp issue its tensor stores.
+    """
     leaves = leaves_of(op)
     names = [name for name, _ in leaves]
     fetches = [constant(expr, k, unit) for _, expr in leaves]
@@ -534,6 +538,12 @@ def sender(
                 value = widened(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
+        if once and len(lanes) > 1:
+            first = _firsts([(lanes // WARP).astype(np.uint64), *flat])
+            if len(first) < len(lanes):
+                c.trace.assumptions[f"lanes of a warp that issue one copy count as one: {_at(statement)}"] = None
+                lanes, flat = lanes[first], [value[first] for value in flat]
+                found = {name: [value[first] for value in given] for name, given in found.items()}
         c.trace.emit((at, *more.values()), flat, lanes, lambda v: filled(op, v, **more), spread=spread)
         return lanes, found
 

@@ -15,7 +15,7 @@ from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
 from mcheck.ptx.batches import batched, batches
-from mcheck.ptx.follow import Followed, follow
+from mcheck.ptx.follow import LEADERS, Followed, follow
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.module import Module
 from mcheck.ptx.trace import Gap
@@ -38,7 +38,11 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     try:
         for way in follow(module, launch, limit):
             way = replace(way, program=way.program.assuming(launch.assume))
-            found.append((way, _asked(way.program, model, question, engine, limit)))
+            given = _asked(way.program, model, question, engine, limit)
+            if way.last_leads and _worst(given.findings):
+                found[0] = _by_leader(found[0][0], given), found[0][1]
+                continue
+            found.append((way, given))
             if _worst(found[-1][1].findings) and not question.thorough:
                 break
     except TimeOut:
@@ -56,6 +60,17 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
         if not given.findings:
             return given
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
+
+
+def _by_leader(way: Followed, other: Answer) -> Followed:
+    """The way with the first lane as the leader, which says what there would be with the last one. The first one is
+    elected (open question Q23), and CUTLASS counts on it.
+    """
+    first = next(f for f in other.findings if f.severity == "error")
+    lines = [f"line {access.span.line}" for access in first.accesses if access.span is not None]
+    there = f" ({', '.join(dict.fromkeys(lines))})" if lines else ""
+    said = f"elect.sync elects the first lane of its mask: with the last one there is {first.code}{there}"
+    return replace(way, assumptions=(*(a for a in way.assumptions if a != LEADERS), said))
 
 
 def _worst(findings: Iterable[Finding]) -> bool:

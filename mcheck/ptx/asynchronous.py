@@ -223,7 +223,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
-    send = sender(k, unit, statement, at, op)
+    send = sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})

@@ -30,6 +30,7 @@ from mcheck.ptx.trace import Gap, Trace
 MODULES = (accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps)
 """Imported for the instructions that they register."""
 
+LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 MOST_WAYS = 8
 """Ways through branches on data that are followed."""
 
@@ -43,6 +44,7 @@ class Followed:
     assumptions: tuple[str, ...]
     operations: int
     steps: int = 0
+    last_leads: bool = False
 
 
 def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterator[Followed]:
@@ -150,8 +152,8 @@ class _Runner:
         )  # fmt: skip
         said = list(c.trace.assumptions)
         if c.elects:
-            said.append("the leader of elect.sync is the first or the last lane of its mask")
-        return Followed(program, tuple(gaps), tuple(said), c.trace.operations)
+            said.append(LEADERS)
+        return Followed(program, tuple(gaps), tuple(said), c.trace.operations, last_leads=c.last_leads)
 
 
 def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:

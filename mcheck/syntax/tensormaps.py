@@ -147,8 +147,10 @@ def check(found: MapFields) -> None:
             continue
         if len(values) != wanted:
             raise problem("LIT037", found.spans[name], field=name, found=len(values), rank=rank, wanted=wanted)
-        if not name.startswith("pixel_box") and min(values, default=1) < 1:
-            raise problem("LIT036", found.spans[name], found=min(values), field=name, expected="positive numbers")
+        least = 0 if name == "global_stride" else 1  # of a dimension that repeats what it has, or has one slice
+        if not name.startswith("pixel_box") and min(values, default=1) < least:
+            expected = "positive numbers" if least else "numbers from 0 on"
+            raise problem("LIT036", found.spans[name], found=min(values), field=name, expected=expected)
     for name in ("channels_per_pixel", "pixels_per_column"):
         if name in found.numbers and found.numbers[name] < 1:
             raise problem(

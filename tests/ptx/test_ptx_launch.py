@@ -112,6 +112,24 @@ def test_a_block_of_parameters() -> None:
     assert place.buffer == Buffer("s+128.global_address", 8)
 
 
+def test_a_dimension_of_one_slice_may_have_no_stride() -> None:
+    """As CUTLASS encodes a batch of one."""
+    flat = {
+        **MAP,
+        "rank": 3,
+        "global_dim": [64, 32, 1],
+        "global_stride": [128, 0],
+        "box_dim": [64, 8, 1],
+        "element_stride": [1, 1, 1],
+    }
+    found = params(BLOCK, a={"buffer": 4096}, tm={"tensormap": flat})
+    assert found[1].places
+    below = refused(
+        BLOCK, {**SHAPE, "params": {"a": {"buffer": 4096}, "tm": {"tensormap": {**flat, "global_stride": [128, -16]}}}}
+    )
+    assert "-16" in below.message
+
+
 def test_a_pointer_to_a_map() -> None:
     found = params(PLAIN, a={"tensormap": {**MAP, "global_address": {"buffer": None}}})[0].places[0][1]
     assert isinstance(found, Buffer)

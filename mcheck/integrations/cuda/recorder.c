@@ -262,7 +262,8 @@ static void record(const char *name, const unsigned *grid, const unsigned *block
   const char *folder = getenv("MCHECK_LAUNCHES");
   char path[4096];
   if (!parameters(name, &known)) return;
-  snprintf(path, sizeof path, "%s/%s-%u.json", folder && *folder ? folder : ".", name, ++launches);
+  /* Names of templates may be longer than those of files. */
+  snprintf(path, sizeof path, "%s/%.120s-%u.json", folder && *folder ? folder : ".", name, ++launches);
   FILE *file = fopen(path, "w");
   if (!file) { fprintf(stderr, "recorder: %s cannot be written\n", path); return; }
   fprintf(file, "{\"entry\": \"%s\", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u]", name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
