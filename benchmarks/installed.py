@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The wheel, built and installed in an empty environment, away from the checkout; there the command is tried.
 
-    python -m benchmarks.installed [--python PYTHON] [--lowest] [--tests]
+    python -m benchmarks.installed [--python PYTHON] [--lowest] [--tests [PATH ...]]
 
 ``--lowest`` installs the lowest versions of what the project depends on (the bounds in pyproject.toml), else the newest
-are taken. ``--tests`` goes on to run all tests of the checkout in that environment. Needs a network, or the packages in
-pip's cache. Exit status 1 if anything of it fails.
+are taken. ``--tests`` goes on to run all tests of the checkout, or those at the paths, in that environment. Needs a
+network, or the packages in pip's cache. Exit status 1 if anything of it fails.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment (%(default)s)")
     parser.add_argument("--lowest", action="store_true", help="the lowest versions of the dependencies")
-    parser.add_argument("--tests", action="store_true", help="all tests of the checkout as well")
+    parser.add_argument("--tests", nargs="*", metavar="PATH", help="tests of the checkout as well (all)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mcheck-installed-") as name:
         folder = Path(name)
@@ -77,7 +77,7 @@ def main() -> int:
         (wheel,) = (folder / "dist").glob("mcheck-*.whl")
         constraints = folder / "constraints.txt"
         constraints.write_text(lowest() if options.lowest else "", encoding="utf-8")
-        extra = "[dev]" if options.tests else ""
+        extra = "" if options.tests is None else "[dev]"
         run(python, "-m", "pip", "install", "--quiet", "--constraint", constraints, f"{wheel}{extra}", cwd=folder)
         run(python, "-m", "pip", "check", cwd=folder)
         print(run(python, "-V", cwd=folder) + run(python, "-m", "pip", "freeze", cwd=folder), end="", flush=True)
@@ -87,8 +87,8 @@ def main() -> int:
             program, *arguments = (part.format(suites=suites) for part in command)
             run(binaries / program, *arguments, cwd=folder)
             print("ok  ", " ".join(command), flush=True)
-        if options.tests:
-            print(run(python, "-m", "pytest", "-q", "-n", "2", cwd=ROOT).splitlines()[-1])
+        if options.tests is not None:
+            print(run(python, "-m", "pytest", "-q", "-n", "2", *options.tests, cwd=ROOT).splitlines()[-1])
     return 0
 
 
