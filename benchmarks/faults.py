@@ -229,6 +229,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted({*COMMANDS, "models", "explain"}), help="rows of one command")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and its children do
     print("| fault | command | moment | exit status | what it says | what is left |")
     print("|---|---|---|---|---|---|")
     wrong = 0

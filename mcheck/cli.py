@@ -66,13 +66,27 @@ class _Commands(click.Group):
         command: click.Command = import_module(f"mcheck.commands.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None
+
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="mcheck", message="%(prog)s %(version)s")
 def cli() -> None:
     """Check what NVIDIA's asynchronous copies allow.
 
-    mcheck runs PTX litmus tests, asynchronous copies and mbarriers included, under formal memory models.
+    mcheck takes PTX litmus tests, sketches of kernels and PTX modules, explores what a formal memory model allows, and
+    says which states can be reached and whether anything is racy, undefined or stuck.
     """
 
 

@@ -102,6 +102,11 @@ def command(
     A finding that the file expects counts as expected. A line suppresses findings with
     `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
     2 usage or parse error, 3 not everything could be looked at.
+
+    \b
+    mcheck check ring.litmus
+    mcheck check kernel.ptx --launch kernel.json
+    mcheck check kernels --format sarif -o findings.sarif
     """
     from mcheck.check.case import Options, Settings, tally
     from mcheck.check.files import left_out, to_check

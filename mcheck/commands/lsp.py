@@ -21,7 +21,7 @@ from mcheck.commands import options
 @options.memory
 def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
     """Serve an editor: diagnostics as one types, hovers, completion, definitions, fixes and outlines for litmus tests,
-    kernel sketches and cat models, by the Language Server Protocol on standard input and output.
+    kernel sketches, PTX modules and cat models, by the Language Server Protocol on standard input and output.
 
     It needs the packages of the extra mcheck[lsp].
     """

@@ -75,6 +75,11 @@ def test_of_what_could_not_be_read_only_the_reason_is_told(mcheck: Callable, wri
             assert false not in said, command
 
 
+def test_a_command_that_is_misspelt_is_guessed(mcheck: Callable) -> None:
+    assert "No such command 'outcome'. Did you mean 'outcomes'?" in mcheck("outcome", "x").err
+    assert mcheck("zzz").err.rstrip().endswith("No such command 'zzz'.")
+
+
 def test_an_error_is_told_once(mcheck: Callable, written: Callable) -> None:
     path = written("PTX wrong\n{ x=0; }\n P0@cta 0,gpu 0 ;\n st.weak.gpu x, 1 ;\n")
     for command in ("run", "check", "outcomes"):
