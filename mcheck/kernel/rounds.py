@@ -40,8 +40,10 @@ from mcheck.program.rounds import Aperiodic, Rounds
 
 PERIODS = 8
 """So many periods are followed at most, and ``AHEAD`` rounds."""
-AHEAD = 24
+AHEAD = 40
 MOST_ROUNDS = 400
+FOUND = "something is found"
+SEVERAL = "steps that could come in several orders, or to several effects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,16 @@ class _Prover:
     def prove(self, count: int) -> Proof:
         period = self.rounds.period
         small = self.sized(period)
-        self.first = engine.Search(small, self.model, self.profile, self.unroll, given=self.limit)
-        self.first.run()
+        self.first = engine.Search(small, self.model, self.profile, self.unroll, 1, given=self.limit)
+        self.first.run()  # one execution, from which the agents are taken
         if self.first.unsure is not None:
             raise Aperiodic(self.first.unsure)
         if self.first.words:
             raise Aperiodic("words that strong operations access")
+        if self.first.wrong:
+            raise Aperiodic(FOUND)
+        if self.first.bounded is not None:
+            raise Aperiodic(SEVERAL)
         whole, before = self.sized(count), self.sized(count - period)
         setup = self.setup(whole)
         if setup.words:
@@ -204,7 +210,7 @@ class _Prover:
         search.collect(m)
         given = judged(Answer(verdict="pass", findings=search.found(), executions=1, engine="protocol"))
         if m.ended != "end" or given.verdict != "proved" or any(a.status != "done" for a in m.agents):
-            raise Aperiodic(f"something is found with {self.program.free} = {number}")
+            raise Aperiodic(f"{FOUND} with {self.program.free} = {number}")
         return given
 
 
@@ -246,11 +252,11 @@ def _spare(m: Machine, loops: list[Loop]) -> int | None:
 def _one_way(m: Machine) -> None:
     """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
     if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
-        raise Aperiodic("steps that could come in several orders, or to several effects")
+        raise Aperiodic(SEVERAL)
     if m.impossible is not None or m.bounded or m.unsure is not None or m.words:
         raise Aperiodic(m.unsure or "an execution that is not followed in full")
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
-        raise Aperiodic("something is found")
+        raise Aperiodic(FOUND)
 
 
 def _difference(m: Machine, seen: list[tuple[Form, int | None]]) -> str:

@@ -46,7 +46,7 @@ LATE = {
     "the-last-round": (ring(parity="(k + (k == N-1))%2"), "N before the loop or in it"),
     "a-counter-in-a-register": (ring(more=COUNTED), "register n of consumer"),
     "a-branch-on-a-counter": (
-        ring(more="add.u32 n, n, 1; setp.eq.u32 p, n, 50; @p mbarrier.arrive.shared::cta.b64 _, [empty[0]];")
+        ring(more="add.u32 n, n, 1; setp.eq.u32 p, n, 500; @p mbarrier.arrive.shared::cta.b64 _, [empty[0]];")
         .replace(".reg .b32 n;", ".reg .b32 n; .reg .pred p;"),
         "register n of consumer",
     ),
@@ -62,6 +62,7 @@ LATE = {
         "not the same all over",
     ),
     "a-wrong-fence": (changed(ring(), ("fence.proxy.async.shared::cta", "fence.proxy.async.global")), "found"),
+    "several-orders": (changed(ring(), ("[empty[s]], 32", "[empty[s]], 31")), "several orders"),
     "two-loops": (changed(ring(), ("for k in N..N+S", "for k in 0..N")), "a second loop"),
 }  # fmt: skip
 
