@@ -70,14 +70,17 @@ def rest(m: Machine) -> None:
 
 
 class Forms:
-    """Canonical forms of executions of one program, to be compared with each other."""
+    """Canonical forms of executions of one program, to be compared with each other; with the ``contents`` of memory
+    where something depends on them.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, contents: bool = True) -> None:
+        self._contents = contents
         self._kinds: dict[object, int] = {}
 
     def of(self, m: Machine, place: Callable[[Agent], object]) -> Form:
         """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code."""
-        return _Former(m, self._kinds).form(place)
+        return _Former(m, self._kinds, self._contents).form(place)
 
 
 class _Former:
@@ -85,9 +88,10 @@ class _Former:
     that have no names.
     """
 
-    def __init__(self, m: Machine, kinds: dict[object, int]) -> None:
+    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool) -> None:
         self.m = m
         self.kinds = kinds
+        self.contents = contents
         w = m.window
         self.sorts = {number: sort for sort, number in w.sorts.items()}
         watched = with_names(w, pinned(m))
@@ -401,7 +405,7 @@ class _Former:
         return tuple(out)
 
     def _memory(self) -> Part:
-        return self.m.memory.known_contents(self.m.setup.unwritten)
+        return self.m.memory.known_contents(self.m.setup.unwritten) if self.contents else ()
 
 
 def _matrix(rows: list[int], keep: int, size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

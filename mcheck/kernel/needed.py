@@ -17,20 +17,33 @@ Watched = dict[int, frozenset[str]]
 
 def needed(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
     """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
-    seen: dict[int, frozenset[str]] = {}
-    found: list[frozenset[str]] = []
-    for stores in (False, True) if watched is None else (True,):
-        found = []
-        seen.clear()
-        by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
-        for thread in program.threads:
-            names = (watched or {}).get(thread.index, frozenset())
-            key = (names, tuple(map(id, thread.code)))
-            if key not in by_code:
-                by_code[key] = _of_thread(thread, stores, names)
-            found.append(by_code[key])
-        if stores or not (_maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)):
-            break
+    if watched is None:
+        found = _of_threads(program, watched, stores=False)
+        if not _by_contents(program, found):
+            return found
+    return _of_threads(program, watched, stores=True)
+
+
+def contents_decide(program: Program) -> bool:
+    """Whether anything may depend on what memory holds, that of mbarriers left aside."""
+    maps = any(instance.object.tensor_map for instance in program.memory.instances)
+    return maps or _by_contents(program, _of_threads(program, None, stores=False))
+
+
+def _by_contents(program: Program, found: list[frozenset[str]]) -> bool:
+    return _maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)
+
+
+def _of_threads(program: Program, watched: Watched | None, *, stores: bool) -> list[frozenset[str]]:
+    """The registers of each thread that decide something, or end up in what is stored."""
+    found = []
+    by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
+    for thread in program.threads:
+        names = (watched or {}).get(thread.index, frozenset())
+        key = (names, tuple(map(id, thread.code)))
+        if key not in by_code:
+            by_code[key] = _of_thread(thread, stores, names)
+        found.append(by_code[key])
     return found
 
 

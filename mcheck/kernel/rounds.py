@@ -29,6 +29,7 @@ from mcheck.kernel import engine
 from mcheck.kernel.agents import Split
 from mcheck.kernel.canonical import Form, Forms, rest
 from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.reordering import beyond
 from mcheck.kernel.running import execute
 from mcheck.kernel.setup import NewMbarrier, NewWord, Setup, prepare
@@ -42,6 +43,7 @@ PERIODS = 8
 """So many periods are followed at most, and ``AHEAD`` rounds."""
 AHEAD = 40
 MOST_ROUNDS = 400
+WORDS = "words that strong operations access, or on which something depends"
 FOUND = "something is found"
 SEVERAL = "steps that could come in several orders, or to several effects"
 
@@ -111,7 +113,7 @@ class _Prover:
         if self.first.unsure is not None:
             raise Aperiodic(self.first.unsure)
         if self.first.words:
-            raise Aperiodic("words that strong operations access")
+            raise Aperiodic(WORDS)
         if self.first.wrong:
             raise Aperiodic(FOUND)
         if self.first.bounded is not None:
@@ -119,15 +121,18 @@ class _Prover:
         whole, before = self.sized(count), self.sized(count - period)
         setup = self.setup(whole)
         if setup.words:
-            raise Aperiodic("words that strong operations access")
+            raise Aperiodic(WORDS)
         more = beyond(whole, setup.needed, setup.partition)
         if more is not None:
             raise Aperiodic(more)
+        contents = contents_decide(whole)
+        if contents and self.rounds.stored:
+            raise Aperiodic("what is stored and may decide something")
         loops = self.loops(setup, before)
         lead = next((k for k, loop in enumerate(loops) if loop.length), None)
         if lead is None:
             raise Aperiodic("no thread has a loop")
-        earlier, later, slack = self.repeat(setup, loops, lead)
+        earlier, later, slack = self.repeat(setup, loops, lead, Forms(contents=contents))
         first = count - period * slack
         steps = (later - earlier) * period
         self.growth(first)
@@ -164,10 +169,9 @@ class _Prover:
             out.append(Loop(noticed[0], inside[-1] + 1, length))
         return out
 
-    def repeat(self, setup: Setup, loops: list[Loop], lead: int) -> tuple[int, int, int]:
+    def repeat(self, setup: Setup, loops: list[Loop], lead: int, forms: Forms) -> tuple[int, int, int]:
         """The periods after which the execution is twice in one form, and how many periods less would have done."""
         seen: list[tuple[Form, int | None]] = []
-        forms = Forms()
         found: list[tuple[int, int, int]] = []
 
         def watch(m: Machine) -> None:

@@ -12,13 +12,15 @@ class Rounds:
     """The loops over a constant that is any number, N for short.
 
     Code is alike in rounds that are ``period`` apart, and so is what comes behind the loops for numbers that are: equal
-    but for addresses in the global objects that ``growing`` names, which go on by so many bytes in a period.
+    but for addresses in the global objects that ``growing`` names, which go on by so many bytes in a period, and, where
+    some are ``stored``, for values that plain stores write.
     ``bodies`` are, by role, where the statements of its loop stand; roles without such a loop have none.
     """
 
     period: int
     growing: dict[str, int]
     bodies: dict[str, frozenset[Span]]
+    stored: bool = False
 
 
 class Aperiodic(Exception):

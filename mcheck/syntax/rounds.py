@@ -3,8 +3,8 @@
 Every expression of a role is a function of the round. One that is *even* with a period P and a slope c fulfils
 e(k + P) = e(k) + c for every round k from 0 on: constants, loop variables, sums of these, their multiples, quotients
 and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that are read
-in global objects. What is not of this kind (a comparison of the round with a number, a product of rounds) is refused
-by name, so whoever reads the answer knows what to change.
+in global objects, and the values of plain stores. What is not of this kind (a comparison of the round with a number, a
+product of rounds) is refused by name, so whoever reads the answer knows what to change.
 
 The constant itself may stand in bounds of loops that are nested in nothing, in sizes of global objects, and behind the
 loop. What holds of one of its values then holds of all: the text does not know it otherwise.
@@ -66,7 +66,7 @@ def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], fre
         raise Aperiodic(f"the rounds repeat after {period} only")
     for name, every, slope in reader.growing:
         growing[name] = max(growing.get(name, 0), slope * (period // every))
-    return Rounds(period, growing, bodies)
+    return Rounds(period, growing, bodies, reader.stored)
 
 
 class _Reader:
@@ -77,6 +77,7 @@ class _Reader:
         self.free = free
         self.periods: set[int] = set()
         self.growing: list[tuple[str, int, int]] = []
+        self.stored = False
 
     def role(self, body: Body) -> frozenset[Span]:
         """Where the statements of the role's loop over the constant stand; empty if it has none."""
@@ -147,9 +148,13 @@ class _Reader:
     def _step(self, step: Step, env: dict[str, Even]) -> None:
         span = step.span or step.op.span
         what = " ".join(step.op.text.split())
-        for expr in step.loose:
+        stores = isinstance(step.op, ops.Store) and step.op.sem == "weak" and not step.op.volatile
+        for expr in step.loose if not stores else ():
             self._flat(expr, env, span, f"an operand of '{what}'")
         for name, expr in expressions(step.op):
+            if stores and name == "srcs":
+                self.stored = True  # whatever they are: see who asks
+                continue
             even = self._of(expr, env, span)
             if not even.slope:
                 self.periods.add(even.period)

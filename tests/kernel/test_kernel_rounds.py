@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,12 @@ LATE = {
         "not the same all over",
     ),
     "a-wrong-fence": (changed(ring(), ("fence.proxy.async.shared::cta", "fence.proxy.async.global")), "found"),
-    "several-orders": (changed(ring(), ("[empty[s]], 32", "[empty[s]], 31")), "several orders"),
+    "a-value-that-decides": (
+        changed(ring(more="if (%laneid == 0) { st.shared.u32 [flag], k; ld.shared.u32 r1, [flag]; "
+                     "if (r1 == 40) { ld.shared.u32 r2, [buf[0]]; } }"),
+                (".shared .align 8 ", ".shared .align 4 .u32 flag;\n  .shared .align 8 ")),
+        "on which something depends",
+    ),
     "two-loops": (changed(ring(), ("for k in N..N+S", "for k in 0..N")), "a second loop"),
 }  # fmt: skip
 
@@ -72,6 +78,18 @@ def test_what_is_not_known_to_repeat_is_refused_by_name(name: str) -> None:
     text, why = LATE[name]
     with pytest.raises(Aperiodic, match=re.escape(why)):
         proof(text)
+
+
+def test_values_that_decide_nothing_may_grow() -> None:
+    more = "st.shared.u32 [val + 4*%laneid], k*k;"
+    text = changed(ring(more=more), (".shared .align 8 ", ".shared .align 4 .u32 val[32];\n  .shared .align 8 "))
+    assert proof(text).answer.verdict == "proved"
+
+
+def test_several_executions_are_left_to_the_numbers_one_by_one() -> None:
+    sketch = Path(__file__).parents[2] / "litmus" / "kernels" / "P18-multicast-ring.litmus"
+    with pytest.raises(Aperiodic, match="several orders"):
+        proof(changed(sketch.read_text(), ("N = 3", "N = any"), ("g[128 * N]", "g[128*N + 128]")))
 
 
 def test_the_period_is_that_of_what_the_text_says() -> None:
