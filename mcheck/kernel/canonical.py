@@ -14,20 +14,21 @@ the same of them could as well come in another order. What is compared, and what
   that are not known being numbered by where they stand first; of the history of a thread what a group still holds.
 * What no later step looks at is left out: the trace, numbers of events, what has been reported.
 
-Places in the code, and the addresses of memory that nothing writes, are given by whoever compares.
+Places in the code are given by whoever compares, and so are objects that are used up as the rounds go (``Moving``).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcheck.events.state import AsyncRecord
 from mcheck.events.state import State as Lane
 from mcheck.graph.terms import Term
 from mcheck.kernel.clocks import Vector
-from mcheck.kernel.history import History, Record
+from mcheck.kernel.history import History, Lanes, Owners, Record
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, When
 from mcheck.kernel.settling import pinned, settle
@@ -69,6 +70,18 @@ def rest(m: Machine) -> None:
     m.window.memo = {}
 
 
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """An object whose bytes are used up as the rounds go: of the addresses from ``low`` to ``high``, those before
+    ``keep`` are done with, and the others are told from ``origin`` on.
+    """
+
+    low: int
+    high: int
+    origin: int
+    keep: int
+
+
 class Forms:
     """Canonical forms of executions of one program, to be compared with each other; with the ``contents`` of memory
     where something depends on them.
@@ -78,9 +91,9 @@ class Forms:
         self._contents = contents
         self._kinds: dict[object, int] = {}
 
-    def of(self, m: Machine, place: Callable[[Agent], object]) -> Form:
+    def of(self, m: Machine, place: Callable[[Agent], object], moving: Sequence[Moving] = ()) -> Form:
         """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code."""
-        return _Former(m, self._kinds, self._contents).form(place)
+        return _Former(m, self._kinds, self._contents, moving).form(place)
 
 
 class _Former:
@@ -88,8 +101,9 @@ class _Former:
     that have no names.
     """
 
-    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool) -> None:
+    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool, moving: Sequence[Moving]) -> None:
         self.m = m
+        self.moving = moving
         self.kinds = kinds
         self.contents = contents
         w = m.window
@@ -251,7 +265,8 @@ class _Former:
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[tuple[int, int]]) -> Part:
         uids = (*record.reads, *record.writes)
         return (
-            record.family, len(record.reads), record.destinations, tuple(uid in waited for uid in uids),
+            record.family, len(record.reads), tuple((self.at(a), n) for a, n in record.destinations),
+            tuple(uid in waited for uid in uids),
             tuple(self.record(found) if (found := a.of_event.get((lane, uid))) is not None else None for uid in uids),
         )  # fmt: skip
 
@@ -390,13 +405,33 @@ class _Former:
             e = r.event
             value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
             found = self.records[id(r)] = (
-                r.agent, r.lanes, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars, r.signalled,
-                frozenset(k for k, _ in r.done), self.events(r.entries), e.address, e.size, e.tags, value, e.op.span,
+                r.agent, self._owners(r.lanes), r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars,
+                r.signalled, frozenset(k for k, _ in r.done), self.events(r.entries), self.at(e.address), e.size,
+                e.tags, value, e.op.span,
             )  # fmt: skip
         return found
 
+    def at(self, address: int) -> int:
+        """An address; in a moving object, from its present origin on."""
+        return next((address - x.origin for x in self.moving if x.low <= address < x.high), address)
+
+    def _owners(self, lanes: Lanes) -> object:
+        match lanes:
+            case (start, stride):
+                return self.at(start), stride
+            case Owners(starts, size, numbers):
+                return tuple(map(self.at, starts)), size, numbers
+        return lanes
+
     def _history(self, h: History) -> Part:
         """The accesses to each byte of an object; where neighbours have the same ones, together."""
+        moving = next((x for x in self.moving if x.low == h.starts[0]), None)
+        if moving is not None:
+            cells = zip(h.starts, [*h.starts[1:], h.end], h.cells, strict=True)
+            return tuple(
+                (low - moving.origin, high - moving.origin, frozenset(map(self.record, cell)))
+                for low, high, cell in cells if cell and high > moving.keep
+            )  # fmt: skip
         out: list[tuple[int, frozenset[Part]]] = []
         for start, cell in zip(h.starts, h.cells, strict=True):
             records = frozenset(map(self.record, cell))

@@ -33,6 +33,7 @@ from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.reordering import beyond
 from mcheck.kernel.running import execute
 from mcheck.kernel.setup import NewMbarrier, NewWord, Setup, prepare
+from mcheck.kernel.stripes import Loop, Stripes, stripes_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.limit import Limit
 from mcheck.program import ops
@@ -59,17 +60,6 @@ class Proof:
     period: int
     answer: Answer
     executions: int
-
-
-@dataclass(slots=True)
-class Loop:
-    """An agent's loop in a program: the first of its operations that others may notice, behind its last one, and the
-    operations of a period. ``length`` is 0 for agents without a loop.
-    """
-
-    start: int
-    end: int
-    length: int
 
 
 class _Repeats(Exception):
@@ -132,7 +122,10 @@ class _Prover:
         lead = next((k for k, loop in enumerate(loops) if loop.length), None)
         if lead is None:
             raise Aperiodic("no thread has a loop")
-        earlier, later, slack = self.repeat(setup, loops, lead, Forms(contents=contents))
+        if contents and self.rounds.written:
+            raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
+        stripes = stripes_of(whole, setup, loops, self.rounds.written)
+        earlier, later, slack = self.repeat(setup, loops, lead, Forms(contents=contents), stripes)
         first = count - period * slack
         steps = (later - earlier) * period
         self.growth(first)
@@ -166,10 +159,12 @@ class _Prover:
                 out.append(Loop(0, 0, 0))
                 continue
             length = len(thread.code) - len(before.threads[group[0]].code)
-            out.append(Loop(noticed[0], inside[-1] + 1, length))
+            out.append(Loop(noticed[0], inside[-1] + 1, length, inside[0]))
         return out
 
-    def repeat(self, setup: Setup, loops: list[Loop], lead: int, forms: Forms) -> tuple[int, int, int]:
+    def repeat(
+        self, setup: Setup, loops: list[Loop], lead: int, forms: Forms, stripes: list[Stripes]
+    ) -> tuple[int, int, int]:
         """The periods after which the execution is twice in one form, and how many periods less would have done."""
         seen: list[tuple[Form, int | None]] = []
         found: list[tuple[int, int, int]] = []
@@ -177,7 +172,8 @@ class _Prover:
         def watch(m: Machine) -> None:
             _one_way(m)
             turn = len(seen)
-            form = forms.of(m, lambda a: a.pc - turn * loops[a.index].length)
+            moving = [x.moving(turn, _oldest(m, loops)) for x in stripes]
+            form = forms.of(m, lambda a: a.pc - turn * loops[a.index].length, moving)
             spare = _spare(m, loops)
             for k, (other, slack) in enumerate(seen):
                 if slack is not None and spare is not None and other == form:
@@ -198,7 +194,7 @@ class _Prover:
         read_only = unwritten(one) if self.rounds.growing else frozenset()
         for name, by in self.rounds.growing.items():
             small, large = (next(i for i in p.memory.instances if i.object.name == name) for p in (one, more))
-            if small.base not in read_only:
+            if small.base not in read_only and name not in self.rounds.written:
                 raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
             if large.object.size - small.object.size < by:
                 raise Aperiodic(f"addresses in {name} grow with the rounds, and its size does not")
@@ -251,6 +247,11 @@ def _spare(m: Machine, loops: list[Loop]) -> int | None:
             return None
         spare.append((loop.end - at - 1) // loop.length)
     return min(spare)
+
+
+def _oldest(m: Machine, loops: list[Loop]) -> int:
+    """The earliest period that some agent is still in."""
+    return min((_next(a) - x.first) // x.length for a, x in zip(m.agents, loops, strict=True) if x.length)
 
 
 def _one_way(m: Machine) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcheck.errors import Span
 
@@ -21,6 +21,8 @@ class Rounds:
     growing: dict[str, int]
     bodies: dict[str, frozenset[Span]]
     stored: bool = False
+    written: dict[str, int] = field(default_factory=dict)
+    """What of ``growing`` are addresses to which something is written."""
 
 
 class Aperiodic(Exception):

@@ -2,9 +2,9 @@
 
 Every expression of a role is a function of the round. One that is *even* with a period P and a slope c fulfils
 e(k + P) = e(k) + c for every round k from 0 on: constants, loop variables, sums of these, their multiples, quotients
-and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that are read
-in global objects, and the values of plain stores. What is not of this kind (a comparison of the round with a number, a
-product of rounds) is refused by name, so whoever reads the answer knows what to change.
+and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that are read,
+or plainly written, in global objects, and the values of plain stores. What is not of this kind (a comparison of the
+round with a number, a product of rounds) is refused by name, so whoever reads the answer knows what to change.
 
 The constant itself may stand in bounds of loops that are nested in nothing, in sizes of global objects, and behind the
 loop. What holds of one of its values then holds of all: the text does not know it otherwise.
@@ -33,6 +33,8 @@ READ: tuple[tuple[type[ops.Op], str], ...] = (
     (ops.Load, "address"), (ops.BulkCopy, "src"), (ops.CpAsync, "src"), (ops.Prefetch, "src"),
 )  # fmt: skip
 """Operands that are addresses which are only read."""
+WRITTEN: tuple[tuple[type[ops.Op], str], ...] = ((ops.BulkCopy, "dst"), (ops.Store, "address"))
+"""Operands that are addresses which are only written, but by reductions and by what is no plain store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,18 @@ def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], fre
         raise Aperiodic(f"no loop runs to {free}")
     period = lcm(1, *reader.periods)
     growing: dict[str, int] = {}
+    written: dict[str, int] = {}
     for _, every, slope in reader.growing:
         period = lcm(period, every * (ALIGNED // gcd(ALIGNED, abs(slope))))
     if period > MAX_PERIOD:
         raise Aperiodic(f"the rounds repeat after {period} only")
     for name, every, slope in reader.growing:
         growing[name] = max(growing.get(name, 0), slope * (period // every))
-    return Rounds(period, growing, bodies, reader.stored)
+    for name in reader.written:
+        if len({slope * (period // every) for other, every, slope in reader.growing if other == name}) > 1:
+            raise Aperiodic(f"addresses in {name}, which grow by different steps")
+        written[name] = growing[name]
+    return Rounds(period, growing, bodies, reader.stored, written)
 
 
 class _Reader:
@@ -78,6 +85,7 @@ class _Reader:
         self.periods: set[int] = set()
         self.growing: list[tuple[str, int, int]] = []
         self.stored = False
+        self.written: set[str] = set()
 
     def role(self, body: Body) -> frozenset[Span]:
         """Where the statements of the role's loop over the constant stand; empty if it has none."""
@@ -160,8 +168,11 @@ class _Reader:
                 self.periods.add(even.period)
                 continue
             space = {self.objects[o].space for o in even.objects if o in self.objects}
-            if (type(step.op), name) not in READ or len(even.objects) != 1 or space != {"global"} or even.slope < 0:
+            writes = (type(step.op), name) in WRITTEN and (stores or getattr(step.op, "reduce", "") is None)
+            reads = (type(step.op), name) in READ
+            if not (reads or writes) or len(even.objects) != 1 or space != {"global"} or even.slope < 0:
                 raise Aperiodic(f"the {name} of '{what}', which grows with the rounds", span)
+            self.written |= even.objects if writes else set()
             self.growing.append((next(iter(even.objects)), even.period, even.slope))
 
     def _flat(self, expr: Expr, env: Mapping[str, Even], span: Span | None, what: str) -> None:

@@ -21,14 +21,28 @@ def proof(text: str) -> Proof:
     return prove(parse(text, "any.litmus", every=True), load_model("ptx-9.0"), "ptx", 2, Limit(None))
 
 
-@pytest.mark.parametrize("text", [ring(), PING_PONG, TWO_PIPELINES, gemm()], ids=["ring", "ping-pong", "two", "gemm"])
+def results(within: str, behind: str) -> str:
+    """The ring whose consumer stores a result in every round; what it does more in the loop, and behind it."""
+    return changed(
+        ring(),
+        (".shared .align 128 .b8  buf", ".global .align 128 .b8 out[1024*N + 1024];\n  .shared .align 128 .b8  buf"),
+        ("    \n  }\n}\n", f"    st.global.u32 [out + 128*k + 4*%laneid], 1;\n    {within}\n  }}\n  {behind}\n}}\n"),
+    )
+
+
+REPEATING = {
+    "ring": ring(), "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(), "results": results("", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
 def test_what_repeats_is_proved(text: str) -> None:
     given = proof(text)
     assert given.answer.verdict == "proved"
     assert given.first <= 24
 
 
-@pytest.mark.parametrize("text", [ring(), PING_PONG], ids=["ring", "ping-pong"])
+@pytest.mark.parametrize("text", [ring(), PING_PONG, gemm()], ids=["ring", "ping-pong", "gemm"])
 def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
     given = proof(text)
     program = parse(text, "any.litmus", every=True)
@@ -68,6 +82,15 @@ LATE = {
                      "if (r1 == 40) { ld.shared.u32 r2, [buf[0]]; } }"),
                 (".shared .align 8 ", ".shared .align 4 .u32 flag;\n  .shared .align 8 ")),
         "on which something depends",
+    ),
+    "results-that-overlap": (changed(gemm(), ("out + 128*C*t", "out + 128*t")), "found"),
+    "results-of-more-than-a-step": (
+        changed(gemm(1), ("[tile], 128;", "[tile], 256;"), ("tile[128]", "tile[256]"), ("+ 128*C]", "+ 256]")),
+        "overlaps what the next one writes",
+    ),
+    "results-that-are-read": (results("ld.global.u32 r3, [out + 128*k + 4*%laneid];", ""), "no plain write"),
+    "results-that-are-written-behind-the-loop": (
+        results("", "st.global.u32 [out + 4*%laneid], 2;"), "outside of the loop",
     ),
     "two-loops": (changed(ring(), ("for k in N..N+S", "for k in 0..N")), "a second loop"),
 }  # fmt: skip

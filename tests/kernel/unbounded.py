@@ -145,7 +145,7 @@ def gemm(ctas: int = 2, stages: int = 2, blocks: int = 2) -> str:
     return f"""PTX any-gemm
 const S = {stages}, T = {blocks}, C = {ctas}, N = any;
 {{
-  .global .align 128 .b8  src[256], out[C][128];
+  .global .align 128 .b8  src[256], out[128*C*N + 128*C];
   .shared .align 128 .b8  buf[S][256], tile[128];
   .shared .align 8   .b64 full[S], empty[S];
 }}
@@ -185,7 +185,7 @@ consumer@cluster 0, cta 0..{ctas}, warp 1, lane 0 {{
     }}
     st.shared.u32 [tile], r0;
     fence.proxy.async.shared::cta;
-    cp.async.bulk.global.shared::cta.bulk_group [out[%cluster_ctarank]], [tile], 128;
+    cp.async.bulk.global.shared::cta.bulk_group [out + 128*C*t + 128*%cluster_ctarank], [tile], 128;
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
   }}

@@ -1,0 +1,104 @@
+"""Objects that a loop writes on and on, each period behind what the one before has written.
+
+The addresses in such an object go on by as many bytes in every period as all threads together write in one, or more. So
+what is written in different periods never overlaps, and what is done with is out of the way of all that is to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcheck.graph.terms import type_size
+from mcheck.kernel.canonical import Moving
+from mcheck.kernel.setup import Setup
+from mcheck.program import ops
+from mcheck.program.expr import Binary, Const, Expr, Lanes, Unary
+from mcheck.program.ops import Op
+from mcheck.program.program import Program
+from mcheck.program.resolve import expressions
+from mcheck.program.rounds import Aperiodic
+
+
+@dataclass(slots=True)
+class Loop:
+    """An agent's loop in a program: its first operation that others may notice, behind its last one, the operations of
+    a period, and its first one at all. ``length`` is 0 for agents without a loop.
+    """
+
+    start: int
+    end: int
+    length: int
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stripes:
+    """An object from ``low`` to ``high`` of which period k writes bytes from ``first + k * step`` on, up to as many as
+    ``step``.
+    """
+
+    low: int
+    high: int
+    first: int
+    step: int
+
+    def moving(self, turn: int, oldest: int) -> Moving:
+        """The object in a period, no thread being in one before the ``oldest``."""
+        return Moving(self.low, self.high, turn * self.step, self.first + oldest * self.step)
+
+
+def stripes_of(program: Program, setup: Setup, loops: list[Loop], written: dict[str, int]) -> list[Stripes]:
+    """The objects that are ``written`` on and on; raises ``Aperiodic`` if that is not all that is done with one."""
+    out = []
+    loop_of = {t: loop for group, loop in zip(setup.partition, loops, strict=True) for t in group}
+    for name, step in written.items():
+        if any(t.init for t in program.threads):
+            raise Aperiodic(f"addresses in {name}, where registers begin with values")
+        instance = next(i for i in program.memory.instances if i.object.name == name)
+        low, high = instance.base, instance.base + instance.object.size
+        maps = [spec.global_address for i in program.memory.instances for spec in i.object.tensor_map]
+        if any(low <= at < high for at in maps):
+            raise Aperiodic(f"{name}, which a tensor map names")
+        found: list[tuple[int, int]] = []
+        for thread in program.threads:
+            loop = loop_of[thread.index]
+            for pc, op in enumerate(thread.code):
+                for address, size in _writes(op, low, high, name):
+                    if not loop.length or not loop.first <= pc < loop.end:
+                        raise Aperiodic(f"{name}, which is used outside of the loop", op.span)
+                    done = (pc - loop.first) // loop.length * step
+                    found.append((address - done, address + size - done))
+        first = min(a for a, _ in found)
+        if max(b for _, b in found) - first > step:
+            raise Aperiodic(f"what is written to {name} in a period: it overlaps what the next one writes")
+        out.append(Stripes(low, high, first, step))
+    return out
+
+
+def _writes(op: Op, low: int, high: int, name: str) -> Iterator[tuple[int, int]]:
+    """What an operation writes to an object, as (address, bytes); raises ``Aperiodic`` if it uses it otherwise."""
+    for field, expr in expressions(op):
+        if not any(low <= value < high for value in _constants(expr)):
+            continue
+        size: int | None = None
+        if isinstance(op, ops.BulkCopy) and field == "dst" and op.reduce is None and isinstance(op.size, Const):
+            size = op.size.value
+        elif isinstance(op, ops.Store) and field == "address" and op.sem == "weak":
+            size = type_size(op.type) * len(op.srcs)
+        if size is None or not isinstance(expr, Const):
+            raise Aperiodic(f"a use of {name} that is no plain write", op.span)
+        yield expr.value, size
+
+
+def _constants(expr: Expr) -> Iterator[int]:
+    match expr:
+        case Const(value):
+            yield value
+        case Lanes(values):
+            yield from values
+        case Unary(_, operand):
+            yield from _constants(operand)
+        case Binary(_, left, right):
+            yield from _constants(left)
+            yield from _constants(right)
