@@ -57,9 +57,8 @@ def stripes_of(program: Program, setup: Setup, loops: list[Loop], written: dict[
             raise Aperiodic(f"addresses in {name}, where registers begin with values")
         instance = next(i for i in program.memory.instances if i.object.name == name)
         low, high = instance.base, instance.base + instance.object.size
-        maps = [spec.global_address for i in program.memory.instances for spec in i.object.tensor_map]
-        if any(low <= at < high for at in maps):
-            raise Aperiodic(f"{name}, which a tensor map names")
+        if any(i.object.tensor_map for i in program.memory.instances):
+            raise Aperiodic(f"addresses in {name}, beside tensor maps")
         found: list[tuple[int, int]] = []
         for thread in program.threads:
             loop = loop_of[thread.index]
