@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcheck.check.case import Checked, Options, Settings
-from mcheck.check.modules import check_text
+from mcheck.check.files import launch_beside
+from mcheck.check.modules import check_text, launch_of
 from mcheck.check.single import failed, lost
 from mcheck.errors import InputError
 from mcheck.ptx import launching, reading
@@ -35,7 +36,7 @@ def checked(
     path = TEXT if is_text(given) else given
     try:
         text = given if path == TEXT else reading.text(path)
-        said = _launch(launch)
+        said = _launch(launch, path)
     except InputError as error:
         return failed(path, None, error, settings, 0.0)
 
@@ -50,7 +51,7 @@ def is_text(text_or_path: str) -> bool:
     return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
 
 
-def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None) -> Given:
+def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None, module: str) -> Given:
     if launch is None:
-        return Given()
+        return launch_of(None if module == TEXT else launch_beside(module))
     return launching.from_object(launch) if isinstance(launch, Mapping) else launching.from_file(os.fspath(launch))

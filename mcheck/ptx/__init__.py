@@ -28,9 +28,10 @@ def check(
 ) -> Checked:
     """What ``mcheck check MODULE.ptx --launch LAUNCH.json`` says: verdict, findings, assumptions, seconds.
 
-    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file; see
-    docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work and is stopped in time. What
-    is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the exception.
+    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file, that beside
+    the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work
+    and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the
+    exception.
     """
     from mcheck.check.python import checked
 

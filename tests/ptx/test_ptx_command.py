@@ -140,6 +140,8 @@ def test_a_wrong_option_is_an_error(arguments: tuple[str, ...], says: str, capsy
 def test_a_launch_that_lies_beside_its_module_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "racy.json").write_text(json.dumps(LAUNCH))
     assert run(capsys, "racy.ptx", "-q")[0] == 1
+    assert ptx.check("racy.ptx").verdict == "finding"
+    assert ptx.check(RACY).verdict == "error", "a text has no place"
     status, _, error = run(capsys, "racy.ptx", "--block", "64")
     assert status == 2, "options say all of it, or none"
     assert "the launch lacks grid" in error
