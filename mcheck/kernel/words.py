@@ -265,10 +265,13 @@ def _alone(agent: Agent) -> None:
 def write(
     m: Machine, agent: Agent, event: Event, value: int | None, kind: str, edges: dict[str, int], time: Vector, *,
     after: int | None = None, part: int = 0, own: list[dict[str, int]] | None = None,
+    compare: tuple[str, str, int] | None = None,
 ) -> tuple[Written, Record]:  # fmt: skip
-    """Enters a write of a word at a place in coherence order: right ``after`` a write, or where the model lets it."""
+    """Enters a write of a word at a place in coherence order: right ``after`` a write, or where the model lets it;
+    ``compare`` is what an atomic has waited for.
+    """
     word = word_at(m, event.address, event.size)
-    _dependent(m, agent, word, event, kind, time)
+    _dependent(m, agent, word, event, kind, time, compare)
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
         places += _earlier_places(m, agent, word, event, edges, part)
@@ -381,7 +384,8 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
         data = data_from | (record.bits if op.op != "exch" else 0)
         version = word.version
         own = [{"rmw": record.bits, "data": data}]
-        write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own)
+        waited = None if compare is None else (op.type, *compare)
+        write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own, compare=waited)
         if op.op == "exch" and new is not None and new == old:
             word.version = version  # a loop that does this again and again has no effect: it is a wait
         else:

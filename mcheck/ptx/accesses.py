@@ -62,7 +62,7 @@ def seen(c: Cluster, statement: ptx.Statement, address: Word, known: Quality, la
             c.trace.gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
         if found & (quality.ORDER | quality.TOGETHER):
-            c.trace.gap("only one order is followed where an address depends on other threads", statement.span)
+            c.trace.ordered("an address depends on other threads", statement.span)
     return address[keep], lanes[keep]
 
 
@@ -237,7 +237,7 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             address = widened(address)
             found, those = seen(c, statement, address, sure, lanes)
             exact = (
-                (op.sem != "weak" or k.code.maps) and len(given) == len(items) and not any(q.any() for _, q in given)
+                (op.sem != "weak" or k.code.exact) and len(given) == len(items) and not any(q.any() for _, q in given)
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
             if op.sem == "weak" and len(those) == len(lanes):
@@ -329,6 +329,11 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
                 lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
             )  # fmt: skip
+        bound = exact and elements == 1
+        if not bound:
+            c.trace.loose.update(found.tolist())
+        elif any(row is not None for row in rows):
+            c.trace.decided.update(found.tolist())
         if not moved:
             for row in rows:
                 if row is not None:
@@ -338,6 +343,10 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
             new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            if bound and not q[0]:
+                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
+            elif bound:
+                c.trace.loose.add(int(address[j]))
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.NOTHING if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
@@ -533,7 +542,7 @@ def sender(
                 c.trace.gap("the coordinates depend on data: the tile at the origin was followed", statement.span)
                 value = np.zeros_like(value)
             elif doubt & (quality.ORDER | quality.TOGETHER):
-                c.trace.gap(f"only one order is followed where the {name.replace('_', ' ')} depends on it", c.span)
+                c.trace.ordered(f"the {name.replace('_', ' ')} depends on it", c.span)
             if name in ADDRESSES:
                 value = widened(value)
             found.setdefault(name, []).append(value)

@@ -196,7 +196,7 @@ class Cluster:
             value = np.where(unknown, chosen, value)
         elif bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN):
             why = "what was read from other threads" if bits & quality.ORDER else "which lanes come together"
-            self.trace.gap(f"only one order is followed where control depends on {why}", statement.span)
+            self.trace.ordered(f"control depends on {why}", statement.span)
         if bits & quality.POLL:
             for lane in np.flatnonzero(mask & ((known & quality.POLL) != 0)).tolist():
                 if lane in self.peeks:

@@ -25,16 +25,17 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """All functions, the entry first. ``wanted`` are the rows of the registers that matter; ``moved`` says whether
-    control, or a tensor map that the kernel edits, depends on what was stored to memory; ``maps`` whether it edits one;
-    ``named`` whether what is stored matters too, by its name.
+    """All functions, the entry first. ``wanted`` are the rows of the registers that matter. ``moved`` says whether
+    control, or a tensor map that the kernel edits, depends on what was stored to memory, ``exact`` whether the engine
+    has to know what is stored (for maps, and for words whose atomics decide something), ``named`` whether what is
+    stored matters too, by its name.
     """
 
     units: tuple[Unit, ...]
     rows: int
     wanted: frozenset[int]
     moved: bool
-    maps: bool = False
+    exact: bool = False
     named: bool = False
 
     def unit(self, name: str) -> Unit | None:
@@ -58,7 +59,8 @@ def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
         frame += len(function.registers)
     maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
     wanted, moved = _wanted(module, units, maps=maps, named=named)
-    return Code(tuple(units), frame, wanted, moved, maps, named)
+    exact = maps or (moved and any(s.opcode[0] == "atom" for u in units for s in u.function.body))
+    return Code(tuple(units), frame, wanted, moved, exact, named)
 
 
 def resolved(module: ptx.Module, name: str) -> ptx.Function | None:

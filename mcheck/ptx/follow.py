@@ -130,6 +130,7 @@ class _Runner:
 
     def followed(self, c: Cluster) -> Followed:
         """What the lanes did, as a program."""
+        c.trace.bind()
         gaps = list(c.trace.gaps.values())
         gaps += [
             Gap("control depends on data: both ways were followed, each for all", span) for span in c.open.values()

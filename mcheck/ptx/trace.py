@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcheck.errors import Span
 from mcheck.plans.operands import names_of
 from mcheck.program.expr import Const, Expr, Lanes, Reg
-from mcheck.program.ops import Lost, Op
+from mcheck.program.ops import Await, Lost, Op
 from mcheck.ptx.lanes import WARP
 
 MAX_OPERATIONS = 12_000_000
@@ -40,6 +40,14 @@ class Trace:
     assumptions: dict[str, None] = field(default_factory=dict)
     known: dict[tuple[object, ...], Op] = field(default_factory=dict)
     operations: int = 0
+    returned: dict[tuple[int, int], int] = field(default_factory=dict)
+    """What atomics have returned, by lane and place in its code."""
+    decided: set[int] = field(default_factory=set)
+    """The addresses of atomics on whose results something may depend."""
+    loose: set[int] = field(default_factory=set)
+    """The addresses of atomics of which it is not known what they return."""
+    one_order: bool = False
+    """Whether control, an address or an operand has depended on the order in which the threads were run."""
     doubles: bool = False
     """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
 
@@ -49,6 +57,26 @@ class Trace:
     def gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
         """Notes what was not followed."""
         self.gaps.setdefault((reason, span), Gap(reason, span, complete))
+
+    def ordered(self, what: str, span: Span | None) -> None:
+        """Notes that only the order of this run is followed where something depends on it."""
+        self.one_order = True
+        self.gap(f"only one order is followed where {what}", span)
+
+    def bind(self) -> None:
+        """Atomics return what they have returned here, where what was followed depends on that: they wait for it."""
+        for (lane, place), old in self.returned.items() if self.one_order else ():
+            op = self.code[lane][place]
+            address = getattr(op, "address", None)
+            where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
+            if where in self.loose or where not in self.decided:
+                continue
+            self.code[lane][place] = self.once(
+                ("bound", id(op), old),
+                lambda op=op, old=old: Await(  # type: ignore[misc]
+                    inner=op, compare=("==", Const(old)), span=op.span, text=op.text, section=op.section
+                ),
+            )
 
     def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
         """What these lanes do from here on is not known."""

@@ -80,3 +80,47 @@ def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) 
         assert isinstance(found, Wait)
         assert (found.operator, found.right, found.told) == wanted
         assert found.ends(wanted[1]) is (wanted[0] in ("==", ">="))
+
+
+LAST = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry last()
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .shared .align 4 .b32 count;
+  .shared .align 4 .b32 part[2];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  st.shared.u32 [count], 0;
+READY:
+  bar.sync 0;
+  and.b32 %r2, %r1, 31;
+  setp.ne.u32 %p2, %r2, 0;
+  @%p2 bra DONE;
+  shr.u32 %r4, %r1, 5;
+  mov.u32 %r5, part;
+  mad.lo.u32 %r6, %r4, 4, %r5;
+  st.shared.u32 [%r6], %r1;
+  atom.acq_rel.cta.shared.add.u32 %r3, [count], 1;
+  setp.ne.u32 %p3, %r3, 1;
+  @%p3 bra DONE;
+  ld.shared.u32 %r7, [part];
+  ld.shared.u32 %r8, [part+4];
+DONE:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("order", "verdict"), [("acq_rel", "bounded"), ("relaxed", "finding")])
+def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) -> None:
+    """Control follows one order of the atomics, so the engine does too: the last one is the last."""
+    read = module(LAST.replace("acq_rel", order))
+    given = launch(read, from_object({"grid": 1}))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60))
+    assert found.verdict == verdict, (found.reason, found.findings)
+    assert verdict == "finding" or "only one order is followed" in (found.reason or "")

@@ -302,3 +302,93 @@ def test_columns_are_allocated_where_none_are_taken() -> None:
     assert not memory.free(0, 0, 256)
     assert memory.allocate(0, 256) == 0
     assert len(memory.rows(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
+
+
+PAIR = (
+    HEAD
+    + """
+.visible .entry pair()
+.reqntid 128, 1, 1
+.reqnctapercluster 2, 1, 1
+{
+  .reg .pred %p<8>;
+  .reg .b16 %rs<4>;
+  .reg .b32 %r<40>;
+  .reg .b64 %rd<8>;
+  .shared .align 128 .b8 a[4096];
+  .shared .align 128 .b8 b[1024];
+  .shared .align 8 .b64 over;
+  .shared .align 4 .b32 base;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %cluster_ctarank;
+  mov.u32 %r3, base;
+  mov.u32 %r4, over;
+  mov.u32 %r5, a;
+  mov.u32 %r6, b;
+  shr.u32 %r7, %r1, 5;
+  setp.ne.u32 %p1, %r7, 0;
+  @%p1 bra MEET;
+  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r3], 64;
+  tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+  setp.ne.u32 %p2, %r1, 0;
+  @%p2 bra MEET;
+  mbarrier.init.shared::cta.b64 [%r4], 1;
+  fence.mbarrier_init.release.cluster;
+MEET:
+  bar.sync 0;
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  ld.shared.b32 %r8, [base];
+  or.b32 %r9, %r1, %r2;
+  setp.ne.u32 %p3, %r9, 0;
+  @%p3 bra WAIT;
+  shr.u32 %r10, %r5, 4;
+  or.b32 %r11, %r10, 0x80000;
+  shr.u32 %r12, %r6, 4;
+  or.b32 %r13, %r12, 0x80000;
+  mov.u32 %r14, 0x4010;
+  mov.b64 %rd1, {%r11, %r14};
+  mov.b64 %rd2, {%r13, %r14};
+  mov.u32 %r15, 0x10100010;
+  tcgen05.mma.cta_group::2.kind::f16 [%r8], %rd1, %rd2, %r15, 0;
+  mov.u16 %rs1, 3;
+  tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r4], %rs1;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r4], 0;
+  @!%p4 bra WAIT;
+  shl.b32 %r16, %r7, 21;
+  add.u32 %r17, %r16, %r8;
+  tcgen05.ld.sync.aligned.16x256b.x1.b32 {%r20,%r21,%r22,%r23}, [%r17];
+  tcgen05.wait::ld.sync.aligned;
+  bar.sync 0;
+  @%p1 bra DONE;
+  tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r8, 64;
+DONE:
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  ret;
+}
+"""
+)
+
+
+def test_a_product_of_two_ctas_is_proved() -> None:
+    found = ask(PAIR, {"grid": 2})
+    assert found.verdict == "proved", (found.reason, found.findings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "at"),
+    [
+        ("%rs1, 3;", "%rs1, 1;", "deadlock", "try_wait"),
+        ("  @!%p4 bra WAIT;\n", "", "race", "tcgen05.ld"),
+        ("  bar.sync 0;\n  @%p1 bra DONE;", "  @%p1 bra DONE;", "race", "dealloc"),
+    ],
+)
+def test_a_broken_product_of_two_ctas_is_found(old: str, new: str, kind: str, at: str) -> None:
+    assert old in PAIR
+    text = PAIR.replace(old, new)
+    found = ask(text, {"grid": 2})
+    assert found.verdict == "finding", found.reason
+    assert kind in {f.kind for f in found.findings if f.severity == "error"}
+    assert any(at in line for line in found_lines(text, found))
