@@ -265,6 +265,7 @@ class Cluster:
         """In the order that is followed nobody can go on. Another order may end the waits for mbarriers, and then this
         is what comes: whether there is one is the engine's to say.
         """
+        self.trace.possible = False
         for address, found in self.waiting.items():
             self.trace.gap("this wait did not end in the order that was followed", self.waits[address])
             for mask, _, _ in found:

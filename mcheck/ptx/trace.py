@@ -48,6 +48,8 @@ class Trace:
     """The addresses of atomics of which it is not known what they return."""
     one_order: bool = False
     """Whether control, an address or an operand has depended on the order in which the threads were run."""
+    possible: bool = True
+    """Whether the order of this run is one that lanes can have."""
     doubles: bool = False
     """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
 
@@ -65,7 +67,7 @@ class Trace:
 
     def bind(self) -> None:
         """Atomics return what they have returned here, where what was followed depends on that: they wait for it."""
-        for (lane, place), old in self.returned.items() if self.one_order else ():
+        for (lane, place), old in self.returned.items() if self.one_order and self.possible else ():
             op = self.code[lane][place]
             address = getattr(op, "address", None)
             where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
