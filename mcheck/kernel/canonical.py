@@ -66,7 +66,7 @@ class Form(NamedTuple):
 
 def rest(m: Machine) -> None:
     """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
-    settle(m)
+    settle(m, every=True)
     m.window.memo = {}
 
 
@@ -107,7 +107,7 @@ class _Former:
         self.kinds = kinds
         self.contents = contents
         w = m.window
-        self.sorts = {number: sort for sort, number in w.sorts.items()}
+        self.sorts = {number: sort for sort, number in w.sorts.numbers.items()}
         watched = with_names(w, pinned(m))
         self.order = sorted(bits(watched), key=self._place)
         self.number = {k: n for n, k in enumerate(self.order)}
@@ -157,8 +157,7 @@ class _Former:
 
     def _place(self, k: int) -> tuple[int, bool, int]:
         entry = self._entry(k)
-        source = entry.node.source
-        return entry.thread, source is None or source.order is None, entry.time
+        return entry.thread, entry.event.order is None, entry.time
 
     def named(self, mask: int) -> tuple[int, frozenset[int]]:
         """A set of the window: the members that have names, and the kinds of the others."""
@@ -327,8 +326,7 @@ class _Former:
         return frozenset(count.items())
 
     def _event(self, e: Entry) -> Part:
-        event = e.node.source
-        assert event is not None
+        event = e.event
         where = (event.address, event.size, event.virtual) if e.exact else ()
         return e.thread, self.sorts[e.sort], e.exact, e.sets, where, event.op.span
 

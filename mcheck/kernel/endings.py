@@ -91,7 +91,7 @@ def _late(m: Machine) -> None:
     for name, slot in m.window.last():
         entry = m.window.entries[slot]
         assert entry is not None
-        event = entry.node.source
+        event = entry.event
         assert event is not None
         if name in OF_EXITS and m.owner_of(event) in alive:
             continue

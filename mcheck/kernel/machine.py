@@ -174,7 +174,7 @@ class Machine:
         self.memory = Memory(setup.program)
         self.agents = [self._agent(k, group, zero) for k, group in enumerate(setup.partition)]
         self.names = {t: k for k, group in enumerate(setup.partition) for t in group}
-        self.window = Window(setup.program, setup.tape, setup.shown)
+        self.window = Window(setup.program, setup.tape, setup.shown, setup.sorts)
         self.before: dict[int, tuple[int, int, int]] = {}
         """By thread: what precedes its present place in program order, that place, what stands at it."""
         self.waits_for: dict[int, int] = {}

@@ -169,18 +169,17 @@ def _remember(m: Machine, new: Record, low: int, high: int) -> None:
 
 def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
     """Reports flags about events that are no two accesses to memory: uses of mbarrier objects, life cycles."""
-    mine = entry.node.source
-    assert mine is not None
+    mine = entry.event
     for flag in flags:
         explained = _known(flag.name)
         if explained is None:
             continue
-        rest = flag.pairs
+        rest = flag.pairs & ~m.window.accesses if mine.size else flag.pairs  # two accesses are a race, if anything
         while rest or flag.own:
             low = rest & -rest
             rest ^= low
             other = m.window.entries[low.bit_length() - 1] if low else None
-            theirs = other.node.source if other is not None else None
+            theirs = other.event if other is not None else None
             if theirs is not None and theirs.size and mine.size:
                 continue
             if theirs is not None and mine.size == 0 and theirs.size and other is not None:

@@ -37,9 +37,11 @@ def pinned(m: Machine) -> int:
     return out
 
 
-def settle(m: Machine) -> None:
-    """Forgets events that nothing can tell apart from others any more."""
-    gone = m.window.settle(pinned(m))
+def settle(m: Machine, *, every: bool = False) -> None:
+    """Forgets events that nothing can tell apart from others any more; where few could go, only if ``every`` one is
+    to.
+    """
+    gone = m.window.settle(pinned(m), m.setup.deadline, every=every)
     live = m.window.all.bit_count()
     m.settle_at = max(SETTLE_AT, live + max(live, 160))
     if not gone:

@@ -30,6 +30,7 @@ from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
 from mcheck.views.initial import flag_of_initial_writes
 from mcheck.views.kinds import Shown
+from mcheck.views.sorts import Sorts
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -96,6 +97,8 @@ class Setup:
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
     shown: Shown = field(default_factory=Shown)
+    sorts: Sorts | None = None
+    """What tells events apart, as far as the executions so far have shown it."""
     words: dict[int, int] = field(default_factory=dict)
     """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
     written: frozenset[int] = frozenset()
@@ -174,6 +177,7 @@ def prepare(
         watched=watched,
         tape=tape_of(model),
         shown=foreseen(program) if known is None else known.shown,
+        sorts=Sorts(program) if known is None else known.sorts,
         words={**(_words(program) if known is None else known.words), **(more_words or {})},
         written=_written(program) if known is None else known.written,
         maps=_maps(program) if known is None else known.maps,

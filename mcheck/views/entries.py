@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcheck.graph.structure import Node
+from mcheck.graph.event import Event
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +17,7 @@ class Entry:
     for conflicts know. ``where`` is the address as far as fences and objects ask for it.
     """
 
-    node: Node
+    event: Event
     thread: int
     sets: frozenset[str]
     exact: bool

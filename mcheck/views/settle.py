@@ -8,53 +8,63 @@ such events stand for all: what leads from an earlier one to something new leads
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from mcheck.views.entries import bits
 from mcheck.views.state import State
 
 KEPT = 2
 """Events of a kind that stay."""
+WORTH = 6
+"""It is worth while to look where at least every so manyth event might go."""
 MANY = 1_000_000
 """Cells of a table from which on it is worth the import of numpy, a tenth of a second."""
+TABLE = 16_000_000
+"""Cells of a table that are looked at together."""
 
 
-def stand_ins(w: State, pinned: int) -> dict[int, int]:
-    """The events to forget, each with the one that stands for it."""
-    groups: dict[object, list[int]] = {}
-    times: dict[int, int] = {}
-    for k, entry in enumerate(w.entries):
-        if entry is None or not w.all >> k & 1:
-            continue
-        times[k] = entry.time
-        if not pinned >> k & 1:
-            groups.setdefault((entry.thread, entry.sort, entry.exact), []).append(k)
+def stand_ins(w: State, pinned: int, deadline: Callable[[], None], *, every: bool = False) -> dict[int, int]:
+    """The events to forget, each with the one that stands for it; none where few could go, unless ``every`` one is
+    to. ``deadline`` is asked now and then.
+    """
     watched = named(w, pinned)
-    if not any(len(g) > KEPT for g in groups.values()):
+    groups: dict[object, list[int]] = {}
+    for k in bits(w.all & ~watched):
+        entry = w.entries[k]
+        assert entry is not None
+        groups.setdefault((entry.thread, entry.sort, entry.exact), []).append(k)
+    large = [members for members in groups.values() if len(members) > KEPT]
+    most = sum(len(members) - KEPT for members in large)
+    if not most or (most * WORTH < w.all.bit_count() and not every):
         return {}
-    seen_from = _columns(w, watched)
+    events = sorted(k for members in large for k in members)
+    seen_from = _seen_from(w, watched, events, deadline)
     gone: dict[int, int] = {}
-    for members in groups.values():
-        if len(members) <= KEPT:
-            continue
-        alike: dict[object, list[int]] = {}
+    for members in large:
+        deadline()
+        seen: dict[int, list[int]] = {}
         for k in members:
-            if watched >> k & 1:
+            seen.setdefault(seen_from[k], []).append(k)
+        for together in seen.values():
+            if len(together) <= KEPT:
                 continue
-            into = tuple(column[k] & watched for column in w.cols.values())
-            alike.setdefault((seen_from[k], into), []).append(k)
-        for same in alike.values():
-            same.sort(key=times.__getitem__)
-            for k in same[:-KEPT]:
-                gone[k] = same[-KEPT]
+            alike: dict[object, list[int]] = {}
+            for k in together:
+                alike.setdefault(tuple([column[k] & watched for column in w.cols.values()]), []).append(k)
+            for same in alike.values():
+                same.sort(key=lambda k: _time(w, k))
+                for k in same[:-KEPT]:
+                    gone[k] = same[-KEPT]
     return gone
 
 
 def named(w: State, pinned: int) -> int:
     """The events that stand for themselves: the pinned ones, and the last one of each thread."""
     last: dict[int, tuple[int, int]] = {}
-    for k, entry in enumerate(w.entries):
-        if entry is not None and w.all >> k & 1 and entry.thread >= 0:
+    for k in bits(w.all):
+        entry = w.entries[k]
+        if entry is not None and entry.thread >= 0:
             last[entry.thread] = max(last.get(entry.thread, (-1, -1)), (entry.time, k))
     watched = pinned & w.all
     for _, k in last.values():
@@ -62,19 +72,39 @@ def named(w: State, pinned: int) -> int:
     return watched
 
 
-def _columns(w: State, watched: int) -> Sequence[object]:
-    """For each event, in which of the watched events' columns, and of the sets gathered along threads, it is."""
-    size = len(w.entries)
-    rows = [known for known, _ in w.memo.values()] + [result for _, result in w.memo.values()]
-    at = [k for k in range(size) if watched >> k & 1]
+def _time(w: State, k: int) -> int:
+    entry = w.entries[k]
+    return entry.time if entry is not None else -1
+
+
+def _seen_from(w: State, watched: int, events: list[int], deadline: Callable[[], None]) -> dict[int, int]:
+    """A number for each event, the same for those that are in the same ones of the watched events' columns, and of the
+    sets gathered along threads.
+    """
+    asked = sum(1 << k for k in events)
+    rows = {x & asked for gathered in w.memo.values() for x in gathered}
     for column in w.cols.values():
-        rows += [column[k] for k in at]
-    rows = [row & w.all for row in rows]
+        deadline()
+        rows.update([column[k] & asked for k in bits(watched)])
+    table = sorted(rows - {0, asked})  # the others tell nothing apart
+    size = len(w.entries)
+    numbers = dict.fromkeys(events, 0)
+    step = max(TABLE // size, 1)
+    for start in range(0, len(table), step):
+        deadline()
+        digits = _columns(table[start : start + step], size)
+        known: dict[object, int] = {}
+        numbers = {k: known.setdefault((number, digits[k]), len(known)) for k, number in numbers.items()}
+    return numbers
+
+
+def _columns(rows: list[int], size: int) -> Sequence[object]:
+    """The columns of some rows of bits."""
     if len(rows) * size > MANY:
         with suppress(ImportError):  # a browser has no numpy
             return _packed(rows, size)
     digits = ["".join(column) for column in zip(*(f"{row:0{size}b}" for row in rows), strict=True)]
-    return digits[::-1] or [""] * size
+    return digits[::-1]
 
 
 def _packed(rows: list[int], size: int) -> list[bytes]:

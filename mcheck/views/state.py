@@ -6,65 +6,23 @@ from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
-from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS, event_of
-from mcheck.graph.structure import Node, Structure
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.program import Program
 from mcheck.views.compile import Compiled, compile_tape
 from mcheck.views.entries import KEYS, Check, Entry, Masks, bits
-from mcheck.views.kinds import ONE_WAY, STATIC, Shown
+from mcheck.views.kinds import Shown
+from mcheck.views.sorts import NOBODY, Sorts
 from mcheck.views.text import Known
 
 NEVER = (0, 0)
 NONE: frozenset[str] = frozenset()
-PLACES = frozenset(("loc", "overlap", "vloc", "complete-overlap"))
-"""Base relations of accesses to memory."""
-
-
-class Pairs:
-    """The sorts of events that a base relation of ``ONE_WAY`` relates."""
-
-    def __init__(self, name: str) -> None:
-        self.relation = RELATIONS[name]
-        self.firsts: list[tuple[int, Node]] = []
-        self.seconds: list[tuple[int, Node]] = []
-        self.found: dict[int, tuple[list[int], list[int], int, int]] = {}
-        """By sort, those that it is related from, those that it is related to, how many were asked of either."""
-
-    def add(self, sort: int, node: Node) -> None:
-        """Notes a sort of events, of which this is one."""
-        if self.relation.first(event_of(node), node):
-            self.firsts.append((sort, node))
-        if self.relation.second(event_of(node), node):
-            self.seconds.append((sort, node))
-
-    def may(self, entry: Entry) -> bool:
-        """Whether an event may be on either side."""
-        event = event_of(entry.node)
-        return self.relation.first(event, entry.node) or self.relation.second(event, entry.node)
-
-    def of(self, w: State, entry: Entry) -> tuple[list[int], list[int]]:
-        """The sorts of the events that an event may be related (from, to)."""
-        event, node, sort = event_of(entry.node), entry.node, entry.sort
-        first, second = self.relation.first(event, node), self.relation.second(event, node)
-        into, out_of, of_firsts, of_seconds = self.found.get(sort) or ([], [], 0, 0)
-        if of_firsts != len(self.firsts) or of_seconds != len(self.seconds):
-            holds = self.relation.predicate
-            if second:
-                into += [k for k, other in self.firsts[of_firsts:] if holds(w.structure, other, node)]
-            if first:
-                out_of += [k for k, other in self.seconds[of_seconds:] if holds(w.structure, node, other)]
-            self.found[sort] = into, out_of, len(self.firsts), len(self.seconds)
-        return into, out_of
 
 
 class State:
     """The live events of one execution under a model."""
 
-    def __init__(self, program: Program, tape: Tape, shown: Shown | None = None) -> None:
+    def __init__(self, program: Program, tape: Tape, shown: Shown | None = None, sorts: Sorts | None = None) -> None:
         self.program = program
         self.tape = tape
-        self.structure = Structure(program, ())
         self.checks = checks_of(tape)
         self.flags = tuple(c for c in self.checks if c.role == "flag")
         self.axioms = tuple(c for c in self.checks if c.role != "flag")
@@ -82,10 +40,14 @@ class State:
         """Of which events a column is not empty."""
         self.masks: dict[int, int] = {}
         self.keyed: dict[str, Masks] = {k: Masks() for k in KEYS}
-        self.sorts: dict[tuple[object, ...], int] = {}
-        """What tells events apart for the base relations of ``ONE_WAY``, numbered."""
-        self.pairs: dict[str, Pairs] = {name: Pairs(name) for name in ONE_WAY}
-        self.alone: dict[int, frozenset[str]] = {}
+        self.sorts = sorts or Sorts(program)
+        """Shared by all executions of the program."""
+        self.ends: list[int] = [0] * len(self.sorts.classes.parent)
+        """The live events of the ``others`` of each class of sorts."""
+        self.latest: dict[int, tuple[int, int]] = {}
+        """By node, the last set that its column was joined over, and what came out: threads that leave a barrier come
+        after the same events.
+        """
         self.memo: dict[tuple[int, int], tuple[int, int]] = {}
         self.complete = True
         self.domains: dict[int, int] = {}
@@ -107,25 +69,24 @@ class State:
         instruction: object = None,
     ) -> Entry:
         """An entry for an event of a thread."""
-        cta = self.program.threads[thread].place.cta.number if thread >= 0 else -1
-        step = event.mbarrier
-        place = where if where is not None or not event.size else None
-        owner = (event.address - SHARED_BASE) // SHARED_WINDOW if "SHARED" in event.tags else -1
-        sort = (
-            cta, event.size > 0, event.tags, event.scope, event.spaces, event.covered, event.block, owner, place,
-            None if step is None else (step.address, step.kind), event.order is None,
-        )  # fmt: skip
-        node = Node(-1, event, thread, event.address, event.size)
-        number = self.sorts.get(sort)
-        if number is None:
-            number = self.sorts[sort] = len(self.sorts)
-            for pairs in self.pairs.values() if thread >= 0 else ():
-                pairs.add(number, node)
-        names: set[str] = set(event.tags)
-        if event.tags & STRONG and "CLUSTERBAR" not in event.tags:
-            names.add("STRONG")
-        names.update(name for name, scope in WIDTHS.items() if event.scope == scope)
-        return Entry(node, thread, frozenset(names), exact, edges, back or {}, number, instruction)
+        sorts = self.sorts
+        sort = sorts.of(event, thread, where)
+        if len(self.ends) < len(sorts.classes.parent):
+            self._extend()
+        return Entry(event, thread, sorts.names[sort], exact, edges, back or {}, sort, instruction)
+
+    def _extend(self) -> None:
+        """New classes of sorts: what was part of one has had the same events so far."""
+        classes, of = self.sorts.classes, self.keyed["sort"].get
+        for k in range(len(self.ends), len(classes.parent)):
+            parent = classes.parent[k]
+            if parent >= 0:
+                self.ends.append(self.ends[parent])
+                continue
+            found = 0
+            for sort in classes.others[k]:
+                found |= of(sort)
+            self.ends.append(found)
 
     def _fit(self) -> None:
         size = len(self.entries)
@@ -134,14 +95,14 @@ class State:
         self.domains = {n: self.domains.get(n, 0) for n in self.compiled.gathered}
         self.filled = {n: sum(1 << k for k, x in enumerate(c) if x) for n, c in self.cols.items()}
         self.memo = {}
+        self.latest = {}
 
     def _enter(self, entry: Entry, bit: int) -> None:
         """Puts the event where the relations look for it."""
         self.all |= bit
         if entry.exact:
             self.exact |= bit
-        event = entry.node.source
-        assert event is not None
+        event = entry.event
         keyed = self.keyed
         keyed["thread"].add(entry.thread, bit)
         if entry.thread < 0:  # an initial write is in no thread
@@ -167,10 +128,13 @@ class State:
             else:
                 keyed["anywhere"].add(None, bit)
         keyed["sort"].add(entry.sort, bit)
+        for k in self.sorts.classes.of_other.get(entry.sort, ()):
+            self.ends[k] |= bit
 
     def _drop(self, keep: int) -> None:
         for masks in self.keyed.values():
             masks.drop(keep)
+        self.ends = [mask & keep for mask in self.ends]
         self.exact &= keep
 
     def over(self, x: int, column: list[int], key: tuple[int, int]) -> int:
@@ -180,10 +144,12 @@ class State:
             rest, result = x, 0
         else:
             rest = x & ~known
-        while rest:
-            low = rest & -rest
-            result |= column[low.bit_length() - 1]
-            rest ^= low
+        if rest:
+            before, found = self.latest.get(key[0], NEVER)
+            if before != rest:
+                found = self.union(rest, column, key)
+                self.latest[key[0]] = rest, found
+            result |= found
         self.memo[key] = x, result
         return result
 
@@ -195,10 +161,16 @@ class State:
             result = 0
         else:
             rest &= ~known
-        while rest:
-            k = rest.bit_length() - 1
-            result |= column[k]
-            rest &= ~(result | 1 << k)
+        if rest:
+            before, found = self.latest.get(key[0], NEVER)
+            if before != rest:
+                before, found = rest, 0
+                while rest:
+                    k = rest.bit_length() - 1
+                    found |= column[k]
+                    rest &= ~(found | 1 << k)
+                self.latest[key[0]] = before, found
+            result |= found
         self.memo[key] = x, result
         return result
 
@@ -217,6 +189,7 @@ class State:
 
     def turn(self, n: int, targets: int, bit: int) -> None:
         """Notes edges that lead to earlier events."""
+        self.latest.clear()
         column = self.cols[n]
         self.filled[n] |= targets
         for k in bits(targets):
@@ -224,8 +197,7 @@ class State:
 
     def static(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
         """A base relation that follows from what events are: (related to the new one, related from it)."""
-        event = entry.node.source
-        assert event is not None
+        event = entry.event
         keyed = self.keyed
         both = 0
         if entry.thread < 0:
@@ -295,37 +267,16 @@ class State:
         return self.all
 
     def _one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
-        into, out_of = self.pairs[name].of(self, entry)
-        col = row = 0
-        of = self.keyed["sort"].get
-        for sort in into:
-            col |= of(sort)
-        for sort in out_of:
-            row |= of(sort)
-        return col & ~bit, row & ~bit
+        pairs, ends = self.sorts.pairs[name], self.ends
+        behind, ahead = pairs.behind.get(entry.sort, NOBODY), pairs.ahead.get(entry.sort, NOBODY)
+        col = ends[behind] & ~bit if behind >= 0 else 0
+        return col, ends[ahead] & ~bit if ahead >= 0 else 0
 
     def known(self, entry: Entry) -> Known:
         """What an event has in common with all of its kind."""
-        alone = self.alone.get(entry.sort)
-        if alone is None:
-            alone = self.alone[entry.sort] = self._alone(entry)
         back = frozenset([n for n, mask in entry.back.items() if mask]) if entry.back else NONE
-        return Known(entry.sets, frozenset([n for n, mask in entry.edges.items() if mask]), back, alone)
-
-    def _alone(self, entry: Entry) -> frozenset[str]:
-        """The base relations, of those that follow from what events are, that relate an event to nothing."""
-        event = entry.node.source
-        assert event is not None
-        if entry.thread < 0:
-            return STATIC - {"id", "loc", "overlap", "ext"}
-        out = {name for name in ONE_WAY if not self.pairs[name].may(entry)}
-        if not event.size:
-            out |= PLACES
-        if event.scope is None:
-            out.add("sr")
-        if event.mbarrier is None:
-            out.add("mbarrier-object")
-        return frozenset(out)
+        edges = frozenset([n for n, mask in entry.edges.items() if mask])
+        return Known(entry.sets, edges, back, self.sorts.alone[entry.sort])
 
     def _is_in(self, k: int, name: str) -> bool:
         entry = self.entries[k]

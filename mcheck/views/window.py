@@ -10,6 +10,7 @@ size, however many rounds it makes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcheck.views.entries import Check, Entry, Flagged, bits
@@ -75,6 +76,11 @@ class Window(State):
                 after = before = after | before
             col, row = col & ~after, row & ~before
         return bool((col | row) & self.exact)
+
+    @property
+    def accesses(self) -> int:
+        """The live accesses to memory."""
+        return self.keyed["memory"].get(None)
 
     def _slot(self, entry: Entry) -> int:
         self.count += 1
@@ -172,6 +178,7 @@ class Window(State):
         for n in wanted & self.masks.keys():
             self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
         self.memo = {key: of for key, of in self.memo.items() if key[0] not in self.compiled.turned}
+        self.latest = {}
         return values
 
     def save(self) -> tuple[object, ...]:
@@ -194,10 +201,18 @@ class Window(State):
         for k, m in keyed.items():
             self.keyed[k].of = dict(m)
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
+        self.ends = [mask & self.all for mask in self.ends]
+        self.latest = {}
 
-    def settle(self, pinned: int) -> dict[int, int]:
-        """Makes one of events that nothing can tell apart any more: (slot that is gone -> slot that stands for it)."""
-        gone = stand_ins(self, pinned)
+    def settle(
+        self, pinned: int, deadline: Callable[[], None] = lambda: None, *, every: bool = False
+    ) -> dict[int, int]:
+        """Makes one of events that nothing can tell apart any more: (slot that is gone -> slot that stands for it).
+
+        Unless ``every`` one is to go it is not done where few could. ``deadline`` is asked on the way: whatever it
+        raises leaves the window as it was.
+        """
+        gone = stand_ins(self, pinned, deadline, every=every)
         if not gone:
             return gone
         keep = self.all & ~sum(1 << k for k in gone)
@@ -220,6 +235,7 @@ class Window(State):
         self.filled = {n: m & keep for n, m in self.filled.items()}
         self.settled = True
         self.memo = {key: (known & keep, result & keep) for key, (known, result) in self.memo.items()}
+        self.latest = {}
         for k in bits(keep):
             entry = self.entries[k]
             assert entry is not None

@@ -102,7 +102,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
             broken, flags = window.add(entry)
             if broken is not None:
                 break
-            if entry.node.source is not None and entry.node.source.order is not None:
+            if entry.event.order is not None:
                 before[entry.thread] |= entry.bit
             kept = {n: list(column) for n, column in window.cols.items()}
             asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.late
