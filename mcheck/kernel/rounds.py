@@ -19,7 +19,7 @@ what a form shows is carried over.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcheck.answers.judgement import judged
 from mcheck.answers.result import Answer
@@ -133,10 +133,10 @@ class _Prover:
         return Proof(first, steps, answers[-1], len(answers) + 1)
 
     def sized(self, number: int) -> Program:
-        """The program with a number."""
+        """The program with a number, under the same assumptions."""
         self.limit.check()
         assert self.program.sized is not None
-        return self.program.sized(number)
+        return replace(self.program.sized(number), assumptions=self.program.assumptions)
 
     def setup(self, program: Program) -> Setup:
         """A program of this family with the agents that the smallest of it has."""
