@@ -84,7 +84,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--seed", default="1")
     parser.add_argument("--first", type=int, default=0, metavar="K", help="begin with item K, where no state says so")
-    parser.add_argument("--timeout", type=float, default=LIMIT, help="seconds for one answer")
+    parser.add_argument("--timeout", type=float, default=LIMIT, help="seconds of the processor for one answer")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--patience", type=float, default=60.0, help="seconds for making a program small")
     parser.add_argument("--state", type=Path, help="keep the counts here, and go on from them")

@@ -81,9 +81,9 @@ def compare_edit(plan: Plan, number: int, record: Record, tests: Suites) -> None
         for engine in plan.engines:
             if engine == REFERENCE:
                 continue
-            started = time.perf_counter()
+            started = time.process_time()
             heard = hear(engine, tests.program(path), model, plan.timeout)
-            record.count("seconds", engine, time.perf_counter() - started)
+            record.count("seconds", engine, time.process_time() - started)
             differing += _count(engine, path, reference, heard, record)
     if differing:
         name = f"{plan.seed}-{number}-{base}"

@@ -17,6 +17,7 @@ from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.check.agree import Said, said
 from mcheck.errors import McheckError
+from mcheck.limit import processor_time, timed_out
 from mcheck.policy.agree import COUNTED
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
@@ -29,7 +30,7 @@ LISTING = ("explicit", "z3")
 DEFAULT_MODEL = "ptx-9.0"
 RACY = "the states of programs with races are not listed"
 LIMIT = 5.0
-"""Seconds for one answer."""
+"""Seconds of the processor for one answer."""
 
 model_of = cache(load_model)
 """The model of this name, read once."""
@@ -74,13 +75,17 @@ class Difference:
 def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) -> Heard:
     """What an engine says; a crash is an answer too.
 
-    An engine that does not list the states of programs with races is not asked for them where it has found one.
+    An engine that does not list the states of programs with races is not asked for them where it has found one, nor
+    where it had no time for the findings. Time is the processor's.
     """
     try:
-        found = said(engine, program, model, timeout=timeout) if engine not in LISTING else None
-        if found is not None and found.complete and found.races:
-            return _racy(program, found)
-        told = ask_engine(engine, program, model, Question(findings=True), timeout)
+        with processor_time():
+            found = said(engine, program, model, timeout=timeout) if engine not in LISTING else None
+            if found is not None and found.complete and found.races:
+                return _racy(program, found)
+            if found is not None and timed_out(found.reason):
+                return _late(found)
+            told = ask_engine(engine, program, model, Question(findings=True), timeout)
     except McheckError as error:
         return _crash(type(error).__name__, error.message)
     except Exception as error:  # noqa: BLE001 - whatever an engine breaks with has to be seen
@@ -105,6 +110,11 @@ def _racy(program: Program, found: Said) -> Heard:
     undefined = any(map(voids, found.findings))
     verdict = "unknown" if not undefined else "pass" if program.condition.kind in ("exists", "none") else "fail"
     return Heard(verdict=verdict, undefined=undefined, kinds=found.kinds, codes=found.codes, states=None, reason=RACY)
+
+
+def _late(found: Said) -> Heard:
+    """No answer in the time given."""
+    return Heard(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
 
 
 def _crash(name: str, message: str) -> Heard:

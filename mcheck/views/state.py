@@ -284,6 +284,8 @@ class State:
 
 
 _COMPILED: dict[tuple[int, Shown, tuple[int, ...]], tuple[Tape, Compiled]] = {}
+MOST = 1024
+"""So many compiled tapes are kept; the oldest goes first."""
 
 
 def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
@@ -291,8 +293,8 @@ def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
     key = id(tape), shown, wanted
     known = _COMPILED.get(key)
     if known is None or known[0] is not tape:
-        if len(_COMPILED) > 256:
-            _COMPILED.clear()
+        while len(_COMPILED) >= MOST:
+            del _COMPILED[next(iter(_COMPILED))]
         known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted)
     return known[1]
 
