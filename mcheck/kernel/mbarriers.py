@@ -262,12 +262,13 @@ def _overrun(m: Machine, bar: Mbarrier) -> None:
 
 STALE = 4
 """So many earlier phases a look may find; more of them only if the model lets it find none of these."""
-MAX_TOGETHER = 4
-"""So many expectations of one phase are postponed in every combination, more of them only one by one."""
+MAX_TOGETHER = 5
+"""So many expectations and completions of a phase are postponed in every combination, more of them only one by one."""
 
 
 def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
-    """Expectations that could come when the phase is over, with all that follows from them; .noComplete arrives last.
+    """Expectations and completions that could come when the phase is over, with all that follows from them;
+    .noComplete arrives last.
 
     What is left of the phase without them, and without what is after them in time, has to complete it all the same: all
     arrivals must be there, and the bytes that came be those that were announced.
@@ -279,9 +280,11 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
             others = tuple(d.position for d in bar.now if d is not done and not _follows(done, d))
             if others:
                 m.postpone(done.position, others, now=not ended)
-    movable = [d for d in bar.now if d.kind == "expect"]
-    if not movable:
+    # At the end of a phase nothing is pending: so it is without some operations if these add nothing up.
+    left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
+    if left == (0, 0) and all(d.kind != "expect" for d in bar.now):
         return
+    movable = [d for d in bar.now if d.kind in ("expect", "complete")]
     groups = [[d] for d in movable]
     if 1 < len(movable) <= MAX_TOGETHER:
         groups += [[d for k, d in enumerate(movable) if mask >> k & 1] for mask in range(1, 1 << len(movable))]
@@ -289,9 +292,7 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
         later = {id(d) for d in bar.now if any(d is e or _follows(e, d) for e in group)}
         rest = [d for d in bar.now if id(d) not in later]
         moved = [d.effect for d in bar.now if id(d) in later]
-        # At the end of a phase nothing is pending: so it is without these if they add nothing up.
-        pending, tx = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
-        if not rest or (sum(p for p, _ in moved), sum(t for _, t in moved)) != (pending, tx):
+        if not rest or (sum(p for p, _ in moved), sum(t for _, t in moved)) != left:
             continue
         for d in group:
             others = tuple(x.position for x in rest)

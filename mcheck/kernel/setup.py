@@ -17,6 +17,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.terms import type_size
 from mcheck.kernel import sequential
 from mcheck.kernel.agents import Partition
+from mcheck.kernel.axioms import check_axioms
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.needed import Watched, data_decides, needed
@@ -151,6 +152,7 @@ def prepare(
     """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
+        check_axioms(program, tape_of(model))
         initial = flag_of_initial_writes(tape_of(model))
         if initial is not None:
             raise Unsupported(f"the flag {initial} of the model may speak of initial writes")

@@ -89,6 +89,8 @@ class Run(ABC):
     early: bool = False
     """Whether executions may be asked for that stop early."""
     hit: bool = False
+    beside: bool = False
+    """Whether some misuse was found only beside another one, which may be what leads to it."""
 
     def __post_init__(self) -> None:
         self.tape = tape_of(self.model)
@@ -190,7 +192,8 @@ class Run(ABC):
         if self.blocking_wanted:
             self.liveness(every)
         stopped = any(p.end == "undefined" for paths in every for p in paths)
-        if stopped or (self.findings_wanted and any(f.kind == "undefined" for f in self.findings.values())):
+        undefined = self.beside or any(f.kind == "undefined" for f in self.findings.values())
+        if stopped or (self.findings_wanted and undefined):
             self._ill_ended(every)
         self._bound(every)
 
@@ -373,13 +376,18 @@ class Run(ABC):
     def _misused(self, prepared: Prepared, candidate: Candidate, *, ended: bool = True) -> bool:
         """Whether something is misused in this execution; reports it.
 
-        What shows when all threads have ended or wait for ever is told of executions that misuse nothing before.
+        What shows when all threads have ended or wait for ever is told of executions that misuse nothing before. Of two
+        misuses one may come of what a thread does behind the other, where it has stopped: each is told of executions
+        in which it is the only one, for which the threads of the others stop early (``_ill_ended``).
         """
         chosen = [choice.options[taken] for choice, taken in zip(prepared.choices, candidate, strict=True)]
         missteps = [option.misstep for option in chosen if option.misstep is not None]
         before = [misuse for misuse in missteps if misuse[0] not in prefixes.AT_THE_END]
         for remark in () if missteps or not ended else chain.from_iterable(option.remarks for option in chosen):
             self._show_misuse(prepared, candidate, remark, remark[0])
+        if self.findings_wanted and len({uid for _, _, uid in before}) > 1:
+            self.beside = True
+            return True
         for misuse in missteps if ended and not before else before:
             finding = self._show_misuse(prepared, candidate, misuse, f"{misuse[0]}: undefined")
             self.undefined = self.undefined or finding.severity == "error"

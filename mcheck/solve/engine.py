@@ -10,7 +10,7 @@ Every execution that is reported has been held against the exhaustive engine's e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -22,7 +22,7 @@ from mcheck.candidates import barriers
 from mcheck.candidates.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
-from mcheck.errors import InputError, InternalError, Unsupported
+from mcheck.errors import InputError, InternalError, Span, Unsupported
 from mcheck.findings import catalogue
 from mcheck.findings.afterwards import accepts_misuse
 from mcheck.findings.finding import Finding
@@ -242,27 +242,32 @@ class Z3Run(Run):
     def _misuses(self, q: Question, *, ended: bool = True) -> None:
         """Every misuse that some execution ends in, and every remark on one that misuses nothing."""
         missteps = q.missteps()
-        before = [-x for code, _, x in missteps if code not in prefixes.AT_THE_END]
-        wanted: dict[object, list[int]] = {}
-        beside: dict[object, list[int]] = {}
+        before = [mishap for mishap in missteps if mishap[0] not in prefixes.AT_THE_END]
+        none_before = [-x for _, _, x in before]
+        wanted: dict[tuple[str, Span | None, Uid], list[int]] = {}
+        beside: dict[tuple[str, Span | None, Uid], list[int]] = {}
         """What must not hold as well."""
 
-        def want(found: Iterable[Mishap], without: list[int]) -> None:
+        def want(found: Iterable[Mishap], without: Callable[[Uid], list[int]]) -> None:
             for code, uid, x in found:
-                key = code, q.s.events[uid].op.span
+                key = code, q.s.events[uid].op.span, uid
                 wanted.setdefault(key, []).append(x)
-                beside[key] = without
+                beside[key] = without(uid)
 
-        want((mishap for mishap in missteps if mishap[0] not in prefixes.AT_THE_END), [])
+        alone = self.findings_wanted
+        want(before, lambda uid: [-x for _, other, x in before if other != uid] if alone else [])
         if ended:
-            want((mishap for mishap in missteps if mishap[0] in prefixes.AT_THE_END), before)
-            want(q.remarks(), [-x for x in q.misused])
+            want((mishap for mishap in missteps if mishap[0] in prefixes.AT_THE_END), lambda _: none_before)
+            want(q.remarks(), lambda _: [-x for x in q.misused])
         for key, literals in wanted.items():
-            if key in self.findings:
+            if key[:2] in self.findings:
                 continue
-            witness = q.solve(q.clauses.any_of(literals, Side.EXACT), *beside[key])
+            some = q.clauses.any_of(literals, Side.EXACT)
+            witness = q.solve(some, *beside[key])
             if witness is not None:
                 self._misused(witness.prepared, witness.candidate, ended=ended)
+            elif alone and not self.beside:
+                self.beside = q.solve(some) is not None
 
     # --- executions that do not end -----------------------------------------------------------------------------
 

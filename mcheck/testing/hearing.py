@@ -93,10 +93,11 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
     findings = found.findings if found else told.findings
     complete = found.complete if found else told.complete and told.verdict != "unknown"
     counted = [f for f in findings if f.severity in COUNTED]
+    undefined = told.undefined if told.verdict != "unknown" else any(map(voids, findings))
     listed = told.complete and told.verdict != "unknown" and (engine in LISTING or not told.undefined)
     return Heard(
         verdict=told.verdict,
-        undefined=told.undefined if complete else None,
+        undefined=undefined if complete else None,
         kinds=frozenset(f.kind for f in counted) if complete else None,
         codes=frozenset(f.code for f in counted) if complete else None,
         states=frozenset(o.state for o in told.outcomes) if listed else None,

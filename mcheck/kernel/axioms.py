@@ -1,0 +1,96 @@
+"""Axioms that the engine takes for granted, and how to tell that a model has them.
+
+Executions grow in the order in which things happen: a write to a shared word goes on top of the others or, stale, below
+some, an atomic reads the newest one, an mbarrier has one state. What a model demands of coherence order, of atomics
+and of mbarriers has to fit that; what it makes of causality, of moral strength and of all else is its own affair.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations
+
+from mcheck.algebra.tape import Axiom, Tape, compile_model
+from mcheck.cat import parse_model
+from mcheck.errors import Unsupported
+from mcheck.program import ops
+from mcheck.program.program import Program
+
+COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X & loc \\ id) \\ (co | co^-1)")
+TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
+ATOMICITY = ("empty rmw & ((X & (rf^-1; co)); (X & co))",)
+PLAIN_ATOMICITY = ("empty rmw & ((rf^-1; co); co)",)
+SINGLE_COPY = (
+    "irreflexive (X & rf); same-access; (X & (rf^-1; co)); same-access",
+    "irreflexive (X & co); same-access; (X & co); same-access",
+)
+MBARRIER = ("irreflexive (phase | phase-order | phase-fr)+; X",)
+"""Axioms, ``X`` being whatever relation the model has there; each tuple stands for all of its members."""
+
+ANY = "sr"
+"""The base name that stands for ``X`` in a tape of these."""
+
+
+def check_axioms(program: Program, tape: Tape) -> None:
+    """Raises ``Unsupported`` if the model lacks an axiom that the engine takes for granted."""
+    demands: list[tuple[str, list[tuple[str, ...]]]] = []
+    if not tape.total_co:
+        demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
+    if "same-access" in tape.bases:
+        demands.append(("single copies", [SINGLE_COPY]))
+    code = {id(op): ops.performed(op) for thread in program.threads for op in thread.code}.values()
+    if any(isinstance(op, ops.Atomic) or getattr(op, "reduce", None) for op in code):
+        demands.append(("atomics", [ATOMICITY, PLAIN_ATOMICITY]))
+    if "phase-order" in tape.bases and any(isinstance(op, ops.MbarrierInit) for op in code):
+        demands.append(("mbarriers", [MBARRIER]))
+    for what, ways in demands:
+        if not any(all(_has(tape, form) for form in way) for way in ways):
+            raise Unsupported(f"the kernel engine does not follow what the model demands of {what}: {ways[0][0]}")
+
+
+def _has(tape: Tape, text: str) -> bool:
+    form, wanted = _form(text)
+    return any(
+        (a.test, a.negated, a.role) == (wanted.test, wanted.negated, wanted.role)
+        and _fits(form, wanted.node, tape, a.node, {})
+        for a in tape.axioms
+    )
+
+
+@cache
+def _form(text: str) -> tuple[Tape, Axiom]:
+    tape = compile_model(parse_model(f'"form"\n{text.replace("X", ANY)} as Form', "form.cat"))
+    return tape, tape.axioms[0]
+
+
+def _fits(form: Tape, f: int, tape: Tape, n: int, bound: dict[str, frozenset[int]]) -> bool:
+    """Whether a node is of a form; ``bound`` is what stands for X, as the members of an intersection."""
+    i, j = form.code[f], tape.code[n]
+    if i.name == ANY:
+        return _stands(frozenset(_parts(tape, n, "and")), bound)
+    if (i.op, i.name) != (j.op, j.name):
+        return False
+    if i.op not in ("and", "or"):
+        pairs = [(x, y) for x, y in ((i.a, j.a), (i.b, j.b)) if x >= 0]
+        return all(_fits(form, x, tape, y, bound) for x, y in pairs)
+    parts, others = _parts(form, f, i.op), _parts(tape, n, i.op)
+    fixed = [x for x in parts if form.code[x].name != ANY]
+    for some in permutations(others, len(fixed)):
+        known = dict(bound)
+        rest = frozenset(others) - frozenset(some)
+        fits = not rest if len(fixed) == len(parts) else bool(rest) and _stands(rest, known)
+        if fits and all(_fits(form, x, tape, y, known) for x, y in zip(fixed, some, strict=True)):
+            bound.update(known)
+            return True
+    return False
+
+
+def _stands(members: frozenset[int], bound: dict[str, frozenset[int]]) -> bool:
+    """Whether an intersection may stand for X."""
+    return bound.setdefault(ANY, members) == members
+
+
+def _parts(tape: Tape, n: int, op: str) -> list[int]:
+    """The members of a union or an intersection of several."""
+    i = tape.code[n]
+    return [*_parts(tape, i.a, op), *_parts(tape, i.b, op)] if i.op == op else [n]
