@@ -12,10 +12,12 @@ from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
 from mcheck.cat.pretty import show_model
 from mcheck.check.agree import said
+from mcheck.errors import Unsupported
+from mcheck.kernel.axioms import check_axioms
 from mcheck.kernel.shipped import SHIPPED, says_the_same, without_races_as_shipped
 from mcheck.kernel.states import answer
-from mcheck.syntax import load
-from mcheck.testing.edits import inline, rename
+from mcheck.syntax import load, parse
+from mcheck.testing.edits import drop_alternative, drop_conjunct, inline, rename
 from mcheck.views.initial import flag_of_initial_writes
 
 LITMUS = Path(__file__).parents[2] / "litmus"
@@ -65,3 +67,40 @@ def test_a_flag_that_speaks_of_initial_writes_is_refused() -> None:
     given = said("protocol", test, model, timeout=60)
     assert not given.complete
     assert given.reason == "the flag RACE002 of the model may speak of initial writes"
+
+
+EVERYTHING = """PTX everything
+{ .shared .align 8 .b64 bar; .global .u32 x; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  atom.relaxed.gpu.add.u32 r0, [x], 1;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["sc", "ptx-6.0", "ptx-7.5", *SHIPPED])
+def test_the_axioms_of_shipped_models_are_followed(name: str) -> None:
+    check_axioms(parse(EVERYTHING, "everything.litmus"), compile_model(load_model(name)))
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_what_an_axiom_speaks_of_may_be_another(number: int) -> None:
+    edits = (rename, inline, drop_alternative, drop_conjunct)
+    model = edits[number % len(edits)](Random(number), load_model("ptx-9.3"))
+    assert model is not None
+    check_axioms(parse(EVERYTHING, "everything.litmus"), compile_model(model[1]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (" \\ co.2 as Coherence", " as Coherence", "coherence"),
+        ("& loc) \\ id", "& loc)", "coherence"),
+        ("(morally-strong & fr); (morally-strong & co.2)", "(morally-strong & co.2)", "atomics"),
+        ("same-access; (morally-strong & co.2); same-access", "same-access; co.2; same-access", "single copies"),
+        ("(phase | phase-order | phase-fr)+", "(phase | phase-fr)+", "mbarriers"),
+    ],
+)
+def test_other_demands_are_refused_by_name(old: str, new: str, what: str) -> None:
+    with pytest.raises(Unsupported, match=f"does not follow what the model demands of {what}"):
+        check_axioms(parse(EVERYTHING, "everything.litmus"), compile_model(edited(old, new)))
