@@ -1,6 +1,6 @@
 """Which part of a model does which test need?
 
-    python -m benchmarks.coverage [MODEL...] [--jobs N] [--pool N] [--out FILE]
+    python -m benchmarks.coverage [MODEL...] [--jobs N] [--pool N] [--only REGEX] [--tests GLOB] [--out FILE]
 
 Every alternative of a union and every conjunct of an intersection in a definition or an axiom is left out in turn, and
 so is what a difference takes away. For each such edit the first test is named whose verdict or errors change: a
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -164,18 +165,23 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=["ptx-9.0", "ptx-9.3"])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pool", type=int, default=100_000, help="the most generated tests that are looked at")
+    parser.add_argument("--only", default="", metavar="REGEX", help="the parts whose 'definition: part' it is found in")
+    parser.add_argument("--tests", metavar="GLOB", help="these files instead of all tests")
     parser.add_argument("--out", type=Path, help="a line of JSON per edit")
     given = parser.parse_args()
+    asked = (
+        pool(given.pool) if given.tests is None else [(str(f), f.read_text()) for f in sorted(Path().glob(given.tests))]
+    )
     unseen = 0
     lines = []
     known: frozenset[str] = frozenset()
     for name in given.models:
         started = time.perf_counter()
         model = load_model(name)
-        every = list(edits(model, known))
+        every = [e for e in edits(model, known) if re.search(given.only, f"{e.where}: {e.part}")]
         known |= {show_statement(statement) for statement in model.statements}
         with ProcessPoolExecutor(given.jobs) as processes:
-            rows = [r for r in processes.map(_Judge(model), pool(given.pool), chunksize=8) if r is not None]
+            rows = [r for r in processes.map(_Judge(model), asked, chunksize=8) if r is not None]
         found = []
         with ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(rows,)) as processes:
             for where, part, test, looked in processes.map(_notices, every):
