@@ -114,9 +114,9 @@ def command(
     start = "README.md" if form == "md" else "index.html"
     about = f", {failed} of them without an answer" if failed else ""
     click.echo(f"{len(entries)} page{'' if len(entries) == 1 else 's'}{about}: {folder.rstrip('/')}/{start}")
-    if failed:
+    if any(e.problem and e.status != "unknown" for e in entries):
         return 2
-    return 3 if any(e.verdict == "unknown" for e in entries) else 0
+    return 3 if failed or any(e.verdict == "unknown" for e in entries) else 0
 
 
 def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Means) -> int:

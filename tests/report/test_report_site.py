@@ -426,6 +426,13 @@ def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
     assert "outside the folders" in pages["outside.html"]
 
 
+def test_a_page_whose_process_ended_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcheck.report.site.build.page_task", lambda *_, **__: os._exit(1))
+    (tmp_path / "plain.litmus").write_text(ODD)
+    assert main(["doc", str(tmp_path / "plain.litmus"), "-o", str(tmp_path / "site")]) == 3
+    assert "Tests without an answer" in (tmp_path / "site" / "index.html").read_text()
+
+
 def test_a_site_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         command = [sys.executable, "-m", "mcheck", "doc", LITMUS / "kernels", "-o", tmp_path / "site"]
