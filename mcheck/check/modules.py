@@ -51,7 +51,7 @@ def check_text(
         found = answer_for_every(module, launch, model, asked, options.engine)
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(path, subject, error, settings, perf_counter() - started)
-    lines = _lines(module, launch.entry)
+    lines = source_lines(module, launch.entry)
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
@@ -104,7 +104,7 @@ Place = tuple[int, int]
 """Line and column of a statement in the module."""
 
 
-def _lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
+def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
     """What the statements of a module were compiled from."""
     functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}

@@ -66,6 +66,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.unroll
 @options.assume
 @launch.options
+@click.option("--emit-sketch", "emitted", metavar="FILE", help="Write what one PTX module does as a sketch.")
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
@@ -88,6 +89,7 @@ def command(
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
+    emitted: str | None,
     color: str,
     verbose: bool,
     quiet: bool,
@@ -109,7 +111,7 @@ def command(
     mcheck check kernels --format sarif -o findings.sarif
     """
     from mcheck.check.case import Options, Settings, tally
-    from mcheck.check.files import left_out, to_check
+    from mcheck.check.files import is_module, left_out, to_check
     from mcheck.check.suite import check_files
     from mcheck.report.checked import TextReport
     from mcheck.report.lines import Printer
@@ -123,6 +125,8 @@ def command(
     cases, bare = to_check(paths, launched=said is not None)
     if bare:
         show_warning(f"{left_out(bare)}: left out", None, color=color)
+    if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
+        raise click.UsageError("--emit-sketch is for one PTX module")
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
@@ -154,6 +158,12 @@ def command(
             stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
         if second is not None:
             second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
+    if emitted is not None and results[0].verdict != "error":
+        from mcheck.check.skeleton import skeleton
+
+        text_of_sketch = skeleton(cases[0], settings, chosen, wrong=results[0].verdict == "finding")
+        with output(emitted) as stream:
+            stream.write(text_of_sketch)
     if verbose or sys.stderr.isatty():
         click.echo(f"{counts.seconds:.2f} s", err=True)
     return counts.exit_status
