@@ -235,6 +235,7 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             c.settle_peeks(mask)
             c.effect(mask)
             address = widened(address)
+            c.tensor.words.difference_update(address.tolist() if c.tensor.words else ())
             found, those = seen(c, statement, address, sure, lanes)
             exact = (
                 (op.sem != "weak" or k.code.exact) and len(given) == len(items) and not any(q.any() for _, q in given)

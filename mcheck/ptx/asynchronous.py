@@ -243,6 +243,7 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
                 if rank is not None:
                     place, to = _in_rank(place, rank), _in_rank(to, rank)
                 c.store.forget(to, size)
+                c.tensor.overwritten(to, size)
                 c.change(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
         return mask
 

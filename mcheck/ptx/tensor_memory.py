@@ -79,6 +79,11 @@ class TensorMemory:
         """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""
         return bool(self.words) and self.words.issuperset(places.tolist())
 
+    def overwritten(self, address: int, size: int) -> None:
+        """A copy writes these bytes of shared memory."""
+        if self.words:
+            self.words = {word for word in self.words if not address <= word < address + size}
+
     def row(self, cta: int, lane: int, column: int, columns: int) -> Range:
         """Cells of one lane."""
         start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
