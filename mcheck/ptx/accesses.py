@@ -12,14 +12,14 @@ from mcheck.errors import Unsupported
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.ptx import bits, quality
 from mcheck.ptx import module as ptx
 from mcheck.ptx.bits import Word, cut
 from mcheck.ptx.cluster import Cluster, Missing, Step
-from mcheck.ptx.code import Unit
+from mcheck.ptx.code import Unit, computes
 from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
-from mcheck.ptx.flow import registers, writes
+from mcheck.ptx.flow import reads, registers, writes
 from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
 from mcheck.ptx.naming import of_warp, scattered
@@ -307,6 +307,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     assert isinstance(op, ops.Atomic)
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
+    bounds = None if k.code.named else around(k, unit, place)
     wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
     rows = k.targets(unit, statement.operands[0]) if wanted else []
     sources = [constant(s, k, unit) for s in op.srcs]
@@ -321,7 +322,16 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         given = [at_lanes(s, mask, lanes) for s in sources]
         c.settle_peeks(mask)
         c.effect(mask)
-        found, those = seen(c, statement, address, sure, lanes)
+        kept = np.ones(len(lanes), np.bool_)
+        if bounds is not None and (sure & quality.UNKNOWN).any():
+            offset = address % np.uint64(SHARED_WINDOW)
+            zero = (sure == quality.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            if zero.any():  # by one lane of each warp: atomics do not race with each other
+                c.trace.gap("the address depends on data: that of zeros was followed", statement.span)
+                last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
+                sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
+                kept = ~zero | np.isin(lanes, last)
+        found, those = seen(c, statement, address[kept], sure[kept], lanes[kept])
         exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]
         data = tuple(Reg("data") for _ in op.srcs)
@@ -357,6 +367,32 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return mask
 
     return run
+
+
+def around(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
+    """From where to where in a CTA's shared memory the one variable goes that an address is computed from.
+
+    An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
+    index of zero is there, one of those that other data would give. Atomics may well all have the same one.
+    """
+    todo, known, named = list(registers(place)), set[ptx.Register](), set[str]()
+    if isinstance(place.base, ptx.Symbol):
+        named.add(place.base.name)
+    while todo:
+        register = todo.pop()
+        if register in known:
+            continue
+        known.add(register)
+        for statement in unit.function.body:
+            if register in writes(statement) and computes(statement):
+                named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
+                todo += reads(statement)
+    shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
+    if len(shared) != 1:
+        return None
+    start = k.places.symbols[shared[0]]
+    item = unit.function.variables.get(shared[0][1]) or k.module.variables[shared[0][1]]
+    return start, k.places.shared_size if item.size is None else start + item.size
 
 
 def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:

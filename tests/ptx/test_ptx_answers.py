@@ -7,7 +7,7 @@ import pytest
 from benchmarks.modules import Case, cases, check
 
 QUICK = (
-    "bulk_store", "bulk_to_peer", "dependent", "named_barriers", "pipeline_thread", "remote_write",
+    "bulk_reduce", "bulk_store", "bulk_to_peer", "dependent", "named_barriers", "pipeline_thread", "remote_write",
     "ring_bulk", "scan", "transpose",
 )  # fmt: skip
 CHOSEN = [case for case in cases() if case.path.stem in QUICK]
