@@ -30,6 +30,7 @@ def left(m: Machine, agent: Agent) -> None:
             op = state.events[uid[1]].op
             text = "exits without waiting until this copy has read its source in shared memory"
             m.problem("UB501", text, agent, op)
+    m.wake(warps.GROUPS)
     for meeting in list(m.meetings.values()):
         if agent.index in meeting.members:
             if meeting.key[0] == "cluster":

@@ -123,9 +123,7 @@ def commit(m: Machine, agent: Agent) -> None:
     """Closes the agent's group; those who wait for all warps to have committed it may go on."""
     agent.wgmma_groups.append((agent.wgmma_open, agent.now()))
     agent.wgmma_open = []
-    for other in m.agents:
-        if other.status == "blocked" and other.where == GROUPS:
-            other.status, other.where = "run", None
+    m.wake(GROUPS)
 
 
 GROUPS = "warpgroup"
