@@ -16,7 +16,7 @@ from mcheck.errors import Unsupported
 from mcheck.program import ops
 from mcheck.program.program import Program
 
-COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X & loc \\ id) \\ (co | co^-1)")
+COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X \\ id) \\ (co | co^-1)")
 TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
 ATOMICITY = ("empty rmw & ((X & (rf^-1; co)); (X & co))",)
 PLAIN_ATOMICITY = ("empty rmw & ((rf^-1; co); co)",)

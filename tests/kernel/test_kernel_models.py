@@ -95,7 +95,7 @@ def test_what_an_axiom_speaks_of_may_be_another(number: int) -> None:
     ("old", "new", "what"),
     [
         (" \\ co.2 as Coherence", " as Coherence", "coherence"),
-        ("& loc) \\ id", "& loc)", "coherence"),
+        (") \\ id", ")", "coherence"),
         ("(morally-strong & fr); (morally-strong & co.2)", "(morally-strong & co.2)", "atomics"),
         ("same-access; (morally-strong & co.2); same-access", "same-access; co.2; same-access", "single copies"),
         ("(phase | phase-order | phase-fr)+", "(phase | phase-fr)+", "mbarriers"),
