@@ -41,7 +41,7 @@ def execute(setup: Setup, forced: Forced = (), before: Callable[[Machine, Agent]
     step = 0
     while m.impossible is None:
         step += 1
-        if step % 512 == 0:
+        if step % 64 == 0:
             m.setup.deadline()
         if step > MAX_STEPS:
             m.bounded = True

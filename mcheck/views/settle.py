@@ -83,9 +83,11 @@ def _seen_from(w: State, watched: int, events: list[int], deadline: Callable[[],
     """
     asked = sum(1 << k for k in events)
     rows = {x & asked for gathered in w.memo.values() for x in gathered}
-    for column in w.cols.values():
+    at = list(bits(watched))
+    for n, column in w.cols.items():
         deadline()
-        rows.update([column[k] & asked for k in bits(watched)])
+        if w.filled[n] & watched:
+            rows.update([column[k] & asked for k in at])
     table = sorted(rows - {0, asked})  # the others tell nothing apart
     size = len(w.entries)
     numbers = dict.fromkeys(events, 0)

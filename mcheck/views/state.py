@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
@@ -45,8 +47,8 @@ class State:
         self.ends: list[int] = [0] * len(self.sorts.classes.parent)
         """The live events of the ``others`` of each class of sorts."""
         self.latest: dict[int, tuple[int, int]] = {}
-        """By node, the last set that its column was joined over, and what came out: threads that leave a barrier come
-        after the same events.
+        """By node, a set that its column was joined over, and what came out: threads that leave a barrier come after
+        the same events, and some of their own.
         """
         self.memo: dict[tuple[int, int], tuple[int, int]] = {}
         self.complete = True
@@ -145,11 +147,7 @@ class State:
         else:
             rest = x & ~known
         if rest:
-            before, found = self.latest.get(key[0], NEVER)
-            if before != rest:
-                found = self.union(rest, column, key)
-                self.latest[key[0]] = rest, found
-            result |= found
+            result |= self._shared(rest, column, key[0], self.union)
         self.memo[key] = x, result
         return result
 
@@ -162,19 +160,21 @@ class State:
         else:
             rest &= ~known
         if rest:
-            before, found = self.latest.get(key[0], NEVER)
-            if before != rest:
-                before, found = rest, 0
-                while rest:
-                    k = rest.bit_length() - 1
-                    found |= column[k]
-                    rest &= ~(found | 1 << k)
-                self.latest[key[0]] = before, found
-            result |= found
+            result |= self._shared(rest, column, key[0], _united)
         self.memo[key] = x, result
         return result
 
-    def union(self, x: int, column: list[int], _key: tuple[int, int]) -> int:
+    def _shared(self, x: int, column: list[int], node: int, union: Callable[[int, list[int]], int]) -> int:
+        """The union of a column over a set, most of which the one before may have had as well."""
+        core, found = self.latest.get(node, NEVER)
+        common = core & x
+        if common != core or 2 * common.bit_count() < x.bit_count():
+            core = common if 2 * common.bit_count() >= x.bit_count() else x
+            found = union(core, column)
+            self.latest[node] = core, found
+        return found | union(x & ~core, column) if x != core else found
+
+    def union(self, x: int, column: list[int], _key: tuple[int, int] = (0, 0)) -> int:
         """The union of a column over a set."""
         result = 0
         while x:
@@ -281,6 +281,16 @@ class State:
     def _is_in(self, k: int, name: str) -> bool:
         entry = self.entries[k]
         return entry is not None and (name == "_" or name in entry.sets)
+
+
+def _united(x: int, column: list[int]) -> int:
+    """The union of the column of a closure over a set: what is in that of a member need not be looked up."""
+    result = 0
+    while x:
+        k = x.bit_length() - 1
+        result |= column[k]
+        x &= ~(result | 1 << k)
+    return result
 
 
 _COMPILED: dict[tuple[int, Shown, tuple[int, ...]], tuple[Tape, Compiled]] = {}

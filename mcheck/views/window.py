@@ -226,8 +226,7 @@ class Window(State):
             self.entries[k] = None
             self.free.append(k)
         for column in self.cols.values():
-            for k in bits(keep):
-                column[k] &= keep
+            column[:] = [x & keep for x in column]
             for k in gone:
                 column[k] = 0
         self.masks = {n: m & keep for n, m in self.masks.items()}
