@@ -199,8 +199,10 @@ def _store(s: Speller, made: Statement, op: Op, _: bool) -> None:
 
 
 @_spells(ops.Atomic)
-def _atomic(s: Speller, made: Statement, op: Op, _: bool) -> None:
+def _atomic(s: Speller, made: Statement, op: Op, waits: bool) -> None:
     assert isinstance(op, ops.Atomic)
+    if waits:
+        raise Unsupported("it waits for a value")
     if not op.is_red:
         made.text.append(f"{DATA}, ")
     s.address(made, op.address)
