@@ -12,6 +12,10 @@ from mcheck.program.memory import TensorMapSpec
 
 MAP_SIZE = 128
 _MARK = 0x70616D << 64
+_BLANK = TensorMapSpec(
+    global_address=0, elemtype="u8", rank=1, global_dim=(1,), global_stride=(), element_stride=(1,), box_dim=(1,)
+)  # fmt: skip
+"""Zeros: every code is that of the first choice."""
 _known: dict[TensorMapSpec, int] = {}
 _specs: list[TensorMapSpec] = []
 
@@ -32,6 +36,8 @@ def decode(contents: int) -> TensorMapSpec | None:
 
 
 def replaced(field_name: str, contents: int, value: int, ordinal: int | None) -> int:
-    """The contents after ``tensormap.replace``; what is no tensor map stays as it is. Raises ``Misuse``."""
-    spec = decode(contents)
+    """The contents after ``tensormap.replace``; what is no tensor map stays as it is, but for 128 bytes of zeros, of
+    which Triton makes its maps field by field. Raises ``Misuse``.
+    """
+    spec = _BLANK if contents == 0 else decode(contents)
     return contents if spec is None else encode(replace_field(spec, field_name, value, ordinal))
