@@ -147,7 +147,7 @@ def _flow(
         flows.append((defined, rows(reads(statement))))
     elif name in ("shfl", "match", "redux", "vote"):
         flows.append((defined, rows(reads(statement))))
-        wanted |= rows(registers(statement.operands[-1]))
+        wanted |= rows(r for o in statement.operands[-1:] for r in registers(o))
     elif name == "st" and ("param" in statement.opcode or "local" in statement.opcode):
         wanted |= rows(registers(statement.operands[0])) | rows(registers(statement.operands[1]))
     elif name == "st":
