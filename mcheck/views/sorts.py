@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mcheck.graph.event import Event
 from mcheck.graph.relations import RELATIONS, STRONG, WIDTHS, event_of
 from mcheck.graph.structure import Node, Structure
+from mcheck.graph.tags import Tag
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.program import Program
 from mcheck.views.kinds import ONE_WAY, STATIC
@@ -125,9 +126,11 @@ class Sorts:
         step = event.mbarrier
         place = where if where is not None or not event.size else None
         owner = (event.address - SHARED_BASE) // SHARED_WINDOW if "SHARED" in event.tags else -1
+        # fence.mbarrier_init covers what its own thread has initialised
+        own = Tag.MBARRIER_INIT_FENCE in event.tags or (step is not None and step.kind == "init")
         key = (
-            cta, event.size > 0, event.tags, event.scope, event.spaces, event.covered, event.block, owner, place,
-            None if step is None else (step.address, step.kind), event.order is None,
+            thread if own else -1, cta, event.size > 0, event.tags, event.scope, event.spaces, event.covered,
+            event.block, owner, place, None if step is None else (step.address, step.kind), event.order is None,
         )  # fmt: skip
         found = self.numbers.get(key)
         if found is None:
