@@ -87,6 +87,18 @@ def lost(m: Machine, agent: Agent, op: Op) -> None:
     agent.status = "cut"
 
 
+@does(ops.Followed)
+def followed(m: Machine, agent: Agent, op: Op) -> None:
+    """The thread goes on if it has read what it read where its code was followed."""
+    assert isinstance(op, ops.Followed)
+    value = m.uniform(agent, op.reg)
+    if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
+        m.bounded = True
+        agent.status = "cut"
+        return
+    agent.pc += 1
+
+
 @does(ops.Alu)
 def guarded_alu(m: Machine, agent: Agent, op: Op) -> None:
     """A guarded computation."""

@@ -90,6 +90,17 @@ class Lost(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Followed(Op):
+    """The code behind is that of a thread whose last load has left ``value``, of ``size`` bytes, in ``reg``. Where it
+    left another value the thread goes a way that is not in the program: an answer that comes there is ``bounded``.
+    """
+
+    reg: Reg
+    value: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Await(Op):
     """Blocks until ``inner`` gives a true predicate, or until the loaded value compares as asked.
 

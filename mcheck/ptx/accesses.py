@@ -137,6 +137,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         lanes = np.flatnonzero(mask)
         address, sure = at_lanes(fetch, mask, lanes)
         wait = None if waited is None else waited(mask)
+        followed = False
         if op is not None:
             c.settle_peeks(mask)
             if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
@@ -155,6 +156,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
                     spread=not strong, again=strong,
                 )  # fmt: skip
+            followed = len(found) == len(lanes)
             address = whole
         elif space == "param":
             address = np.where(address < PARAM_BASE, address + np.uint64(PARAM_BASE), address)
@@ -172,6 +174,8 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
             order = np.uint8(quality.ORDER) if strong and (wait is None or not wait.told) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | order
+            if order and followed and len(rows) == 1:
+                c.trace.note(lanes, value, q == 0)
         return mask
 
     return run

@@ -59,8 +59,16 @@ def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
         frame += len(function.registers)
     maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
     wanted, moved = _wanted(module, units, maps=maps, named=named)
-    exact = maps or (moved and any(s.opcode[0] == "atom" for u in units for s in u.function.body))
+    exact = maps or (moved and any(_decides(s) for u in units for s in u.function.body))
     return Code(tuple(units), frame, wanted, moved, exact, named)
+
+
+def _decides(statement: ptx.Statement) -> bool:
+    """Whether others may wait for what is stored: an atomic, or a load that may be asked again until a value comes."""
+    return statement.opcode[0] == "atom" or (statement.opcode[0] == "ld" and not STRONG.isdisjoint(statement.opcode))
+
+
+STRONG = frozenset(("acquire", "relaxed", "volatile", "mmio"))
 
 
 def resolved(module: ptx.Module, name: str) -> ptx.Function | None:

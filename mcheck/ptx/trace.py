@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.errors import Span
+from mcheck.graph.terms import type_size
 from mcheck.plans.operands import names_of
 from mcheck.program.expr import Const, Expr, Lanes, Reg
-from mcheck.program.ops import Await, Lost, Op
+from mcheck.program.ops import Await, Followed, Load, Lost, Op, performed
 from mcheck.ptx.lanes import WARP
 
+SEEN = Reg("seen")
+"""What a load has brought on which the code that follows depends."""
 MAX_OPERATIONS = 12_000_000
 """Operations of all lanes together."""
 
@@ -42,6 +45,8 @@ class Trace:
     operations: int = 0
     returned: dict[tuple[int, int], int] = field(default_factory=dict)
     """What atomics have returned, by lane and place in its code."""
+    loaded: dict[tuple[int, int], int] = field(default_factory=dict)
+    """What strong loads have brought at last, by lane and place in its code."""
     decided: set[int] = field(default_factory=set)
     """The addresses of atomics on whose results something may depend."""
     loose: set[int] = field(default_factory=set)
@@ -79,6 +84,28 @@ class Trace:
                     inner=op, compare=("==", Const(old)), span=op.span, text=op.text, section=op.section
                 ),
             )
+
+        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.one_order else ():
+            self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
+
+    def note(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+        """What the loads that these lanes have done last have brought, where that is known."""
+        for lane, value, sure in zip(lanes.tolist(), values.tolist(), known.tolist(), strict=True):
+            place = lane, len(self.code[lane]) - 1
+            if sure:
+                self.loaded[place] = value
+            else:
+                self.loaded.pop(place, None)
+
+    def _followed(self, op: Op, value: int) -> list[Op]:
+        """A load, and that it has brought this value."""
+        load = performed(op)
+        assert isinstance(load, Load)
+        size = type_size(load.type)
+        kept = self.once(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
+        reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
+        key = ("followed", id(op), value)
+        return [kept, self.once(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
 
     def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
         """What these lanes do from here on is not known."""

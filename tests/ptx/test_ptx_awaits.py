@@ -124,3 +124,56 @@ def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) ->
     found = answer(read, given, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert verdict == "finding" or "only one order is followed" in (found.reason or "")
+
+
+PUBLISHED = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry publish() {
+  .reg .pred %p<4>; .reg .b32 %r<8>;
+  .shared .align 4 .b32 data;
+  .shared .align 4 .b32 flag;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  st.shared.u32 [flag], %r1;
+READY:
+  bar.sync 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READER;
+  st.shared.u32 [data], 7;
+  st.release.cta.shared.u32 [flag], 1;
+  bra DONE;
+READER:
+  setp.ne.u32 %p2, %r1, 32;
+  @%p2 bra DONE;
+  BODY
+  ld.shared.u32 %r3, [data];
+DONE:
+  ret;
+}
+"""
+SPIN = "AGAIN: ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra AGAIN;"
+CHANGE = (
+    "ld.acquire.cta.shared.u32 %r2, [flag]; setp.ne.u32 %p3, %r2, 0; @%p3 bra SEEN;\n"
+    "AGAIN: ld.acquire.cta.shared.u32 %r4, [flag]; setp.eq.u32 %p3, %r4, %r2; @%p3 bra AGAIN;\nSEEN:"
+)
+ONCE = "ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra DONE;"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (SPIN, "proved"),  # what the weak store of 0 has left is known
+        (SPIN.replace("acquire", "relaxed"), "finding"),
+        (CHANGE, "bounded"),
+        (ONCE, "bounded"),
+        (ONCE.replace("acquire", "relaxed"), "finding"),
+    ],
+)
+def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str, verdict: str) -> None:
+    read = module(PUBLISHED.replace("BODY", body))
+    given = launch(read, from_object({"grid": 1, "block": 64}))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60))
+    assert found.verdict == verdict, (found.reason, found.findings)
+    assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())
