@@ -162,7 +162,7 @@ class Search:
             self.watch(machine)
             coarse |= machine.coarse
             if machine.bounded:
-                self.bounded = "the rounds of a loop"
+                self.bounded = "the rounds of a loop, or the latest writes of a word"
             if machine.unsure:
                 self.unsure = machine.unsure
             if self._enough():

@@ -304,6 +304,7 @@ def _earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: d
     out = []
     for at in range(len(word.writes) - 1, 0, -1):
         if len(word.writes) - at > STALE:
+            m.bounded = m.bounded or (bool(out) and out[-1] == at + 1)
             break
         before, behind = _around(word, at)
         if _try(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
@@ -408,6 +409,8 @@ def _ways(
         for k in range(last - 1, max(last - STALE, -1), -1):
             if _may_be(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
+        if last - STALE >= 0 and found[-1] == last - STALE + 1:
+            m.bounded = True
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):
