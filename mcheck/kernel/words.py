@@ -301,7 +301,7 @@ def _around(word: Word, at: int) -> tuple[int, int]:
 
 def _earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> list[int]:
     """Places before writes that this one does not come after in time, where the model lets it stand."""
-    out = []
+    out: list[int] = []
     for at in range(len(word.writes) - 1, 0, -1):
         if len(word.writes) - at > STALE:
             m.bounded = m.bounded or (bool(out) and out[-1] == at + 1)

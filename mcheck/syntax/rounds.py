@@ -209,7 +209,7 @@ class _Reader:
             return env[name.name]
         item = self.objects.get(name.name)
         if item is None:
-            raise Aperiodic(f"{name.name} before the loop or in it", span)
+            raise Aperiodic(f"{name.name} before the loop or in it, or a loop to it inside another statement", span)
         if name.rank is not None:
             self._flat(name.rank, env, span, "the rank of a CTA")
         found = Even(least=0, objects=frozenset((name.name,)))

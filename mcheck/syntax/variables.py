@@ -91,10 +91,15 @@ def _variable(
             unsized = True
             dims.append(0)
         else:
-            first = tokens.at
+            first, word = tokens.at, tokens.text
             size = constant(tokens, scope, "the size of an array")
             if size <= 0:
-                raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number")
+                hint = (
+                    None
+                    if tokens.at == first + 1 and word.isdecimal()
+                    else "for a constant that is 0 as well, as one that is 'any', add 1: [N + 1]"
+                )
+                raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number", hint=hint)
             dims.append(size)
         tokens.expect("]")
         if len(dims) > 16:
