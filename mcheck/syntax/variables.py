@@ -94,11 +94,8 @@ def _variable(
             first, word = tokens.at, tokens.text
             size = constant(tokens, scope, "the size of an array")
             if size <= 0:
-                hint = (
-                    None
-                    if tokens.at == first + 1 and word.isdecimal()
-                    else "for a constant that is 0 as well, as one that is 'any', add 1: [N + 1]"
-                )
+                written = tokens.at == first + 1 and word.isdecimal()
+                hint = None if written else "for a constant that is 0 as well, as one that is 'any', add 1: [N + 1]"
                 raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number", hint=hint)
             dims.append(size)
         tokens.expect("]")
