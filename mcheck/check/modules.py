@@ -27,11 +27,16 @@ def check_file(case: Case, settings: Settings, options: Options) -> Checked:
     """
     started = perf_counter()
     try:
-        text = reading.text(case.path) if case.text is None else case.text
-        given = launch_of(options.launch or launch_beside(case.path))
+        text, given = inputs(case, options)
     except Exception as error:  # noqa: BLE001 - likewise
         return failed(case.path, None, error, settings, perf_counter() - started)
     return check_text(text, case.path, given, settings, options, started)
+
+
+def inputs(case: Case, options: Options) -> tuple[str, Given]:
+    """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
+    text = reading.text(case.path) if case.text is None else case.text
+    return text, launch_of(options.launch or launch_beside(case.path))
 
 
 def check_text(

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from mcheck.cat.ast import Model
 from mcheck.check.case import Options, Settings
-from mcheck.check.files import launch_beside
-from mcheck.check.modules import launch_of, source_lines
+from mcheck.check.modules import inputs, source_lines
 from mcheck.limit import Limit
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
@@ -23,10 +22,9 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
 
     Raises ``InputError`` for what is wrong with the files, ``Unsupported`` with the line for what a sketch cannot say.
     """
-    text = reading.text(case.path) if case.text is None else case.text
+    text, given = inputs(case, options)
     module = reading.module(text, case.path)
-    said = options.launch if options.launch is not None else launch_beside(case.path)
-    launch = launching.launch(module, launch_of(said))
+    launch = launching.launch(module, given)
     ways = follow(module, launch, Limit(settings.timeout))
     first = next(ways)
     way = first

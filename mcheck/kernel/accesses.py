@@ -21,6 +21,7 @@ from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint
 from mcheck.kernel.spread import copied, moved, shared, spread_of
 from mcheck.kernel.values import Bytes, bytes_of
+from mcheck.plans.ranges import joined
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Const
@@ -370,13 +371,8 @@ def _together(
     fences = m.fences.get(warps.group_of(m, agent), 0) if wgmma else 0
     edges = [{"issue": fences if wgmma else issues[k].bit} for k in range(len(agent.shown))]
     record = record_of(m, agent, event, None)
-    ranges: list[tuple[int, int]] = []
-    for low, size in sorted((column[0].address, column[0].size) for column in columns):
-        if ranges and ranges[-1][1] >= low:
-            ranges[-1] = ranges[-1][0], max(ranges[-1][1], low + size)
-        else:
-            ranges.append((low, low + size))
-    touch(m, agent, [(record, low, high) for low, high in ranges], edges, part=min(number, 7))
+    ranges = joined((column[0].address, column[0].size) for column in columns)
+    touch(m, agent, [(record, at, at + size) for at, size in ranges], edges, part=min(number, 7))
     record.bars = _bars_of(m, agent, event)
     if wgmma:
         agent.wgmma_open.append(record)

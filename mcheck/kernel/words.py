@@ -135,9 +135,14 @@ def _may_read(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[st
         m.setup.deadline()
         if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
             found.append(k)
+    _cut(m, last, found)
+    return found
+
+
+def _cut(m: Machine, last: int, found: list[int]) -> None:
+    """Where the earliest of the writes that are looked at may be read, those before it might be, too."""
     if last - STALE >= 0 and found[-1] == last - STALE + 1:
         m.bounded = True
-    return found
 
 
 def read(
@@ -409,8 +414,7 @@ def _ways(
         for k in range(last - 1, max(last - STALE, -1), -1):
             if _may_be(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
-        if last - STALE >= 0 and found[-1] == last - STALE + 1:
-            m.bounded = True
+        _cut(m, last, found)
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):

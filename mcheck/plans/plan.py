@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcheck.executor.tensor import TensorRun, box_bytes, footprint, image_bytes, inside
+from mcheck.plans.ranges import joined
 from mcheck.program.memory import TensorMapSpec
 
 
@@ -79,7 +80,7 @@ class Box:
 
     def rows(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes inside the tensor, in as few ranges as they make."""
-        return _joined(inside(self.spec, self.mode, self.coords, self.info))
+        return joined(inside(self.spec, self.mode, self.coords, self.info))
 
     def image(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes in shared memory, in as few ranges as they make."""
@@ -88,9 +89,8 @@ class Box:
         whole = self.kind == "load" or sum(n for _, n in self.rows()) == size
         if whole and image_bytes(self.spec, self.mode, first, self.info) == size:  # no gaps; a swizzle permutes it
             return tuple((target, size) for target in self.targets)
-        here = [run.dst if self.kind == "load" else run.src for run in self.runs()]
-        sizes = [run.size for run in self.runs()]
-        return _joined((at, n) for at, n in zip(here, sizes, strict=True) if at is not None)
+        here = ((run.dst if self.kind == "load" else run.src, run.size) for run in self.runs())
+        return joined((at, n) for at, n in here if at is not None)
 
     def _run(self, target: int, piece: TensorRun) -> Run:
         inside = target + piece.offset
@@ -98,17 +98,6 @@ class Box:
             return Run(piece.address, inside, piece.length)
         assert piece.address is not None, "a store skips what is outside the tensor"
         return Run(inside, piece.address, piece.length)
-
-
-def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    out: list[tuple[int, int]] = []
-    for at, size in sorted(ranges):
-        if out and at <= out[-1][0] + out[-1][1]:
-            first, length = out[-1]
-            out[-1] = first, max(length, at + size - first)
-        else:
-            out.append((at, size))
-    return tuple(out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from mcheck.plans.ranges import joined
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.program import Program
-from mcheck.ptx.descriptors import joined
 
 
 def batched(program: Program) -> Program:

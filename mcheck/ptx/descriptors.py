@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcheck.errors import Unsupported
+from mcheck.plans.ranges import joined
 from mcheck.ptx import module as ptx
 
 ADDRESS_BITS = (1 << 14) - 1
@@ -49,7 +50,7 @@ class Matrix:
         else:
             base = start // width * width
             found = [(base + i * stride, ROWS * width) for i in range(-(-self.rows // ROWS))]
-        return joined(found)
+        return list(joined(found))
 
     def _transposed(self, start: int, leading: int, stride: int, width: int) -> list[tuple[int, int]]:
         """Eight rows of K of ``width`` bytes each make an atom (its neighbours: along M or N, along K)."""
@@ -59,18 +60,6 @@ class Matrix:
             return [(start + i * stride + j * leading, ROWS * CHUNK) for i in range(across) for j in range(down)]
         base = start // width * width
         return [(base + i * leading + j * stride, ROWS * width) for i in range(across) for j in range(down)]
-
-
-def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes in as few ranges as they make."""
-    out: list[tuple[int, int]] = []
-    for at, size in sorted(ranges):
-        if out and at <= out[-1][0] + out[-1][1]:
-            first, length = out[-1]
-            out[-1] = first, max(length, at + size - first)
-        else:
-            out.append((at, size))
-    return out
 
 
 _SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 1}

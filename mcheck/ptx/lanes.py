@@ -27,6 +27,12 @@ def ctas_of(launch: Launch) -> tuple[Cta, ...]:
     return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
 
 
+def leaders(present: Mask, *, last: bool) -> NDArray[np.int64]:
+    """By row of the lanes of a warp, the lowest that is present, or the highest; 0 or 31 where none is."""
+    found: NDArray[np.int64] = WARP - 1 - present[:, ::-1].argmax(axis=1) if last else present.argmax(axis=1)
+    return found
+
+
 @dataclass(slots=True)
 class Lanes:
     """``values`` and ``quality`` have a row per register; ``special`` the predefined registers that are known."""

@@ -15,7 +15,7 @@ from mcheck.ptx.bits import Word, signed
 from mcheck.ptx.cluster import ARRIVED, STANDS, Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import SURE, Compiler, Fetch, makes
-from mcheck.ptx.lanes import WARP, Mask, Quality
+from mcheck.ptx.lanes import WARP, Mask, Quality, leaders
 from mcheck.ptx.lower import template
 
 FULL = 0xFFFFFFFF
@@ -173,10 +173,7 @@ def _present(mask: Mask, members: Word) -> Mask:
 def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
     """The leader is not specified; here it is the lowest lane, or the highest in a run that looks at that."""
     present = _present(mask, members)
-    if c.last_leads:
-        leader = WARP - 1 - present[:, ::-1].argmax(axis=1)
-    else:
-        leader = present.argmax(axis=1)
+    leader = leaders(present, last=c.last_leads)
     if (present.sum(axis=1) > 1).any():
         c.elects = True
     lane = np.arange(len(mask)) % WARP

@@ -19,7 +19,7 @@ from mcheck.ptx.accesses import at_lanes, sender, widened
 from mcheck.ptx.cluster import Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, makes
-from mcheck.ptx.lanes import WARP, Mask
+from mcheck.ptx.lanes import WARP, Mask, leaders
 from mcheck.ptx.lower import template
 
 WORD = 8
@@ -68,10 +68,9 @@ def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         rows = mask.reshape(-1, WARP)
-        leaders = np.zeros_like(rows)
-        chosen = WARP - 1 - rows[:, ::-1].argmax(axis=1) if c.last_leads else rows.argmax(axis=1)
-        leaders[np.arange(len(rows)), chosen] = rows.any(axis=1)
-        leads = leaders.reshape(-1)
+        chosen = np.zeros_like(rows)
+        chosen[np.arange(len(rows)), leaders(rows, last=c.last_leads)] = rows.any(axis=1)
+        leads = chosen.reshape(-1)
         lanes, found = send(c, leads, {})
         if not found:
             return None
