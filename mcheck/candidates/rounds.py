@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import accumulate
 
 from mcheck.candidates.choices import Option
 from mcheck.errors import Unsupported
@@ -19,7 +19,9 @@ from mcheck.graph.terms import Uid
 
 WARP = 32
 MAX_ASSIGNMENTS = 4096
+MAX_WORK = 1_000_000
 
+TOO_MANY = "too many ways to fill a named barrier"
 COUNTS = ("UB304", "threads give one barrier different counts")
 MIXED = ("UB304", "bar.red meets another kind of barrier instruction")
 
@@ -52,6 +54,7 @@ Units = list[list[Arrival]]
 class _Search:
     units: Units
     found: dict[object, Option] = field(default_factory=dict)
+    work: int = 0
 
     def needed(self, arrival: Arrival) -> int:
         """The warps that a round of this count has; without one, all."""
@@ -61,7 +64,13 @@ class _Search:
         """Keeps an option once."""
         self.found.setdefault((option.edges, option.misstep), option)
         if len(self.found) > MAX_ASSIGNMENTS:
-            raise Unsupported("too many ways to fill a named barrier")
+            raise Unsupported(TOO_MANY)
+
+    def worked(self, amount: int) -> None:
+        """Counts what is looked at and written: ways that lead nowhere are not kept, and may be exponentially many."""
+        self.work += amount
+        if self.work > MAX_WORK:
+            raise Unsupported(TOO_MANY)
 
 
 def warps_needed(units: Units, arrival: Arrival) -> int:
@@ -91,6 +100,7 @@ def _fill(search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: 
             continue
         new = tuple((a, b) for x in here for a in x.sources for y in here for b in y.targets)
         now = tuple(n for x in here for n in x.sources)
+        search.worked(len(pairs) + len(new) + len(order) + len(before) * len(now))
         after = tuple(k + chosen.get(u, 0) for u, k in enumerate(at))
         _fill(search, after, now, pairs + new, order + _product(before, now))
     rest = [a for unit, k in zip(units, at, strict=True) for a in unit[k:]]
@@ -106,9 +116,7 @@ def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
     for use, first in uses.items():
         needed = search.needed(first)
         most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
-        for counts in product(*(range(min(n, needed) + 1) for n in most.values())):
-            if sum(counts) == needed:
-                yield {u: n for u, n in zip(most, counts, strict=True) if n}
+        yield from _contributions(search, most, needed, needed)
 
 
 def _together(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
@@ -147,6 +155,7 @@ def _misuses(
                     if n not in culprit.sources
                 }
                 comes = culprit.sources[0]
+                search.worked(len(order) + (len(before) + 1) * (len(now) + 1) + len(later))
                 edges = (
                     order + _product(before, (*now, comes)) + _product(now, (comes,)) + _product((comes,), (*later,))
                 )
@@ -156,9 +165,24 @@ def _misuses(
 def _open(search: _Search, at: tuple[int, ...], use: object, needed: int) -> Iterator[dict[int, int]]:
     """Every state in which a round of this use is open: how many arrivals of each warp are there."""
     most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
-    for counts in product(*(range(min(n, needed) + 1) for n in most.values())):
-        if 0 < sum(counts) < needed:
-            yield {u: n for u, n in zip(most, counts, strict=True) if n}
+    yield from _contributions(search, most, 1, needed - 1)
+
+
+def _contributions(search: _Search, most: dict[int, int], least: int, greatest: int) -> Iterator[dict[int, int]]:
+    """Every choice of arrivals, at most so many of each warp, that has from ``least`` to ``greatest`` of them."""
+    warps = list(most)
+    able = [*accumulate((most[u] for u in reversed(warps)), initial=0)][::-1]  # of the warps from a place on
+
+    def choose(k: int, chosen: dict[int, int], total: int) -> Iterator[dict[int, int]]:
+        if k == len(warps):
+            search.worked(len(warps))
+            yield chosen
+            return
+        u = warps[k]
+        for n in range(max(0, least - total - able[k + 1]), min(most[u], greatest - total) + 1):
+            yield from choose(k + 1, {**chosen, u: n} if n else chosen, total + n)
+
+    return choose(0, {}, 0)
 
 
 def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]) -> Iterator[Arrival]:
