@@ -15,6 +15,7 @@ from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
 from mcheck.ptx import accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps
+from mcheck.ptx.bystanders import without_bystanders
 from mcheck.ptx.cluster import DONE, Cluster
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
@@ -31,6 +32,7 @@ MODULES = (accesses, asynchronous, fragments, launch_control, meetings, tensor_c
 """Imported for the instructions that they register."""
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
+KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
 MOST_WAYS = 8
 """Ways through branches on data that are followed."""
 
@@ -151,7 +153,10 @@ class _Runner:
             path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
             memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
         )  # fmt: skip
+        program, waits = without_bystanders(program)
         said = list(c.trace.assumptions)
+        if waits:
+            said.append(KEEP_UP.format(", ".join(map(str, waits))))
         if c.elects:
             said.append(LEADERS)
         return Followed(program, tuple(gaps), tuple(said), c.trace.operations, last_leads=c.last_leads)

@@ -1,0 +1,147 @@
+"""Threads that go on waiting when they have nothing else to do, as the idle warps beside one that issues copies.
+
+Compilers let all warps of a producing warpgroup wait for each free slot, and one of them fill it. What the others wait
+for does not depend on them: in theory such a warp may sleep until the barrier is two phases on, and then wait for ever
+for the parity that it has missed. Kernels count on it that it does not. So these waits are left out of the program,
+which is said, and the engine need not try how far each warp may fall behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mcheck.program import ops
+from mcheck.program.expr import Const, Expr
+from mcheck.program.ops import Op
+from mcheck.program.program import Program, Thread
+
+Code = tuple[Op, ...]
+OF_A_WARP = (ops.WarpSync, ops.Collective)
+"""What the lanes of a warp do together, without a trace for others."""
+
+
+def without_bystanders(program: Program) -> tuple[Program, tuple[int, ...]]:
+    """The program without the waits of bystanders, and the lines of these.
+
+    Behind the last point where it meets others a bystander only waits on mbarriers, and a thread that was there and
+    does more waits for all of that too; the lanes of a warp may meet again on the way. So nothing ends earlier without
+    its waits, and what is wrong with one of them is wrong with that of the other thread. Nobody may end the life of
+    these mbarriers.
+    """
+    ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
+    lighter: dict[int, Code] = {}
+    for _, several in groupby(program.threads, key=lambda t: t.place.cta):
+        threads = list(several)
+        different = list({tuple(map(id, t.code)): t.code for t in threads}.values())
+        for _, lanes in groupby(threads, key=lambda t: t.place.warp):
+            lighter |= _lighter(list(lanes), different, ended)
+    if not lighter:
+        return program, ()
+    lines: set[int] = set()
+    out = list(program.threads)
+    for k, thread in enumerate(out):
+        if thread.index in lighter:
+            out[k] = replace(thread, code=lighter[thread.index])
+            kept = set(map(id, out[k].code))
+            lines |= {op.span.line for op in thread.code if op.span is not None and id(op) not in kept and _key(op)}
+    return replace(program, threads=tuple(out)), tuple(sorted(lines))
+
+
+def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -> dict[int, Code]:
+    """The bystanders of a warp, by index, each with its code without the waits."""
+    starts = {t.index: start for t in warp if (start := _start(t.code, ended)) is not None}
+    if len(starts) == len(warp):  # all of them only wait
+        whole = {t.index: t.code[: starts[t.index]] for t in warp}
+        if all(any(_outlasts(other, t.code, starts[t.index]) for other in others) for t in warp):
+            return whole
+    found: dict[int, Code] = {}
+    different = list({tuple(map(id, t.code)): t.code for t in warp}.values())
+    for thread in warp:
+        if (start := starts.get(thread.index)) is not None:
+            made = (_in_step(other, thread.code, start) for other in different if other != thread.code)
+            code = next((c for c in made if c is not None), None)
+            if code is not None:
+                found[thread.index] = code
+    return found
+
+
+def _start(code: Code, ended: set[Expr]) -> int | None:
+    """Where a thread begins to do nothing but wait, behind a point where it meets others."""
+    start = len(code)
+    while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP)):
+        start -= 1
+    waits = [key for op in code[start:] if (key := _key(op)) is not None]
+    if not waits or not start or any(Const(place) in ended for place, _ in waits):
+        return None
+    return start if _meets(code[start - 1]) else None
+
+
+def _outlasts(other: Code, code: Code, start: int) -> bool:
+    """Whether a thread of another warp, from the same point on, waits for as much and does something else."""
+    rest = _behind(other, code, start)
+    return _waits_for(rest, code[start:]) and any(map(_does, rest))
+
+
+def _in_step(other: Code, code: Code, start: int) -> Code | None:
+    """The code without the waits for which another lane of the warp waits too, before the two meet again, and then does
+    something else; ``None`` if there are none.
+    """
+    rest = _behind(other, code, start)
+    mine, theirs = list(_parts(code[start:])), list(_parts(rest))
+    if [meeting for _, meeting in mine] != [meeting for _, meeting in theirs]:
+        return None
+    out: list[Op] = list(code[:start])
+    for (waits, meeting), (there, _) in zip(mine, theirs, strict=True):
+        first = next((k for k, op in enumerate(there) if _key(op) is not None), len(there))
+        if not (_waits_for(there, waits) and any(map(_does, there[first:]))):
+            out += waits
+        out += () if meeting is None else (meeting,)
+    return tuple(out) if len(out) < len(code) else None
+
+
+def _parts(code: Code) -> Iterator[tuple[Code, Op | None]]:
+    """What stands before each meeting of the warp, with that, and behind the last one."""
+    begun = 0
+    for k, op in enumerate(code):
+        if isinstance(op, OF_A_WARP):
+            yield code[begun:k], op
+            begun = k + 1
+    yield code[begun:], None
+
+
+def _behind(other: Code, code: Code, start: int) -> Code:
+    """What another thread does after it has met this one just before ``start``; nothing if it does not."""
+    met = code[start - 1]
+    places = [k for k, op in enumerate(other) if op is met]
+    count = sum(op is met for op in code[:start])
+    return other[places[count - 1] + 1 :] if count <= len(places) else ()
+
+
+def _waits_for(code: Code, waits: Code) -> bool:
+    """Whether code has these waits, in their order."""
+    left = iter(code)
+    return all(any(_key(op) == key for op in left) for wait in waits if (key := _key(wait)) is not None)
+
+
+def _does(op: Op) -> bool:
+    """Whether others may notice an operation."""
+    return _key(op) is None and not isinstance(op, OF_A_WARP)
+
+
+def _meets(op: Op) -> bool:
+    match op:
+        case ops.Barrier(kind=kind):
+            return kind != "arrive"
+        case ops.ClusterBarrier(kind=kind):
+            return kind == "wait"
+    return False
+
+
+def _key(op: Op) -> tuple[int, int] | None:
+    """The mbarrier and the parity of a wait that leaves nothing behind."""
+    match op:
+        case ops.Await(inner=ops.MbarrierWait(address=Const(address), dst=None, parity=Const(parity))):
+            return address, parity
+    return None
