@@ -39,6 +39,13 @@ class McheckError(Exception):
         self.expected = expected
         self.hint = hint
         self.section = section
+        self.others: tuple[McheckError, ...] = ()
+        """What else is wrong with the same text, without what follows from it."""
+
+    @property
+    def all(self) -> tuple[McheckError, ...]:
+        """This and the others, in the order of the text."""
+        return (self, *self.others)
 
 
 class InputError(McheckError):

@@ -49,7 +49,7 @@ def _of_model(text: str, path: str) -> Iterator[Note]:
     try:
         parse_model(text, path)
     except McheckError as error:
-        yield _problem(error, path)
+        yield from _problems(error, path)
 
 
 def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
@@ -62,7 +62,7 @@ def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
     try:
         reading.module(text, path)
     except McheckError as error:
-        yield _problem(error, path)
+        yield from _problems(error, path)
         return
     yield Note(span=Span(path, 1, 1), severity="hint", message=f"not checked: {left_out([path])}", code="launch")
 
@@ -79,9 +79,15 @@ def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
     for message, span in checked.warnings:
         yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
     if checked.problem is not None:
-        yield _problem(checked.problem, path)
+        yield from _problems(checked.problem, path)
     else:
         yield from _of_findings(checked, text, path)
+
+
+def _problems(error: McheckError, path: str) -> Iterator[Note]:
+    """The mistakes of a text."""
+    for one in error.all:
+        yield _problem(one, path)
 
 
 def _problem(error: McheckError, path: str) -> Note:

@@ -15,6 +15,9 @@ from mcheck.report import finding as finding_report
 from mcheck.report.finding import compiled_from, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
+from mcheck.report.problems import to_json as problems_to_json
+from mcheck.report.problems import told
+from mcheck.run.single import reasons
 
 if TYPE_CHECKING:
     from mcheck.report.junit import Case
@@ -87,7 +90,8 @@ def describe(
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {' | '.join(result.expected)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict != "error"):
-        yield (f"  {result.reason}",)
+        for reason in reasons(result.reason, result.problem):
+            yield (f"  {reason}",)
     if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
     shown = [f for f in result.findings if details or f.severity == "error"]
@@ -140,6 +144,7 @@ def _result(result: Checked) -> dict[str, Any]:
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
+        **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
     }
 
 
@@ -171,9 +176,9 @@ def github(results: list[Checked], tally: Tally) -> str:
             lines.append(_annotation(level, place, f"{finding.code} {finding.kind}", text))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
-            span = result.problem.span if result.problem is not None else None
-            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-            lines.append(_annotation(level, place, result.verdict, result.reason or result.verdict))
+            for span, text in told(result.problem, result.reason or result.verdict):
+                place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
+                lines.append(_annotation(level, place, result.verdict, text))
         elif result.status == "finding" and not result.findings:
             span = result.expectation_span
             place = (span.path, span.line, span.column) if span else (result.path, 1, 1)

@@ -35,10 +35,15 @@ def render(
     color: bool = False,
     width: int | None = None,
 ) -> str:
-    """``error`` with its place; ``sources`` maps a path to its text, other texts are read from their files.
+    """``error`` with its place, and the others of its text behind it; ``sources`` maps a path to its text, other texts
+    are read from their files.
 
     ``width`` is that of the terminal, if it goes to one.
     """
+    return "\n\n".join(_alone(one, sources, color, width) for one in error.all)
+
+
+def _alone(error: McheckError, sources: Mapping[str, str] | None, color: bool, width: int | None) -> str:
     kind = "unknown" if isinstance(error, Exceeded) else "unsupported" if isinstance(error, Unsupported) else "error"
     if isinstance(error, InternalError):
         kind = "internal error"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
 from mcheck.run.case import Result, Summary
@@ -12,6 +14,7 @@ _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
 def document(results: list[Result], summary: Summary) -> str:
     """The annotations, then the counts as a notice."""
     lines = [_annotation(result) for result in results if not result.ok]
+    lines += [note for result in results for note in _others(result)]
     counts = f"{summary.ok} of {summary.tests} tests ok, {summary.mismatch} mismatches"
     lines.append(f"::notice title=mcheck::{counts}, {summary.unknown} unknown, {summary.error} errors")
     return "\n".join(lines) + "\n"
@@ -23,6 +26,14 @@ def _annotation(result: Result) -> str:
     text = "\n".join(plain(part) for part in describe(result, states=10))
     where = f"file={_property(path)},line={line},col={column},title={_property(f'{result.name}: {result.status}')}"
     return f"::{_LEVELS[result.status]} {where}::{_data(text)}"
+
+
+def _others(result: Result) -> Iterator[str]:
+    """The mistakes behind the first of a text that has several."""
+    for other in result.problem.others if result.problem is not None else ():
+        if other.span is not None:
+            place = f"file={_property(other.span.path)},line={other.span.line},col={other.span.column}"
+            yield f"::error {place},title={_property(f'{result.name}: error')}::{_data(other.message)}"
 
 
 def _data(text: str) -> str:

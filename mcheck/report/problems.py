@@ -6,6 +6,7 @@ import sys
 
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.report.output import wants_color
+from mcheck.run.single import located
 
 
 def show(problem: McheckError, *, color: str = "auto", debug: str = "") -> None:
@@ -27,6 +28,29 @@ def show_warning(message: str, span: Span | None, *, color: str = "auto") -> Non
     from mcheck.report.lines import width_of
 
     _write(render_warning(message, span, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
+
+
+def told(problem: McheckError | None, reason: str) -> list[tuple[Span | None, str]]:
+    """Why there is no answer, with the place: the reason, then the further mistakes of a text that has several."""
+    if problem is None:
+        return [(None, reason)]
+    return [(problem.span, reason), *((other.span, located(other)) for other in problem.others)]
+
+
+def to_json(problem: McheckError) -> list[dict[str, object]]:
+    """The mistakes of a text as objects."""
+    return [
+        {
+            "code": one.code,
+            "message": one.message,
+            "path": one.span.path if one.span else None,
+            "line": one.span.line if one.span else None,
+            "column": one.span.column if one.span else None,
+            "expected": one.expected,
+            "hint": one.hint,
+        }
+        for one in problem.all
+    ]
 
 
 def _write(text: str) -> None:

@@ -21,6 +21,7 @@ from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.finding import specification
+from mcheck.report.problems import told
 from mcheck.report.trace import instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -166,7 +167,8 @@ def _flow(result: Checked, finding: Finding) -> list[Object]:
 def _notifications(result: Checked) -> Iterator[Object]:
     """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
     if result.verdict == "error":
-        yield notification("error", f"error: {result.reason or 'no reason is known'}", _where(result), result.path)
+        for span, text in told(result.problem, result.reason or "no reason is known"):
+            yield notification("error", f"error: {text}", span, result.path)
     elif result.verdict in ("unknown", "bounded"):
         why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
         yield notification("warning", why, _where(result), result.path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.report.lines import plain
+from mcheck.report.problems import told
 from mcheck.report.sarif import Object, location, log, notification
 from mcheck.report.text import describe
 from mcheck.run.case import Result, Summary
@@ -49,7 +50,7 @@ def _mismatch(result: Result) -> Object:
 def _notifications(result: Result) -> Iterator[Object]:
     if result.status in ("error", "unknown"):
         level = "error" if result.status == "error" else "warning"
-        span = result.problem.span if result.problem is not None else None
-        yield notification(level, f"{result.status}: {result.reason or 'no reason is known'}", span, result.path)
+        for span, text in told(result.problem, result.reason or "no reason is known"):
+            yield notification(level, f"{result.status}: {text}", span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)

@@ -9,6 +9,7 @@ from mcheck.program.condition import Notation
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
 from mcheck.run.case import Result, Summary, kinds_hold
+from mcheck.run.single import reasons
 
 _INDENT = "    "
 
@@ -75,7 +76,8 @@ def describe(
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
         yield (f"{_INDENT}expected {' | '.join(result.expected_kinds)}, found {_kinds(result)}",)
     if result.reason and (details or status != "ok") and (errors or result.verdict != "error"):
-        yield (f"{_INDENT}{result.reason}",)
+        for reason in reasons(result.reason, result.problem):
+            yield (f"{_INDENT}{reason}",)
     if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
         yield (f"{_INDENT}hint: {result.problem.hint}",)
     if result.was_read and result.verdict != "error" and (details or status == "mismatch"):

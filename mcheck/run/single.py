@@ -189,9 +189,14 @@ def _failed(
 
 
 def located(problem: McheckError) -> str:
-    """``path:line:column: message`` in one line."""
+    """``path:line:column: message`` in one line, of the first mistake if there are several."""
     span = problem.span
     return f"{span.path}:{span.line}:{span.column}: {problem.message}" if span else problem.message
+
+
+def reasons(reason: str | None, problem: McheckError | None) -> list[str]:
+    """Why there is no answer: the reason, and the further mistakes of a text that has several."""
+    return [*([reason] if reason else []), *(located(other) for other in (problem.others if problem else ()))]
 
 
 def _condition(program: Program) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mcheck.errors import Span
+from mcheck.errors import InputError, Span
 from mcheck.program.condition import Condition, Truth
 from mcheck.program.expr import Const, Expr, Name, Special
 from mcheck.program.layout import lay_out, shared_size
@@ -20,6 +20,7 @@ from mcheck.syntax.conditions import Tail
 from mcheck.syntax.declarations import location
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
+from mcheck.syntax.mistakes import Mistakes
 from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step
@@ -39,6 +40,11 @@ class Role:
 
 def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool) -> Program:
     """The program that the parts of a file make."""
+    with scope.mistakes:
+        return _bound(header, scope, initial, roles, tail, dialect)
+
+
+def _bound(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool) -> Program:
     grid = enumerate_threads([role.placement for role in roles])
     if scope.implicit:
         for name, span in scope.implicit.items():
@@ -46,12 +52,12 @@ def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], 
                 scope.objects[name] = location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = _threads(roles, grid, addresses, initial)
+    threads = _threads(roles, grid, addresses, initial, scope.mistakes)
+    scope.mistakes.tell()
     binder = ConditionBinder(scope, memory, addresses, threads, grid, dialect)
-    formula = binder.formula(tail.tree) if tail.tree is not None else Truth()
     condition = Condition(
         kind=tail.kind,
-        formula=formula,
+        formula=binder.formula(tail.tree) if tail.tree is not None else Truth(),
         text=tail.text,
         filter=binder.formula(tail.filter) if tail.filter is not None else Truth(),
         locations=tuple(term for word in tail.locations for term in binder.listed(word)),
@@ -131,7 +137,9 @@ def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> 
 # --- threads ------------------------------------------------------------------------------------------
 
 
-def _threads(roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial) -> tuple[Thread, ...]:
+def _threads(
+    roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, mistakes: Mistakes
+) -> tuple[Thread, ...]:
     budget = Budget()
     found: list[Thread] = []
     initialised: dict[str, set[str]] = {}
@@ -158,7 +166,13 @@ def _threads(roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: I
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
             unroller = Unroller(place, name, specials(place, grid), addresses, budget, share)
-            unroller.run(role.body)
+            try:
+                unroller.run(role.body)
+            except InputError as error:
+                if error.code == "LIT057":  # there is no room for the other roles either
+                    raise
+                mistakes.add(error)
+                break
             found.append(
                 Thread(
                     index=len(found),

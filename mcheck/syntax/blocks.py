@@ -15,14 +15,15 @@ from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
-from mcheck.syntax.conditions import QUANTIFIERS, tail
+from mcheck.syntax.conditions import PARTS, tail
 from mcheck.syntax.declarations import init_block, registers
-from mcheck.syntax.definitions import definition
+from mcheck.syntax.definitions import DEFINITIONS, definition
 from mcheck.syntax.expressions import expression, registers_in
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
 from mcheck.syntax.instructions import operation
 from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens
+from mcheck.syntax.mistakes import OPEN, begins_role, skip_section, skip_statement
 from mcheck.syntax.placement import placement
 from mcheck.syntax.rounds import even_rounds
 from mcheck.syntax.scope import Scope
@@ -30,7 +31,6 @@ from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement
 
 MAX_NESTING = 50
 EMPTY = Body(())
-_TAIL_WORDS = QUANTIFIERS | {"locations", "filter", "expect"}
 
 
 def blocks(head: Header, end: int, size: int | None = None, *, every: bool = False) -> Program:
@@ -43,12 +43,13 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
     scope = Scope()
     scope.given = 1 if size is None else size
     initial = Initial()
-    if head.words:
-        _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
-    init_block(Tokens(source, head.body, end + 1), scope, initial)
-    tokens = Tokens(source, end + 1, len(source.clean))
-    roles = _roles(tokens, scope, head.target)
-    ending = tail(tokens, scope.for_tail())
+    with scope.mistakes:
+        if head.words:
+            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+        init_block(Tokens(source, head.body, end + 1), scope, initial)
+        tokens = Tokens(source, end + 1, len(source.clean))
+        roles = _roles(tokens, scope, head.target)
+        ending = tail(tokens, scope.for_tail())
     program = bind(head, scope, initial, list(roles.values()), ending, dialect=False)
     if scope.free is None or size is not None:
         return program
@@ -114,18 +115,40 @@ def _only_in_sizes(tokens: Tokens, name: str, declared: Span) -> None:
 def _roles(tokens: Tokens, scope: Scope, target: str | None) -> dict[str, Role]:
     """The roles up to what follows them, and the definitions between them."""
     roles: dict[str, Role] = {}
-    while tokens.kind != END and tokens.text not in _TAIL_WORDS:
-        if not tokens.accept(";") and not definition(tokens, scope):
-            _role(tokens, scope, target, roles)
-    if not roles:
+    while tokens.kind != END and tokens.text not in PARTS:
+        first = tokens.at
+        try:
+            if not tokens.accept(";") and not definition(tokens, scope):
+                _role(tokens, scope, target, roles)
+        except InputError as error:
+            _go_on(tokens, scope, error, first)
+    if not roles and not scope.mistakes:
         raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
     return roles
+
+
+def _go_on(tokens: Tokens, scope: Scope, error: InputError, first: int) -> None:
+    """Keeps a mistake outside all blocks, or of a block that nothing closes, and goes on behind it."""
+    if tokens.texts[first] == "include":
+        raise error  # nobody knows what it would have declared
+    declares = tokens.texts[first] in DEFINITIONS
+    if declares:
+        skip_statement(tokens, first)
+    elif error.code not in OPEN:
+        skip_section(tokens, first, PARTS | DEFINITIONS)
+    scope.mistakes.keep(error, tokens, first, scope.names() if declares else None)
+    tokens.at = max(tokens.at, first + 1)
 
 
 def _header_words(tokens: Tokens, scope: Scope) -> None:
     """Definitions may stand before the init block too, so that array sizes can use them."""
     while tokens.kind != END:
-        if definition(tokens, scope):
+        first = tokens.at
+        try:
+            if definition(tokens, scope):
+                continue
+        except InputError as error:
+            _go_on(tokens, scope, error, first)
             continue
         if tokens.text == '"':
             raise problem("LIT009", tokens.span(), expected='"')
@@ -145,13 +168,22 @@ def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Rol
         tokens.at = at
         hint = did_you_mean(name, ("exists", "forall", "locations", "filter", "expect", "const", "def", "include"))
         raise tokens.unexpected("a role such as 'P0@cta 0 { … }', a condition or expect", hint)
-    if name in roles:
-        raise problem("LIT047", tokens.span(at), name=name, hint="give every role one block")
-    place = placement(tokens, scope, name, at, ("{",))
+    place = None
+    try:
+        if name in roles:
+            raise problem("LIT047", tokens.span(at), name=name, hint="give every role one block")
+        place = placement(tokens, scope, name, at, ("{",))
+    except InputError as error:
+        while tokens.text != "{":
+            tokens.at += 1
+            if tokens.kind == END or tokens.on_new_line():
+                raise
+        scope.mistakes.keep(error, tokens, at)
     inner = scope.for_role()
     labels: set[str] = set()
     body = _Statements(tokens, target).block(inner, labels, 0)
-    roles[name] = Role(name, place, Body(body.steps, frozenset(labels)), inner.types)
+    if place is not None:
+        roles[name] = Role(name, place, Body(body.steps, frozenset(labels)), inner.types)
 
 
 class _Statements:
@@ -170,9 +202,21 @@ class _Statements:
         tokens.expect("{")
         steps: list[Statement] = []
         while not tokens.accept("}"):
-            if tokens.kind == END or tokens.text in _TAIL_WORDS:
+            if tokens.kind == END or tokens.text in PARTS or begins_role(tokens):
                 raise self._unclosed(opening)
-            self._statement(scope, labels, depth, steps)
+            first = tokens.at
+            try:
+                self._statement(scope, labels, depth, steps)
+            except InputError as error:
+                if error.code in OPEN:
+                    raise
+                skip_statement(tokens, first)
+                declares = tokens.texts[first] in DEFINITIONS or tokens.texts[first][0] == "."
+                scope.mistakes.keep(error, tokens, first, scope.names() if declares else None)
+            except Unsupported:
+                if not scope.mistakes:
+                    raise
+                skip_statement(tokens, first)
         return Body(tuple(steps))
 
     def _unclosed(self, opening: int) -> InputError:
@@ -194,7 +238,7 @@ class _Statements:
             steps.append(self.block(Scope(scope), labels, depth + 1))
         elif text == ".reg":
             registers(tokens, scope)
-            self._semicolon()
+            tokens.semicolon()
         elif tokens.kind == NAME and tokens.texts[tokens.at + 1] == ":":
             self._label(labels, steps)
         elif text == "for" and tokens.kinds[tokens.at + 1] == NAME:
@@ -209,20 +253,12 @@ class _Statements:
             )
         elif text == "const" and tokens.kinds[tokens.at + 1] == NAME:
             self._const(scope, steps)
-            self._semicolon()
+            tokens.semicolon()
         elif text == "else":
             raise tokens.unexpected("a statement", "else follows the closing brace of an if")
         else:
             steps.append(operation(tokens, scope, self._target))
-            self._semicolon()
-
-    def _semicolon(self) -> None:
-        tokens = self._tokens
-        if tokens.text != ";":
-            if tokens.kind != END and tokens.on_new_line():
-                raise problem("LIT084", tokens.after_last(), expected="';'")
-            raise tokens.unexpected("';'")
-        tokens.at += 1
+            tokens.semicolon()
 
     def _label(self, labels: set[str], steps: list[Statement]) -> None:
         tokens = self._tokens

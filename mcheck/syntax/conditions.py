@@ -14,11 +14,13 @@ from mcheck.program.program import Expectation
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, constant, expression
 from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens, integer
+from mcheck.syntax.mistakes import skip_section
 from mcheck.syntax.scope import Scope
 
 KINDS = ("race", "undefined", "deadlock")
 QUANTIFIERS = frozenset(("exists", "forall", "~", "not", "final"))
 WORDS = ("exists", "~exists", "forall", "locations", "filter", "expect", "not exists", "final")
+PARTS = QUANTIFIERS | {"locations", "filter", "expect"}
 _COMPARE = {"=": "==", "==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _WRONG = {"&&": "/\\", "||": "\\/", "&": "/\\", "|": "\\/", "and": "/\\", "or": "\\/", "!": "~"}
 
@@ -85,19 +87,28 @@ def tail(tokens: Tokens, scope: Scope) -> Tail:
     while tokens.kind != END:
         if tokens.accept(";"):
             continue
-        text = tokens.text
-        if text == "locations":
-            _locations(tokens, scope, found)
-        elif text == "filter":
-            tokens.at += 1
-            found.filter = formula(tokens, scope)
-        elif text == "expect":
-            _expect(tokens, found)
-        elif text in QUANTIFIERS:
-            _condition(tokens, scope, found)
-        else:
-            raise _stray(tokens, found)
+        first = tokens.at
+        try:
+            _part(tokens, scope, found)
+        except InputError as error:
+            skip_section(tokens, first, PARTS)
+            scope.mistakes.keep(error, tokens, first)
     return found
+
+
+def _part(tokens: Tokens, scope: Scope, found: Tail) -> None:
+    text = tokens.text
+    if text == "locations":
+        _locations(tokens, scope, found)
+    elif text == "filter":
+        tokens.at += 1
+        found.filter = formula(tokens, scope)
+    elif text == "expect":
+        _expect(tokens, found)
+    elif text in QUANTIFIERS:
+        _condition(tokens, scope, found)
+    else:
+        raise _stray(tokens, found)
 
 
 def _stray(tokens: Tokens, found: Tail) -> InputError:

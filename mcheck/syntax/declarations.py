@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcheck.errors import Span
+from mcheck.errors import InputError, Span
 from mcheck.program.memory import MemObject
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import constant, expression
 from mcheck.syntax.initial import Initial, RegisterInit
-from mcheck.syntax.lexer import NAME, NUMBER, Tokens, integer
+from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens, integer
+from mcheck.syntax.mistakes import skip_statement
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.variables import REGISTER_TYPES, variables
 
@@ -27,9 +28,16 @@ def init_block(tokens: Tokens, scope: Scope, initial: Initial) -> None:
     while not tokens.accept("}"):
         if tokens.accept(";"):
             continue
-        declaration(tokens, scope, initial)
-        if tokens.text != "}":
-            tokens.expect(";", "';' or '}'")
+        first = tokens.at
+        try:
+            declaration(tokens, scope, initial)
+            if tokens.text != "}":
+                tokens.semicolon("';' or '}'")
+        except InputError as error:
+            if tokens.kind == END:
+                raise
+            skip_statement(tokens, first)
+            scope.mistakes.keep(error, tokens, first, scope.names())
 
 
 def declaration(tokens: Tokens, scope: Scope, initial: Initial) -> None:

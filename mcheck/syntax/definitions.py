@@ -17,6 +17,8 @@ from mcheck.syntax.lexer import END, Tokens
 from mcheck.syntax.scope import Function, Scope
 from mcheck.syntax.source import Source, read
 
+DEFINITIONS = frozenset(("const", ".reg", "def", "include"))
+"""What definitions begin with."""
 INCLUDE = re.compile(r'include[ \t]+"([^"\n]*)"')
 
 
@@ -33,7 +35,7 @@ def definition(tokens: Tokens, scope: Scope) -> bool:
             _include(tokens, scope)
         case _:
             return False
-    tokens.expect(";")
+    tokens.semicolon()
     return True
 
 

@@ -143,7 +143,7 @@ def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
         if len(indices) > MAX_DEPTH:
             raise _too_long(tokens)
     rank: Expr | None = None
-    if texts[tokens.at] == "@":
+    if texts[tokens.at] == "@" and not tokens.on_new_line():  # there it is the guard of the next instruction
         tokens.at += 1
         rank = _rank(tokens, scope)
     span = tokens.span_since(at)

@@ -19,6 +19,7 @@ from mcheck.program.resolve import Fold, free
 from mcheck.syntax.codes import problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression, registers_in
 from mcheck.syntax.lexer import NAME, Tokens
+from mcheck.syntax.mistakes import begins_statement
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Step
 
@@ -188,7 +189,7 @@ def _part_spans(tokens: Tokens, at: int, parts: tuple[str, ...]) -> tuple[Span, 
 
 def _operands(tokens: Tokens, scope: Scope, head: str, minimum: int) -> list[Operand]:
     """All operands; ``minimum`` is the precedence below which an operator ends one."""
-    if tokens.text in ("", ";"):
+    if tokens.text in ("", ";") or (tokens.on_new_line() and begins_statement(tokens)):
         return []
     found: list[Operand] = []
     branch = head in BRANCHES

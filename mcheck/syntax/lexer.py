@@ -111,6 +111,14 @@ class Tokens:
             raise self.unexpected(expected or f"'{text}'", hint)
         self.at += 1
 
+    def semicolon(self, expected: str = "';'") -> None:
+        """Takes a semicolon or complains, at the end of the line where none is."""
+        if self.texts[self.at] != ";":
+            if self.kinds[self.at] != END and self.on_new_line():
+                raise problem("LIT084", self.after_last(), expected=expected)
+            raise self.unexpected(expected)
+        self.at += 1
+
     def on_new_line(self) -> bool:
         """Whether a line ends between the last token taken and the current one."""
         return self.at > 0 and "\n" in self.source.clean[self.starts[self.at - 1] : self.starts[self.at]]

@@ -14,6 +14,7 @@ from mcheck.program.expr import Expr
 from mcheck.program.memory import MemObject
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.lexer import Tokens
+from mcheck.syntax.mistakes import Mistakes
 
 _PLAIN_REGISTER = re.compile(r"r\d+", re.ASCII)
 
@@ -46,6 +47,7 @@ class Scope:
         "functions",
         "given",
         "implicit",
+        "mistakes",
         "objects",
         "parent",
         "registers",
@@ -60,6 +62,7 @@ class Scope:
         self.implicit: dict[str, Span] | None = implicit if implicit is not None else inherited
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
         self.functions: dict[str, Function] = parent.functions if parent is not None else {}
+        self.mistakes: Mistakes = parent.mistakes if parent is not None else Mistakes()
         self.deferred = False
         self.free: tuple[str, Span] | None = None
         """The constant of the file that is any number."""

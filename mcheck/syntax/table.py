@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 
-from mcheck.errors import InputError
+from mcheck.errors import InputError, Unsupported
 from mcheck.program.expr import Const, Name, Reg
 from mcheck.program.ops import Await, Op
 from mcheck.program.program import Program
 from mcheck.program.resolve import expressions
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
-from mcheck.syntax.conditions import WORDS, tail
+from mcheck.syntax.conditions import WORDS, Tail, tail
 from mcheck.syntax.declarations import init_block
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
 from mcheck.syntax.instructions import operation
-from mcheck.syntax.lexer import NAME, NUMBER, Tokens
+from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens
 from mcheck.syntax.placement import Placement, placement
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.source import Source
@@ -36,9 +36,22 @@ _BLANK = re.compile(r"\s*")
 
 def table(head: Header, end: int) -> Program:
     """Parses the table whose init block ends at offset ``end``."""
-    source = head.source
     scope = Scope(implicit={})
     initial = Initial()
+    with scope.mistakes:
+        placements, columns, labels, ending = _parts(head, end, scope, initial)
+    roles = [
+        Role(item.name, item, Body(tuple(column), frozenset(names)), scope.types)
+        for item, column, names in zip(placements, columns, labels, strict=True)
+    ]
+    return bind(head, scope, initial, roles, ending, dialect=True)
+
+
+def _parts(
+    head: Header, end: int, scope: Scope, initial: Initial
+) -> tuple[list[Placement], list[list[Statement]], list[set[str]], Tail]:
+    """The threads, what stands in their columns, the labels there, and what follows the table."""
+    source = head.source
     init_block(Tokens(source, head.body, end + 1), scope, initial)
     position = end + 1
     after = _BLANK.match(source.clean, position)
@@ -62,12 +75,7 @@ def table(head: Header, end: int) -> Program:
             )
         _row(source, scope, head.target, plain, match, columns, labels)
         position = match.end()
-    ending = tail(Tokens(source, position, len(source.clean)), scope.for_tail())
-    roles = [
-        Role(item.name, item, Body(tuple(column), frozenset(names)), scope.types)
-        for item, column, names in zip(placements, columns, labels, strict=True)
-    ]
-    return bind(head, scope, initial, roles, ending, dialect=True)
+    return placements, columns, labels, tail(Tokens(source, position, len(source.clean)), scope.for_tail())
 
 
 def _open_row(source: Source, position: int) -> InputError:
@@ -109,13 +117,26 @@ def _row(
     offset = match.start(1)
     cells = match[1].split("|")
     if len(cells) > len(columns) and "".join(cells[len(columns) :]).strip():
+        first, newline, _ = match[1].partition("\n")
+        if newline and first.count("|") < len(columns):
+            missing = offset + len(first.rstrip())
+            scope.mistakes.add(problem("LIT052", source.span(missing), expected="';'"))
+            return
         where = source.span(offset + sum(len(cell) + 1 for cell in cells[: len(columns)]) - 1)
-        raise problem(
-            "LIT051", where, found=len(cells), threads=len(columns), hint="a cell cannot hold '|'; a row ends with ';'"
-        )
+        hint = "a cell cannot hold '|'; a row ends with ';'"
+        scope.mistakes.add(problem("LIT051", where, found=len(cells), threads=len(columns), hint=hint))
+        return
     for column, cell in enumerate(cells[: len(columns)]):
         if cell and not cell.isspace():
-            _cell(source, scope, target, plain, offset, offset + len(cell), columns[column], labels[column])
+            try:
+                _cell(source, scope, target, plain, offset, offset + len(cell), columns[column], labels[column])
+            except InputError as error:
+                tokens = Tokens(source, offset, offset + len(cell))
+                tokens.at = tokens.kinds.index(END)
+                scope.mistakes.keep(error, tokens, 0)
+            except Unsupported:
+                if not scope.mistakes:
+                    raise
         offset += len(cell) + 1
 
 
