@@ -52,6 +52,10 @@ def finish(m: Machine) -> None:
         m.ended = "cut"
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
+    if any(_otherwise(a) for a in stuck):
+        m.bounded = True
+        m.ended = "cut"
+        return
     lost = [a for a in stuck if isinstance(a.where, Mbarrier) and a.where.state is None]
     for agent in lost:
         assert isinstance(agent.where, Mbarrier)
@@ -75,6 +79,12 @@ def finish(m: Machine) -> None:
     for bar in m.mbarriers.values():
         m.problems += bar.unannounced + unannounced(m, bar)
         _unwaited(m, bar)
+
+
+def _otherwise(agent: Agent) -> bool:
+    """Whether an agent goes a way that is not in the program."""
+    op = agent.code[agent.pc] if agent.pc < len(agent.code) else None
+    return isinstance(op, ops.Await) and op.followed
 
 
 def _unwaited(m: Machine, bar: Mbarrier) -> None:

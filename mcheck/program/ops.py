@@ -106,10 +106,14 @@ class Await(Op):
 
     For a wait on an mbarrier ``inner`` is a ``MbarrierWait`` whose ``dst`` is ``None`` and ``compare`` is ``None``;
     for a load or an atomic ``compare`` is (operator, right-hand side) on the first destination register.
+
+    ``followed`` says that the thread does not wait: the code behind is that of one for which this holds. Where it never
+    does, the thread goes a way that is not in the program, and an answer that comes there is ``bounded``.
     """
 
     inner: Op
     compare: tuple[str, Expr] | None = None
+    followed: bool = False
 
 
 # --- generic (and texture, surface, constant) memory operations -----------------------------------

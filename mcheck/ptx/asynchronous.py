@@ -115,7 +115,7 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
     rows = k.targets(unit, statement.operands[0]) if k.wants(unit, statement) else []
     values, known = k.lanes.values, k.lanes.quality
     if not spins(unit.function, at - unit.start):
-        return _poll(k, unit, statement, op)
+        return _poll(k, unit, statement, at, op)
     by_state = op.state is not None
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
@@ -161,13 +161,16 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
     return run
 
 
-def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, op: ops.MbarrierWait) -> Step:
-    """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase."""
+def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+    """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase. If it
+    decides nothing there is no such wait: it is looked at for itself, since it has to find an mbarrier.
+    """
+    if op.state is None and not k.wants(unit, statement):
+        return emission(k, unit, statement, at)
     rows = [r for r in k.targets(unit, statement.operands[0]) if r is not None]
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
-    del op
 
     def run(c: Cluster, mask: Mask) -> Mask:
         lanes = np.flatnonzero(mask)

@@ -81,7 +81,12 @@ class Trace:
             self.code[lane][place] = self.once(
                 ("bound", id(op), old),
                 lambda op=op, old=old: Await(  # type: ignore[misc]
-                    inner=op, compare=("==", Const(old)), span=op.span, text=op.text, section=op.section
+                    inner=op,
+                    compare=("==", Const(old)),
+                    followed=True,
+                    span=op.span,
+                    text=op.text,
+                    section=op.section,
                 ),
             )
 

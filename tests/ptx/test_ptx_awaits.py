@@ -10,11 +10,13 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.policy.question import About, Question
+from mcheck.ptx import check
 from mcheck.ptx import module as ptx
 from mcheck.ptx.answer import answer
 from mcheck.ptx.launching import from_object, launch
 from mcheck.ptx.reading import module
 from mcheck.ptx.waiting import Wait, awaited
+from tests.ptx.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
 
@@ -177,3 +179,24 @@ def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str,
     found = answer(read, given, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())
+
+
+def test_a_lock_that_is_only_tried_is_no_deadlock() -> None:
+    """Which of the threads takes it is the order of one run: another order is another way, and nobody waits."""
+    text = (
+        HEAD
+        + """
+	atom.acquire.gpu.global.cas.b32 %r6, [%rd2], 0, 1;
+	setp.ne.u32 %p3, %r6, 0;
+	@%p3 ret;
+	ld.global.u32 %r7, [%rd1];
+	st.global.u32 [%rd1], %r1;
+	st.release.gpu.global.u32 [%rd2], 0;
+	ret;
+}
+"""
+    )
+    params = {"src": ZEROS, "dst": ZEROS}
+    found = check(text, {"grid": [1], "block": [2], "params": params})
+    assert found.verdict == "bounded"
+    assert "only one order is followed" in (found.reason or "")
