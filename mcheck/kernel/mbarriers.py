@@ -307,7 +307,13 @@ def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
 
 
 def _follows(first: Done, then: Done) -> bool:
-    """Whether an operation on the object comes after another one in time."""
+    """Whether an operation on the object comes after another one of its phase in time.
+
+    Nobody knows of a completion before the phase is over: only one of a later commit of the thread is after it (Q26).
+    """
+    if first.signal >= 0:
+        ordered = all(isinstance(d.event.op, ops.TensorCommit) for d in (first, then))
+        return ordered and then.agent == first.agent and then.step > first.step
     if then.agent == first.agent and then.signal < 0:
         return then.step > first.step
     return then.time[first.agent] >= first.step
