@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
-from mcheck.program.program import Expectation
+from mcheck.program.program import CLEAN, Expectation, Kinds
 from mcheck.run.case import Settings, kinds_hold
 
 
@@ -58,7 +58,7 @@ class Checked:
     verdict: str
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[tuple[Finding, str], ...] = ()
-    expected: tuple[str, ...] = ()
+    expected: Kinds = ()
     expectation_span: Span | None = None
     assumptions: tuple[str, ...] = ()
     executions: int = 0
@@ -85,7 +85,7 @@ class Checked:
     @property
     def as_expected(self) -> bool:
         """Whether what was found is what the file expects; without an ``expect`` line, that nothing grave was."""
-        kinds = self.expected or ("clean",)
+        kinds = self.expected or CLEAN
         return kinds_hold(kinds, self.findings)
 
     @property
@@ -94,9 +94,9 @@ class Checked:
         if self.verdict == "error":
             return "error"
         if self.verdict in ("unknown", "bounded"):
-            if self.expected and self.expected != ("clean",) and self.as_expected:
+            if self.expected and self.expected != CLEAN and self.as_expected:
                 return "ok"
-            return "unknown" if self.as_expected or self.expected not in ((), ("clean",)) else "finding"
+            return "unknown" if self.as_expected or self.expected not in ((), CLEAN) else "finding"
         return "ok" if self.as_expected else "finding"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from mcheck.errors import Span
@@ -10,6 +11,16 @@ from mcheck.program.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")
+DOCUMENT = "PTX ISA"
+_REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """Where a rule stands: ``PTX ISA 9.0``, and one or more sections of it."""
+
+    document: str
+    section: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +39,21 @@ class Access:
     access: str = "read"
     asynchronous: bool = False
     source: tuple[Span, ...] = ()
+
+    @property
+    def path(self) -> str | None:
+        """The file of the instruction; None where it stands in none."""
+        return self.span.path if self.span else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the instruction, counted from 1."""
+        return self.span.line if self.span else None
+
+    @property
+    def column(self) -> int | None:
+        """The column of the instruction, counted from 1."""
+        return self.span.column if self.span else None
 
     @property
     def place(self) -> str:
@@ -55,3 +81,9 @@ class Finding:
     missing: str = ""
     section: str = ""
     trace: Trace = ()
+
+    @property
+    def spec(self) -> Specification:
+        """Document and section of the reference; the document may be left out there."""
+        found = _REFERENCE.match(self.section)
+        return Specification(found["document"], found["section"]) if found else Specification(DOCUMENT, self.section)

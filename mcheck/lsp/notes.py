@@ -11,7 +11,7 @@ from mcheck.check.single import check_case
 from mcheck.errors import InternalError, McheckError, Span, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import Edit, edits
-from mcheck.report.finding import specification
+from mcheck.program.program import in_words
 from mcheck.run.case import Case, Result, Settings
 from mcheck.run.single import load, run_case
 
@@ -113,7 +113,7 @@ def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
     for finding in checked.findings:
         yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
     if checked.status == "finding" and checked.expected and not checked.findings:
-        wanted = " | ".join(checked.expected)
+        wanted = in_words(checked.expected)
         place = checked.expectation_span or Span(path, 1, 1)
         yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
     if checked.verdict in ("unknown", "bounded") and checked.reason:
@@ -130,8 +130,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
     if finding.missing:
         told.append(f"missing: {finding.missing}")
     if finding.section:
-        spec = specification(finding.section)
-        told.append(f"see: {spec['document']}, {spec['section']}")
+        told.append(f"see: {finding.spec.document}, {finding.spec.section}")
     related = tuple(
         (span, f"{a.access} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
         for span, a in places[1 : 1 + RELATED]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from mcheck.errors import Span
 from mcheck.program.assumptions import Assumptions
@@ -56,14 +57,24 @@ class Thread:
     types: dict[str, str] = field(default_factory=dict)
 
 
+Kinds = tuple[tuple[str, ...], ...]
+"""The kinds of findings of each ``expect`` line, of which one is expected."""
+CLEAN: Final[Kinds] = (("clean",),)
+
+
+def in_words(kinds: Kinds) -> str:
+    """``race | deadlock, undefined``: one of the first two, and the third."""
+    return ", ".join(" | ".join(line) for line in kinds)
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the file expects: ``verdict`` pass or fail, ``kinds`` of findings (``clean`` or any of race, undefined,
-    deadlock).
+    """What the file expects: ``verdict`` pass or fail, and of each of ``kinds`` one (``clean`` alone, or any of race,
+    undefined, deadlock).
     """
 
     verdict: str | None = None
-    kinds: tuple[str, ...] = ()
+    kinds: Kinds = ()
     span: Span | None = field(default=None, compare=False)
 
 

@@ -127,8 +127,13 @@ class _Runner:
             c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 
     def _missing(self, statement: Statement) -> str:
-        names = [a.name for a in self.launch.arguments if not a.given]
-        return f"give {' or '.join(repr(n) for n in _sources(self.code, statement, names) or names)} in the launch"
+        names = [a.name for a in self.launch.arguments]
+        absent = [a.name for a in self.launch.arguments if not a.given]
+        read = _sources(self.code, statement, names)
+        wanted = [n for n in read if n in absent]
+        if wanted or not read:
+            return f"give {' or '.join(map(repr, wanted or absent or names))} in the launch"
+        return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
     def followed(self, c: Cluster) -> Followed:
         """What the lanes did, as a program."""
@@ -180,7 +185,7 @@ def _every(number: int, check: Callable[[], None]) -> Callable[[], None]:
 
 
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
-    """Of the missing parameters, those that what a statement reads is computed from."""
+    """Of the named parameters, those that what a statement reads is computed from."""
     unit = next(u for u in code.units if any(s is statement for s in u.function.body))
     wanted: set[Register] = set(reads(statement))
     found: list[str] = []

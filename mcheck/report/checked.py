@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Finding
+from mcheck.program.program import in_words
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import compiled_from, to_json
 from mcheck.report.json_ import header
@@ -88,7 +89,7 @@ def describe(
     yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
-        yield (f"  expected {' | '.join(result.expected)}, found {', '.join(kinds)}",)
+        yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict != "error"):
         for reason in reasons(result.reason, result.problem):
             yield (f"  {reason}",)
@@ -222,4 +223,4 @@ def _case(result: Checked) -> Case:
 
 
 def _unmet(result: Checked) -> str:
-    return f"expected {' | '.join(result.expected)}, found nothing" if result.expected else result.verdict
+    return f"expected {in_words(result.expected)}, found nothing" if result.expected else result.verdict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +11,8 @@ from mcheck.report.errors import window
 from mcheck.report.lines import Line
 from mcheck.report.trace import texts
 
-DOCUMENT = "PTX ISA"
 MOST = 200
 """Characters of a source line that are shown."""
-_REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
 
 
@@ -28,26 +25,17 @@ def to_json(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "accesses": [_access(access) for access in finding.accesses],
         "missing": finding.missing,
-        "spec": specification(finding.section),
+        "spec": {"document": finding.spec.document, "section": finding.spec.section},
         "trace": list(texts(finding.trace)),
     }
 
 
-def specification(section: str) -> dict[str, str]:
-    """Document and section of a reference such as ``PTX ISA 9.0 section 9.7.9.1``; the document may be left out."""
-    found = _REFERENCE.match(section)
-    if found is None:
-        return {"document": DOCUMENT, "section": section}
-    return {"document": found["document"], "section": found["section"]}
-
-
 def _access(access: Access) -> dict[str, Any]:
-    span = access.span
     found: dict[str, Any] = {
         "thread": access.thread,
-        "path": span.path if span else None,
-        "line": span.line if span else None,
-        "column": span.column if span else None,
+        "path": access.path,
+        "line": access.line,
+        "column": access.column,
         "instruction": access.instruction,
         "object": access.object,
         "bytes": list(access.bytes),
@@ -82,9 +70,9 @@ def lines(
     if finding.missing:
         yield (f"  missing: {finding.missing}",)
     if finding.section:
-        spec = specification(finding.section)
-        many = "s" if "," in spec["section"] or " and " in spec["section"] else ""
-        yield (f"  see: {spec['document']}, section{many} {spec['section']}; mcheck explain {finding.code}",)
+        spec = finding.spec
+        many = "s" if "," in spec.section or " and " in spec.section else ""
+        yield (f"  see: {spec.document}, section{many} {spec.section}; mcheck explain {finding.code}",)
     if trace and finding.trace:
         yield ("  how it comes about:",)
         for step in texts(finding.trace):

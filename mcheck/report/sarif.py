@@ -20,7 +20,7 @@ from mcheck.check.case import Checked
 from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
-from mcheck.report.finding import specification
+from mcheck.program.program import in_words
 from mcheck.report.problems import told
 from mcheck.report.trace import instruction
 
@@ -104,9 +104,13 @@ def _results(result: Checked, rules: dict[str, int]) -> Iterator[Object]:
 
 def _expected(result: Checked, finding: Finding) -> str | None:
     """Why a finding is no news: the file's ``expect`` line asks for its kind and is met."""
-    if result.status != "ok" or finding.kind not in result.expected or finding.severity == "advice":
+    if (
+        result.status != "ok"
+        or not any(finding.kind in line for line in result.expected)
+        or finding.severity == "advice"
+    ):
         return None
-    return f"expected by the file: expect {' | '.join(result.expected)}"
+    return f"expected by the file: expect {in_words(result.expected)}"
 
 
 def _fingerprint(result: Checked, finding: Finding) -> str:
@@ -118,14 +122,14 @@ def _fingerprint(result: Checked, finding: Finding) -> str:
 
 
 def _result(result: Checked, finding: Finding, rule: int, fingerprint: str, reason: str | None) -> Object:
-    spec = specification(finding.section)
+    spec = finding.spec
     text = ". ".join(part.rstrip(". ") for part in (finding.message, finding.missing) if part)
     places = [a for a in finding.accesses if a.span is not None]
     out: Object = {
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": LEVELS[finding.severity],
-        "message": {"text": f"{text}. ({spec['document']} {spec['section']})"},
+        "message": {"text": f"{text}. ({spec.document} {spec.section})"},
         "locations": [location(places[0].span if places else None, result.path)],
         "partialFingerprints": {"findingLines/v1": fingerprint},
         "properties": {"kind": finding.kind, "severity": finding.severity},
@@ -173,7 +177,7 @@ def _notifications(result: Checked) -> Iterator[Object]:
         why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
         yield notification("warning", why, _where(result), result.path)
     if result.status == "finding" and not result.findings:
-        unmet = f"expected {' | '.join(result.expected)}, found nothing"
+        unmet = f"expected {in_words(result.expected)}, found nothing"
         yield notification("error", unmet, result.expectation_span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)

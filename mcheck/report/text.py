@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mcheck.answers.result import State, Value
 from mcheck.program.condition import Notation
+from mcheck.program.program import in_words
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
 from mcheck.run.case import Result, Summary, kinds_hold
@@ -74,7 +75,7 @@ def describe(
     if result.expected is not None and result.verdict in ("pass", "fail") and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
-        yield (f"{_INDENT}expected {' | '.join(result.expected_kinds)}, found {_kinds(result)}",)
+        yield (f"{_INDENT}expected {in_words(result.expected_kinds)}, found {_kinds(result)}",)
     if result.reason and (details or status != "ok") and (errors or result.verdict != "error"):
         for reason in reasons(result.reason, result.problem):
             yield (f"{_INDENT}{reason}",)

@@ -8,6 +8,7 @@ from mcheck.answers.result import Outcome
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.condition import Notation
+from mcheck.program.program import CLEAN, Kinds
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -63,7 +64,7 @@ class Result:
     kind: str = "none"
     verdict: str
     expected: str | None = None
-    expected_kinds: tuple[str, ...] = ()
+    expected_kinds: Kinds = ()
     expectation_span: Span | None = None
     model: str
     outcomes: tuple[Outcome, ...] = ()
@@ -99,7 +100,7 @@ class Result:
         if self.verdict == "error":
             return "error"
         if self.verdict == "unknown":
-            clean_broken = self.expected_kinds == ("clean",) and not kinds_hold(self.expected_kinds, self.findings)
+            clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
             return "mismatch" if clean_broken else "unknown"
         if self.expected is not None and self.expected != self.verdict:
             return "mismatch"
@@ -121,13 +122,11 @@ class Result:
         return isinstance(self.problem, InternalError)
 
 
-def kinds_hold(kinds: tuple[str, ...], findings: tuple[Finding, ...]) -> bool:
-    """Whether one of the kinds of an ``expect`` line holds: ``clean`` bears review and advice."""
-    if not kinds:
-        return True
+def kinds_hold(kinds: Kinds, findings: tuple[Finding, ...]) -> bool:
+    """Whether one of the kinds of each ``expect`` line holds: ``clean`` bears review and advice."""
     grave = {f.kind for f in findings if f.severity in ("error", "review")}
     clean = not any(f.severity == "error" for f in findings)
-    return any(clean if kind == "clean" else kind in grave for kind in kinds)
+    return all(any(clean if kind == "clean" else kind in grave for kind in line) for line in kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

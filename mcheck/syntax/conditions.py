@@ -163,7 +163,7 @@ def _expect(tokens: Tokens, found: Tail) -> None:
     tokens.expect("expect")
     old = found.expectation
     verdict = old.verdict
-    kinds = list(old.kinds)
+    kinds: list[str] = []
     while True:
         word = tokens.text
         if word in ("pass", "fail"):
@@ -175,7 +175,8 @@ def _expect(tokens: Tokens, found: Tail) -> None:
         elif word == "clean" or word in KINDS:
             if word not in kinds:
                 kinds.append(word)
-            if "clean" in kinds and len(kinds) > 1:
+            said = {kind for line in (*old.kinds, kinds) for kind in line}
+            if "clean" in said and len(said) > 1:
                 raise problem("LIT080", tokens.span(), expected="clean alone, or kinds of findings")
         else:
             words = ("pass", "fail", "clean", *KINDS)
@@ -190,7 +191,8 @@ def _expect(tokens: Tokens, found: Tail) -> None:
             )
         if not (tokens.accept("|") or tokens.accept(",")):
             break
-    found.expectation = Expectation(verdict, tuple(kinds), old.span or tokens.span_since(first))
+    lines = (*old.kinds, tuple(kinds)) if kinds and tuple(kinds) not in old.kinds else old.kinds
+    found.expectation = Expectation(verdict, lines, old.span or tokens.span_since(first))
 
 
 # --- formulas -----------------------------------------------------------------------------------------

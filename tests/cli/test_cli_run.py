@@ -109,6 +109,8 @@ def test_an_unknown_model_of_a_file_is_shown_there(mcheck: Callable, litmus: Cal
         ("expect undefined", Answer(verdict="pass", findings=(found("undefined"),)), 0),
         ("expect race | deadlock", Answer(verdict="pass", findings=(found("deadlock"),)), 0),
         ("expect race | deadlock", Answer(verdict="pass", findings=(found("undefined"),)), 1),
+        ("expect race\nexpect deadlock", Answer(verdict="pass", findings=(found("race"),)), 1),
+        ("expect race\nexpect deadlock", Answer(verdict="pass", findings=(found("race"), found("deadlock"))), 0),
         ("expect fail\nexpect race", Answer(verdict="fail", findings=(found("race"),)), 0),
         ("expect fail\nexpect race", Answer(verdict="pass", findings=(found("race"),)), 1),
         ("expect fail\nexpect race", Answer(verdict="fail"), 1),

@@ -118,6 +118,15 @@ def test_a_parameter_that_decides_is_named_with_the_instruction(capsys: pytest.C
     assert "rows" in error
 
 
+def test_a_parameter_that_is_given_in_part_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = put(folder, "\t.param .u32 rows", "\t.param .align 4 .b8 rows[8]")
+    status, _, error = run(
+        capsys, module, "--grid", "1", "--param", 'rows={"hex": "", "at": {"4": {"hex": "00000000"}}}'
+    )
+    assert status == 2
+    assert "hint: give all bytes of 'rows' in the launch" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -236,6 +245,18 @@ def test_check_takes_texts_and_paths(folder: Path) -> None:
     assert found.verdict == "finding"
     assert [f.code for f in found.findings if f.severity == "error"] == ["RACE004"]
     assert ptx.check(RACY, LAUNCH, ignore=("RACE",), timeout=60).verdict == "proved"
+
+
+@pytest.mark.usefixtures("folder")
+def test_check_returns_as_objects_what_the_report_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "racy.ptx", "--launch", "launch.json", "--format", "json")
+    told = json.loads(out)["results"][0]["findings"][0]
+    found = ptx.check("racy.ptx", "launch.json").findings[0]
+    assert {"document": found.spec.document, "section": found.spec.section} == told["spec"]
+    for access, one in zip(found.accesses, told["accesses"], strict=True):
+        for name in ("thread", "path", "line", "column", "instruction", "object", "proxy", "access"):
+            assert getattr(access, name) == one[name]
+        assert list(access.bytes) == one["bytes"]
 
 
 def test_check_raises_nothing() -> None:

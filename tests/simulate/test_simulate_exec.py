@@ -289,7 +289,7 @@ def test_every_shipped_test_runs_to_an_end() -> None:
         m = machine(program, seed=1)
         schedule.run(m)
         count += 1
-        if program.expectation.kinds == ("clean",):
+        if program.expectation.kinds == (("clean",),):
             assert [f.code for f in m.findings if f.severity == "error"] == [], path
     assert count > 100
 

@@ -65,7 +65,7 @@ def test_ring_threads(ring: Program) -> None:
 def test_ring_head(ring: Program) -> None:
     assert (ring.name, ring.model, ring.target, ring.dialect) == ("tma-ring", "ptx-9.0", "sm_100a", False)
     assert ring.doc == ("full/empty ring: one TMA producer, four consumer warps",)
-    assert (ring.expectation.verdict, ring.expectation.kinds) == ("pass", ("clean",))
+    assert (ring.expectation.verdict, ring.expectation.kinds) == ("pass", (("clean",),))
 
 
 def test_ring_producer(ring: Program) -> None:

@@ -166,7 +166,13 @@ def test_unbound_name_in_the_condition_is_an_error() -> None:
 def test_expectations() -> None:
     program = parse(simple(tail="exists (x == 1)\nexpect pass\nexpect race | deadlock"), "t.litmus")
     assert program.expectation.verdict == "pass"
-    assert program.expectation.kinds == ("race", "deadlock")
+    assert program.expectation.kinds == (("race", "deadlock"),)
+
+
+def test_each_line_of_expectations_is_one() -> None:
+    program = parse(simple(tail="exists (x == 1)\nexpect race | deadlock\nexpect undefined\nexpect fail"), "t.litmus")
+    assert program.expectation.verdict == "fail"
+    assert program.expectation.kinds == (("race", "deadlock"), ("undefined",))
 
 
 @pytest.mark.skipif(not COMPAT.is_dir(), reason="the peers' suite is not at hand (../shared/compat)")

@@ -16,6 +16,7 @@ from mcheck.graph.execution import Execution
 from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
+from mcheck.program.program import CLEAN, in_words
 from mcheck.report.site.listing import Listing, listing_of
 from mcheck.report.site.seen import seen_of
 from mcheck.report.text import name_of, number_of, state_text
@@ -311,7 +312,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
             pictures.append(Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()))
     own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True)
     expected = program.expectation.kinds
-    fits = kinds_hold(expected or ("clean",), given.findings)
+    fits = kinds_hold(expected or CLEAN, given.findings)
     return replace(
         _described(program, page, model),
         sketch=True,
@@ -460,7 +461,9 @@ def _described(program: Program, page: Page, model: str) -> Page:
         kind=program.condition.kind,
         condition=program.condition.text.strip(),
         question=QUESTIONS.get(program.condition.kind, ""),
-        expected=tuple(filter(None, (program.expectation.verdict, " or ".join(program.expectation.kinds)))),
+        expected=tuple(
+            filter(None, (program.expectation.verdict, in_words(program.expectation.kinds).replace(" | ", " or ")))
+        ),
         model=model,
         digest=model_of(model).digest,
         data=_data(program),
