@@ -15,7 +15,7 @@ from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
-from mcheck.kernel import symmetry
+from mcheck.kernel import garbage, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
 from mcheck.kernel.machine import Entry, Forced, Machine, Planned, Reversal
 from mcheck.kernel.needed import Watched
@@ -84,7 +84,8 @@ class Search:
     def explore(self, timeout: float | None) -> str | None:
         """``run`` within a time; the reason if there is no answer."""
         self.given = Limit(timeout)
-        return self.given.attempt(self.run)
+        with garbage.seldom():
+            return self.given.attempt(self.run)
 
     def run(self) -> None:
         """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""

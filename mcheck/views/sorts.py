@@ -16,6 +16,7 @@ from mcheck.graph.tags import Tag
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.program import Program
 from mcheck.views.kinds import ONE_WAY, STATIC
+from mcheck.views.text import Known
 
 PLACES = frozenset(("loc", "overlap", "vloc", "complete-overlap"))
 """Base relations of accesses to memory."""
@@ -119,6 +120,8 @@ class Sorts:
         """By sort, the base relations, of those that follow from what events are, that relate it to nothing."""
         self.names: list[frozenset[str]] = []
         """By sort, the sets of the model that its events are in."""
+        self.knowns: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Known] = {}
+        """By sort, and the base relations of which edges come with its events and lead back from them."""
 
     def of(self, event: Event, thread: int, where: int | None) -> int:
         """The sort of an event of a thread; ``where`` is its address as far as anybody asks for it."""

@@ -16,7 +16,6 @@ from mcheck.views.sorts import NOBODY, Sorts
 from mcheck.views.text import Known
 
 NEVER = (0, 0)
-NONE: frozenset[str] = frozenset()
 
 
 class State:
@@ -230,7 +229,7 @@ class State:
                     return 0, 0
                 both = keyed["object"].get(event.mbarrier.address)
             case _:
-                return self._one_way(name, entry, bit)
+                return self.one_way(name, entry, bit)
         both &= ~bit
         return both | bit, both
 
@@ -266,7 +265,8 @@ class State:
                 return self.keyed["gpu"].get(place.gpu)
         return self.all
 
-    def _one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+    def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+        """``static`` of a relation of ``ONE_WAY``."""
         pairs, ends = self.sorts.pairs[name], self.ends
         behind, ahead = pairs.behind.get(entry.sort, NOBODY), pairs.ahead.get(entry.sort, NOBODY)
         col = ends[behind] & ~bit if behind >= 0 else 0
@@ -274,9 +274,14 @@ class State:
 
     def known(self, entry: Entry) -> Known:
         """What an event has in common with all of its kind."""
-        back = frozenset([n for n, mask in entry.back.items() if mask]) if entry.back else NONE
-        edges = frozenset([n for n, mask in entry.edges.items() if mask])
-        return Known(entry.sets, edges, back, self.sorts.alone[entry.sort])
+        edges = tuple([n for n, mask in entry.edges.items() if mask])
+        back = tuple([n for n, mask in entry.back.items() if mask]) if entry.back else ()
+        key = entry.sort, edges, back
+        found = self.sorts.knowns.get(key)
+        if found is None:
+            alone = self.sorts.alone[entry.sort]
+            found = self.sorts.knowns[key] = Known(entry.sets, frozenset(edges), frozenset(back), alone)
+        return found
 
     def _is_in(self, k: int, name: str) -> bool:
         entry = self.entries[k]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from mcheck.algebra.tape import Tape
 from mcheck.errors import Unsupported
-from mcheck.views.kinds import BOTH, DYNAMIC, FORWARD, NOTHING, SET
+from mcheck.views.kinds import BOTH, DYNAMIC, FORWARD, NOTHING, ONE_WAY, SET
 
 VARIABLE = re.compile(r"\b[crs]\d+\b")
 KEPT = re.compile(r"\b([AFM])(\d+)\b")
@@ -286,7 +286,8 @@ class Writer:
             return col, row
         if known is not None and name in known.alone:
             return "0", "0"
-        self.out.append(Statement((f"c{n}", f"r{n}"), [f"c{n}, r{n} = V.static({name!r}, E, B)"]))
+        found = "one_way" if name in ONE_WAY else "static"
+        self.out.append(Statement((f"c{n}", f"r{n}"), [f"c{n}, r{n} = V.{found}({name!r}, E, B)"]))
         return f"c{n}", f"r{n}"
 
     def _over(self, n: int, x: str, column: int, helper: str) -> str:

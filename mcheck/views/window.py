@@ -20,6 +20,9 @@ from mcheck.views.state import State, compiled_for
 from mcheck.views.text import Known
 from mcheck.views.whole import evaluate
 
+ROOM = 64
+"""Slots that are made at a time."""
+
 
 class Window(State):
     """The live events of one execution under a model: they are added, looked at, taken back and forgotten."""
@@ -30,12 +33,15 @@ class Window(State):
         ``complete``: whether its conflicts, where ``exact`` does not tell, are between accesses to the same bytes.
         """
         known = self.known(entry)
-        self._show(known)
+        step = self.compiled.steps.get(known)
+        if step is None:  # one of its own was made for what has been shown
+            self._show(known)
+            step = self.compiled.step(known)
         slot = entry.slot = self._slot(entry)
         bit = 1 << slot
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
-        dirty = self.compiled.step(known)(self, entry, slot, bit, entry.thread, out, 0)
+        dirty = step(self, entry, slot, bit, entry.thread, out, 0)
         self._enter(entry, bit)
         if dirty:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
@@ -85,14 +91,15 @@ class Window(State):
     def _slot(self, entry: Entry) -> int:
         self.count += 1
         entry.time = self.count
-        if self.free:
-            slot = self.free.pop()
-            self.entries[slot] = entry
-            return slot
-        self.entries.append(entry)
-        for column in self.cols.values():
-            column.append(0)
-        return len(self.entries) - 1
+        if not self.free:
+            size = len(self.entries)
+            self.entries += [None] * ROOM
+            for column in self.cols.values():
+                column += [0] * ROOM
+            self.free += range(size + ROOM - 1, size - 1, -1)
+        slot = self.free.pop()
+        self.entries[slot] = entry
+        return slot
 
     def _show(self, known: Known) -> None:
         """Compiles again where the event has something that none had before."""
