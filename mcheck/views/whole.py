@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.views.kinds import DYNAMIC, NOTHING, is_set
+from mcheck.views.kinds import DYNAMIC, NOTHING, SET, is_set
 from mcheck.views.state import State
 
 Columns = list[int]
@@ -110,8 +110,7 @@ def _node(w: State, n: int, values: dict[int, Columns], live: list[int]) -> Colu
             for k in live:
                 out[k] = a[k] & ~b[k]
         case "seq":
-            for k in live:
-                out[k] = _union(a, b[k])
+            _follow(a, b, out, live, w.compiled.kinds[i.a], w.compiled.kinds[i.b])
         case "inv":
             for k in live:
                 bit, rest = 1 << k, a[k]
@@ -147,6 +146,26 @@ def _node(w: State, n: int, values: dict[int, Columns], live: list[int]) -> Colu
             for k in live:
                 out[k] = reached & 1 << k
     return out
+
+
+def _follow(a: Columns, b: Columns, out: Columns, live: list[int], kind_a: str, kind_b: str) -> None:
+    """``a; b``: a set on either side chooses from the other; what several events come after is gathered once."""
+    some = sum(1 << k for k in live if a[k])
+    if kind_a == SET:
+        for k in live:
+            out[k] = b[k] & some
+        return
+    if kind_b == SET:
+        for k in live:
+            out[k] = a[k] if b[k] else 0
+        return
+    known = {0: 0}
+    for k in live:
+        x = b[k] & some
+        found = known.get(x)
+        if found is None:
+            found = known[x] = _union(a, x)
+        out[k] = found
 
 
 def _union(columns: Columns, x: int) -> int:
