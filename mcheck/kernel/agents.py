@@ -47,7 +47,7 @@ TOGETHER = (
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
     ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
     ops.TensorCommit, ops.Lost, ops.Followed, )  # fmt: skip
-"""Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
+"""Operations that an agent of several lanes may execute; a thread that comes to any other one is an agent by itself."""
 
 
 def partition(program: Program) -> Partition:
@@ -85,7 +85,10 @@ class Alike:
     """Whether final values are asked for, of which the state operands of lanes are different ones."""
 
     def mergeable(self, thread: Thread) -> bool:
-        """Whether every operation of the thread may be executed by several lanes at once."""
+        """Whether every operation of the thread may be executed by several lanes at once.
+
+        What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.
+        """
         return not thread.init and all(map(self._together, thread.code)) and self._only_waited_for(thread)
 
     def _only_waited_for(self, thread: Thread) -> bool:
@@ -106,7 +109,7 @@ class Alike:
         found = self.single.get(id(op))
         if found is None:
             self.kept.append(op)
-            found = self.single[id(op)] = _may_merge(op, self.sequential)
+            found = self.single[id(op)] = op.guard is not None or together(op, self.sequential)
         return found
 
     def same(self, a: Thread, b: Thread) -> bool:
@@ -124,7 +127,8 @@ class Alike:
         return found
 
 
-def _may_merge(op: Op, ordered: bool) -> bool:
+def together(op: Op, ordered: bool) -> bool:
+    """Whether several lanes may execute an operation at once; ``ordered``: the order of the fence.sc matters."""
     if not isinstance(op, TOGETHER):
         return False
     if isinstance(op, ops.Await):

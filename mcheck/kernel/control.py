@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.kernel.agents import registers_of
+from mcheck.kernel.agents import Split, registers_of, together
 from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.program import ops
 from mcheck.program.ops import Op
@@ -47,9 +47,13 @@ def guarded(m: Machine, agent: Agent, op: Op) -> bool:
 
 def runs(m: Machine, agent: Agent, op: Op) -> bool:
     """Whether the operation's guard lets it run; if not, the agent goes on behind it."""
-    if op.guard is not None and not guarded(m, agent, op):
+    if op.guard is None:
+        return True
+    if not guarded(m, agent, op):
         agent.pc += 1
         return False
+    if not agent.single and not together(op, m.setup.sequential):
+        raise Split([(t,) for t in agent.threads])
     return True
 
 
