@@ -36,6 +36,9 @@ COST_OF_TRIAL = 8
 AFTER_FINDING = 48
 WORK_AFTER_FINDING = 8_000
 """Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
+IN_VAIN = 24
+WORK_IN_VAIN = 3_000
+"""The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
 
 
 @dataclass(slots=True)
@@ -58,8 +61,10 @@ class Search:
     words: dict[int, int] = field(default_factory=dict)
     setup: Setup | None = None
     halved: set[tuple[int, ...]] = field(default_factory=set)
-    found_at: int | None = None
-    work_then: int = 0
+    first_found: tuple[int, int] | None = None
+    """How many executions and steps there had been when there was the first error."""
+    last_found: tuple[int, int] = (0, 0)
+    """The same of the latest finding."""
     work: int = 0
     steps: int = 0
     watched: Watched | None = None
@@ -120,9 +125,16 @@ class Search:
             return False
         if self.brief:
             return True
-        if self.found_at is None:
-            self.found_at, self.work_then = self.executions, self.steps
-        return self.executions - self.found_at >= AFTER_FINDING or self.steps - self.work_then > WORK_AFTER_FINDING
+        now = self.executions, self.steps
+        if self.first_found is None:
+            self.first_found = now
+        for then, executions, steps in (
+            (self.first_found, AFTER_FINDING, WORK_AFTER_FINDING),
+            (max(self.first_found, self.last_found), IN_VAIN, WORK_IN_VAIN),
+        ):
+            if now[0] - then[0] >= executions or now[1] - then[1] > steps:
+                return True
+        return False
 
     def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
         """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
@@ -187,6 +199,7 @@ class Search:
             key = key_of(problem)
             if key not in self.findings and not says_less(problem, self.findings.values()):
                 self.findings[key] = finding_of(machine, problem, self.profile)
+                self.last_found = self.executions, self.steps
 
 
 def _without_echoes(problems: list[Problem]) -> list[Problem]:
