@@ -4,22 +4,24 @@
 
 Every alternative of a union and every conjunct of an intersection in a definition or an axiom is left out in turn, and
 so is what a difference takes away. For each such edit the first test is named whose verdict or errors change: a
-generated one if there is one (the smallest), else one of the suites. An edit that no test notices is a part that nobody
-has shown to be needed.
+generated one if there is one (the smallest), else one of the suites, or a PTX module of ``benchmarks/modules`` where
+litmus tests lack the instructions. An edit that no test notices is a part that nobody has shown to be needed.
 """
 
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.cat.ast import Check, Let, LetRec, Model, Node, Op1, Op2, Statement
 from mcheck.cat.pretty import show, show_statement
@@ -28,7 +30,9 @@ from mcheck.generate.alphabet import load
 from mcheck.generate.judge import generate
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
-from mcheck.program.program import Program
+from mcheck.ptx.answer import answer
+from mcheck.ptx.launching import from_object, launch
+from mcheck.ptx.reading import module
 from mcheck.resources import litmus
 from mcheck.syntax import parse
 
@@ -43,6 +47,9 @@ SAMPLES = (
 SECONDS = 2.0
 """A test that takes longer under the model as it is, is left out."""
 
+MODULES = Path(__file__).parent / "modules"
+"""PTX modules, each with its launch beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -54,6 +61,8 @@ class Edit:
 
 
 Said = tuple[str, tuple[str, ...]]
+Test = Callable[[Model, float], Said | None]
+"""Verdict and codes of errors under a model; nothing if the seconds are over."""
 
 
 def edits(model: Model, known: frozenset[str] = frozenset()) -> Iterator[Edit]:
@@ -104,49 +113,67 @@ def _without(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def pool(limit: int) -> list[tuple[str, str]]:
-    """Names and texts: generated tests, small ones first, then the suites."""
+    """Names and texts: generated tests, small ones first, then the suites, then modules."""
     found: list[tuple[str, str]] = []
     for name, size, step in SAMPLES:
         found += [(f"{name}/{t.name}", t.text) for n, t in enumerate(generate(load(name), size)) if n % step == 0]
     folder = Path(litmus())
     suites = [f for f in sorted(folder.rglob("*.litmus")) if f.parent.name not in ("kernels", "liveness")]
-    return found[:limit] + [(f"litmus/{f.relative_to(folder)}", f.read_text()) for f in suites]
+    return (
+        found[:limit]
+        + [(f"litmus/{f.relative_to(folder)}", f.read_text()) for f in suites]
+        + [(str(f), f.read_text()) for f in sorted(MODULES.glob("*.ptx"))]
+    )
 
 
-def said(program: Program, model: Model, seconds: float) -> Said | None:
-    """Verdict and codes of errors; nothing if the time is over."""
-    try:
-        question = Question(about=About.STATES, timeout=seconds, findings=True)
-        given = ask(program, model, question, "explicit")
-    except McheckError:
-        return None
-    if given.verdict == "unknown":
-        return None
-    return given.verdict, tuple(sorted({f.code for f in given.findings}))
+def test(name: str, text: str) -> Test:
+    """A litmus test, or a module whose launch lies beside it; raises ``McheckError`` if it cannot be read."""
+    if name.endswith(".ptx"):
+        read = module(text)
+        how = launch(read, from_object(json.loads(Path(name).with_suffix(".json").read_text())))
+
+        def of_module(model: Model, seconds: float) -> Said | None:
+            given = answer(read, how, model, Question(about=About.FINDINGS, timeout=seconds))
+            return None if given.verdict == "unknown" else (given.verdict, _errors(given))
+
+        return of_module
+    program = replace(parse(text, name), model=None)
+
+    def of_program(model: Model, seconds: float) -> Said | None:
+        try:
+            given = ask(program, model, Question(about=About.STATES, timeout=seconds, findings=True), "explicit")
+        except McheckError:
+            return None
+        return None if given.verdict == "unknown" else (given.verdict, _errors(given))
+
+    return of_program
 
 
-_PROGRAMS: list[tuple[str, Program, Said]] = []
+def _errors(given: Answer) -> tuple[str, ...]:
+    return tuple(sorted({f.code for f in given.findings}))
+
+
+_TESTS: list[tuple[str, Test, Said]] = []
 
 
 def _before(row: tuple[str, str], model: Model) -> tuple[str, str, Said] | None:
     try:
-        program = replace(parse(row[1], row[0]), model=None)
+        said = test(*row)(model, SECONDS)
     except McheckError:
         return None
-    known = said(program, model, SECONDS)
-    return None if known is None else (*row, known)
+    return None if said is None else (*row, said)
 
 
 def _prepare(rows: list[tuple[str, str, Said]]) -> None:
-    _PROGRAMS[:] = [(name, replace(parse(text, name), model=None), known) for name, text, known in rows]
+    _TESTS[:] = [(name, test(name, text), known) for name, text, known in rows]
 
 
 def _notices(edit: Edit) -> tuple[str, str, str | None, int]:
-    for number, (name, program, known) in enumerate(_PROGRAMS):
-        now = said(program, edit.model, 5 * SECONDS)
+    for number, (name, asked, known) in enumerate(_TESTS):
+        now = asked(edit.model, 5 * SECONDS)
         if now is not None and now != known:
             return edit.where, edit.part, name, number + 1
-    return edit.where, edit.part, None, len(_PROGRAMS)
+    return edit.where, edit.part, None, len(_TESTS)
 
 
 class _Judge:
@@ -170,7 +197,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a line of JSON per edit")
     given = parser.parse_args()
     asked = (
-        pool(given.pool) if given.tests is None else [(str(f), f.read_text()) for f in sorted(Path().glob(given.tests))]
+        pool(given.pool) if given.tests is None else [(f, Path(f).read_text()) for f in sorted(glob.glob(given.tests))]
     )
     unseen = 0
     lines = []

@@ -35,9 +35,6 @@ EXPLAINED = {
     "reduce-add-f32-subnormals-are-zero": "the chip keeps subnormal numbers, as ISA 9.4 says and 9.0 does not",
     "tensor-store-tail-is-no-access": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-store-tail-is-skipped": "the chip writes the 16 bytes in which a row ends whole",
-    "mbarrier-look-before-the-copy": "a copy overtakes an earlier look at the mbarrier that it signals",
-    "mbarrier-relaxed-look-before-the-copy": "a copy overtakes an earlier look at the mbarrier that it signals",
-    "mbarrier-look-fence-copy": "a copy overtakes an earlier look at the mbarrier that it signals",
 }
 """Tests in which sm_90 is known to differ from the text (docs, what a Hopper chip answered, and does)."""
 

@@ -24,6 +24,9 @@ SHARED_LIMIT = 220 * 1024
 LINE = 128
 """Bytes after which the banks of shared memory repeat: instances that far apart collide in every access of a warp."""
 
+WARP = 32
+"""How many threads count as arrived when a warp does."""
+
 ELSEWHERE = ("sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121")
 _ASYNC_WRITERS = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
 
@@ -161,6 +164,17 @@ def _refuse_barriers(program: Program) -> None:
             raise CannotEmit("a thread exits while others wait at a barrier")
         if any(len(found) > 1 or found != {0} for number, found in counts.items() if number in counted):
             raise CannotEmit("a barrier is used with and without a count")
+        _refuse_leftovers(program, cta)
+
+
+def _refuse_leftovers(program: Program, cta: int) -> None:
+    """An arrival that completes no round would count in the next round of the runner: each thread arrives as a warp."""
+    arrivals: Counter[tuple[int, int]] = Counter()
+    for op in (op for t in program.threads if t.place.cta.number == cta for op in t.code):
+        if isinstance(op, ops.Barrier) and isinstance(op.count, Const):
+            arrivals[_number(op), op.count.value] += 1
+    if any(number * WARP % count for (_, count), number in arrivals.items() if count):
+        raise CannotEmit("an arrival is left over at a barrier")
 
 
 def _number(op: ops.Barrier) -> int:

@@ -161,9 +161,18 @@ def sequences_of(
         own = of_thread.get(event.uid[0])
         after = None
         if own is not None:
-            after = (own, sum(1 for step in sequences[own] if (step.event.order or 0) < issue))
+            held = [k for k, x in enumerate(sequences[own]) if (x.event.order or 0) < issue and holds(x.event, event)]
+            after = (own, held[-1] + 1 if held else 0)
         sequences.append([Step(event, node, event.mbarrier, len(sequences), after, None, False)])
     return sequences
+
+
+def holds(earlier: Event, signal: Event) -> bool:
+    """Whether an operation before the issue in program order comes before the completion signal, whatever a model says.
+
+    A look at the mbarrier does if its answer decides that there is an issue (PTX ISA 8.9.1.1, open questions Q29).
+    """
+    return Tag.WAIT not in earlier.tags or earlier.uid in signal.ctrl
 
 
 def comes_first(s: Structure, event: Event) -> bool:

@@ -48,6 +48,7 @@ _RELATIONS: Final = (
     ("addr", "address dependency", "8.10"),
     ("data", "data dependency", "8.10"),
     ("ctrl", "control dependency", "8.10"),
+    ("regardless", "a wait on an mbarrier and what its thread does behind it whatever the answer", "9.7.13.15"),
     ("sr", "operations whose scopes include each other's threads", "8.7"),
     ("scta", "events of threads of one CTA", "8.5"),
     ("scluster", "events of threads of one cluster", "8.5"),

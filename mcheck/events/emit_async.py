@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
+from mcheck.events.liveness_of_registers import effects
 from mcheck.events.state import AsyncRecord, Groups, State
 from mcheck.executor.tensor import extent
 from mcheck.executor.tensor_map import fill_pattern
 from mcheck.graph.event import BarrierStep, Event, MbarrierStep
 from mcheck.graph.maps import MAP_SIZE, decode
 from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, join, raw, reads_of, rmw, slice_bytes, type_size
+from mcheck.graph.terms import Term, Uid, join, raw, reads_of, rmw, slice_bytes, type_size
 from mcheck.graph.warpgroups import committers, group_key
 from mcheck.plans.copies import covers, one_group
 from mcheck.plans.plan import Box, Plan, Run
@@ -26,8 +27,9 @@ from mcheck.program.ops import Op
 
 
 def put_issue(e: Emitter, op: Op, state: State, *tags: Tag) -> Event:
-    """The issue, in program order."""
-    event = e.event(state, op, (Tag.ISSUE, *tags))
+    """The issue, in program order; its operands are what it depends on."""
+    operands = (state.registers[name] for name in effects(op)[1] if name in state.registers)
+    event = e.event(state, op, (Tag.ISSUE, *tags), addr=frozenset[Uid]().union(*map(reads_of, operands)))
     state.order += 1
     state.effects += 1
     return event

@@ -150,6 +150,17 @@ def control_dependency(s: Structure, a: Node, b: Node) -> bool:
     return event_of(a).uid in event_of(b).ctrl
 
 
+def _look(e: Event, _: Node) -> bool:
+    return e.mbarrier is not None and e.mbarrier.kind == "wait"
+
+
+@relation("regardless", first=_look, second=_ordered)
+def regardless(s: Structure, a: Node, b: Node) -> bool:
+    """A wait on an mbarrier and what its thread does behind it whatever the answer: what nothing depends on it for."""
+    look, behind = event_of(a), event_of(b)
+    return program_order(s, a, b) and look.uid not in behind.ctrl | behind.addr | behind.data
+
+
 def _scoped(e: Event, _: Node) -> bool:
     return e.scope is not None
 

@@ -17,6 +17,7 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import garbage, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
+from mcheck.kernel.late_looks import sees_later_copies
 from mcheck.kernel.machine import Entry, Forced, Machine, Planned, Reversal
 from mcheck.kernel.needed import Watched
 from mcheck.kernel.problems import Problem
@@ -289,7 +290,10 @@ def answer(
     reason = search.explore(timeout)
     if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
         more = (
-            beyond(program, search.setup.needed, search.setup.partition) or _lost_updates(search) or _torn_maps(search)
+            beyond(program, search.setup.needed, search.setup.partition)
+            or sees_later_copies(program, search.setup.needed)
+            or _lost_updates(search)
+            or _torn_maps(search)
         )
         search.bounded = f"interleavings: {more}" if more is not None else None
     found = search.found()

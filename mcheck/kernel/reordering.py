@@ -80,7 +80,8 @@ def beyond(program: Program, needed: list[frozenset[str]], partition: Partition)
 # --- what a thread does ---------------------------------------------------------------------------------------
 
 
-def _word(address: Expr) -> int:
+def word_of(address: Expr) -> int:
+    """The word at an address."""
     return address.value if isinstance(address, Const) else ANY
 
 
@@ -92,15 +93,15 @@ def _looks(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] 
     if isinstance(inner, ops.Load) and (inner.sem != "weak" or waits):
         spun = waits or spun_value(thread.code, thread.labels, pc) is not None
         used = any(r is not None and r.name in needed for r in inner.dsts)
-        return (_word(inner.address), spun) if spun or used else None
+        return (word_of(inner.address), spun) if spun or used else None
     if isinstance(inner, ops.Atomic):
         used = inner.dst is not None and inner.dst.name in needed
-        return (_word(inner.address), waits) if waits or used else None
+        return (word_of(inner.address), waits) if waits or used else None
     if isinstance(inner, ops.MbarrierWait):
         waits = waits or spins(thread, pc)
         used = inner.dst is not None and inner.dst.name in needed
         if waits or (used and not only_saves_a_wait(thread.code, thread.labels, pc)):
-            return _word(inner.address), waits
+            return word_of(inner.address), waits
     return None
 
 
@@ -115,11 +116,11 @@ def _writes(op: Op) -> int | None:
     """The word that an operation writes for others to see; a copy writes the mbarrier that it signals."""
     op = ops.performed(op)
     if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
-        return _word(op.address)
+        return word_of(op.address)
     if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx):
-        return _word(op.address)
+        return word_of(op.address)
     signal = getattr(op, "mbar", None)
-    return None if signal is None else _word(signal)
+    return None if signal is None else word_of(signal)
 
 
 def _worth_while(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
@@ -141,7 +142,7 @@ def _meets(word: int, words: set[int]) -> bool:
     return word in words or ANY in words or (word == ANY and bool(words))
 
 
-def _order(thread: Thread) -> Iterator[int]:
+def in_order(thread: Thread) -> Iterator[int]:
     """The operations in program order, the body of every loop twice."""
     repeated: set[int] = set()
     pc = 0
@@ -169,7 +170,7 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
             out[key] = e if key not in out else replace(e, tainted=e.tainted & out[key].tainted)
         return out
 
-    for pc in _order(thread):
+    for pc in in_order(thread):
         op = thread.code[pc]
         inner = ops.performed(op)
         defined, used = effects(op)

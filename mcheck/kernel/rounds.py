@@ -28,6 +28,7 @@ from mcheck.findings import catalogue
 from mcheck.kernel import engine
 from mcheck.kernel.agents import Split
 from mcheck.kernel.canonical import Form, Forms, rest
+from mcheck.kernel.late_looks import sees_later_copies
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.reordering import beyond
@@ -112,7 +113,7 @@ class _Prover:
         setup = self.setup(whole)
         if setup.words:
             raise Aperiodic(WORDS)
-        more = beyond(whole, setup.needed, setup.partition)
+        more = beyond(whole, setup.needed, setup.partition) or sees_later_copies(whole, setup.needed)
         if more is not None:
             raise Aperiodic(more)
         contents = contents_decide(whole)

@@ -12,7 +12,7 @@ has no part here, so it can be asked to replay what a solution says: see ``mchec
 from __future__ import annotations
 
 from mcheck.candidates.choices import single_event
-from mcheck.candidates.phases import SIGNALS
+from mcheck.candidates.phases import SIGNALS, holds
 from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.terms import Uid
@@ -68,7 +68,7 @@ class Mbarrier:
     # --- the order ----------------------------------------------------------------------------------------------
 
     def _order(self, issued: dict[Uid, int]) -> None:
-        """A total order of the operations that keeps program order and starts no signal before its issue."""
+        """A total order of the operations that keeps program order, and what comes before the issue of a signal."""
         n = self.n
         must = [0] * n
         for a in range(n):
@@ -107,7 +107,7 @@ class Mbarrier:
             return False
         if y.order is not None:
             return x.uid[1] < y.uid[1]
-        return x.order < issued[y.uid]
+        return x.order < issued[y.uid] and holds(x, y)
 
     def before(self, a: int, b: int) -> int:
         """The literal of a coming before b in the order."""

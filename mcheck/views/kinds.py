@@ -33,9 +33,12 @@ DYNAMIC = frozenset(
         "phase-order",
         "phase-fr",
         "meet",
+        "regardless",
     ]
 )
-"""Base relations whose edges are given with the new event."""
+"""Base relations whose edges are given with the new event; ``regardless`` never is: what a thread does behind a look at
+an mbarrier takes effect behind it here, and ``mcheck.kernel.late_looks`` tells where it might not.
+"""
 
 STATIC = frozenset(
     [

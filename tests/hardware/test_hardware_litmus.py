@@ -57,6 +57,7 @@ def test_the_common_kernels_assemble(tmp_path: Path) -> None:
     [
         ("classic/SB.sc", "model sc"),
         ("proxies/Alias+fence", "aliases"),
+        ("barriers/Bar.arrive+then-sync-early", "left over"),
         ("barriers/Bar+counts-differ", "expects undefined"),
         ("fences/SB+fence.sc.syss+other-gpu", "several GPUs"),
     ],
