@@ -29,7 +29,7 @@ from mcheck.testing.record import Record, resume
 
 ASYNCHRONOUS = (
     "async:2", "async:3", "async:4", "cluster:2", "cluster:3", "cluster:4", "tensor:2", "tensor:3", "reduce:3",
-    "oneway:2", "oneway:3", "async:5:2000", "cluster:5:2000",
+    "oneway:2", "oneway:3", "async:5:250", "cluster:5:250",
 )  # fmt: skip
 """All tests of up to four edges, and a sample of those of five."""
 
