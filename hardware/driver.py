@@ -72,16 +72,17 @@ class Driver:
         self.call("cuMemcpyDtoH_v2", out, c_uint64(address), c_size_t(size))
         return out.raw
 
-    def launch(self, ptx: str, grid: int, block: int, shared: int, arguments: Sequence[int]) -> None:
-        """Assembles the module, runs its kernel ``run`` with 64-bit arguments, and waits for it."""
+    def launch(self, ptx: str, grid: int, block: int, shared: int, arguments: Sequence[int | bytes]) -> None:
+        """Assembles the module, runs its kernel ``run`` with 64-bit arguments or blocks of bytes, and waits for it."""
         module, function = c_void_p(), c_void_p()
         log = ctypes.create_string_buffer(4096)
         options = (c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER, its size
         values = (c_void_p * 2)(ctypes.cast(log, c_void_p).value, 4096)
         self.call("cuModuleLoadDataEx", byref(module), ptx.encode() + b"\0", 2, options, values, log=log)
         self.call("cuModuleGetFunction", byref(function), module, b"run")
-        self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, shared)
-        held = [c_uint64(a) for a in arguments]
+        if shared:
+            self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, shared)
+        held = [c_uint64(a) if isinstance(a, int) else (ctypes.c_char * len(a)).from_buffer_copy(a) for a in arguments]
         pointers = (c_void_p * len(held))(*(ctypes.cast(byref(a), c_void_p).value for a in held))
         self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, c_uint(shared), None, pointers, None)
         self.call("cuCtxSynchronize")
