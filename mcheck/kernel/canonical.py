@@ -144,7 +144,7 @@ class _Former:
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
-            (m.unsure, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.ended),
+            (m.unsure, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.overtaken, m.ended),
             tuple(m.vain),
         ))  # fmt: skip
 
@@ -215,7 +215,8 @@ class _Former:
     def _done(self, d: Done, phase: int) -> Part:
         return (
             d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase, d.signal, d.effect,
-            self.time(d.time), d.event.op.span, d.event.size, d.event.address,
+            self.time(d.time), d.event.op.span, d.event.size, d.event.address, self.events(d.entries),
+            tuple((x.agent, x.kind, x.event.op.span) for x in d.loose),
         )  # fmt: skip
 
     # --- agents -----------------------------------------------------------------------------------------------

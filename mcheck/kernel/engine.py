@@ -57,6 +57,8 @@ class Search:
     findings: dict[object, Finding] = field(default_factory=dict)
     executions: int = 0
     bounded: str | None = None
+    overtaken: str | None = None
+    """Which operation on an mbarrier may take effect behind a later one of its thread."""
     unsure: str | None = None
     extra: tuple[int, ...] = ()
     words: dict[int, int] = field(default_factory=dict)
@@ -177,6 +179,7 @@ class Search:
             coarse |= machine.coarse
             if machine.bounded:
                 self.bounded = "the rounds of a loop, or the latest writes of a word"
+            self.overtaken = self.overtaken or machine.overtaken
             if machine.unsure:
                 self.unsure = machine.unsure
             if self._enough():
@@ -290,7 +293,8 @@ def answer(
     reason = search.explore(timeout)
     if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
         more = (
-            beyond(program, search.setup.needed, search.setup.partition)
+            search.overtaken
+            or beyond(program, search.setup.needed, search.setup.partition)
             or sees_later_copies(program, search.setup.needed)
             or _lost_updates(search)
             or _torn_maps(search)

@@ -211,6 +211,8 @@ class Machine:
         self.absent = False
         """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
         self.bounded = False
+        self.overtaken: str | None = None
+        """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
         self.ended = "end"
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}

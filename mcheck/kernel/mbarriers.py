@@ -9,11 +9,14 @@ lets it: it is stale.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from mcheck.candidates.phases import SIGNALS, apply_step
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
 from mcheck.findings.afterwards import goes_on
 from mcheck.graph.event import Event, MbarrierStep
+from mcheck.kernel import overtaking
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
@@ -112,12 +115,13 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.joined = -1
     bar.times = {}
     began = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0)
+    bar.time = bar.next_time = m.zero
+    bar.expected_bytes = bar.got_bytes = 0
+    entries = enter(m, agent, bar, event, -1)
+    overtaking.gone(m, bar, began, entries, agent.now())
     if bar.ended is not None:
         bar.renewed += (bar.ended, began)
     bar.began, bar.ended = began, None
-    bar.time = bar.next_time = m.zero
-    bar.expected_bytes = bar.got_bytes = 0
-    enter(m, agent, bar, event, -1)
     m.queue.extend(key for key, signal in m.signals.items() if signal.address == bar.address and key not in m.queue)
     m.wake(bar)
 
@@ -138,9 +142,10 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
             )
     assert bar.state is not None
     bar.unannounced += unannounced(m, bar)
-    enter(m, agent, bar, event, bar.state.phase)
-    bar.state = None
-    bar.ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
+    entries = enter(m, agent, bar, event, bar.state.phase)
+    ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
+    overtaking.gone(m, bar, ended, entries, time)
+    bar.state, bar.ended = None, ended
     m.wake(bar)  # who asks again asks for what is gone
 
 
@@ -165,6 +170,7 @@ def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
     if bar.ended is None:
         raise Blocked(bar)  # in another order there is an object
     m.reverse(bar.ended, agent.index, time, agent.single)
+    overtaking.refused(m, agent, bar, event, [bar.ended], time)
     raise misuse(m, agent, op, "UB201", f"{bar.label} holds no mbarrier", event)
 
 
@@ -201,7 +207,8 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
     bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
     _landed(m, bar, done, time, agent.index, agent.single)
-    enter(m, agent, bar, event, before.phase, completed=completed)
+    entries = enter(m, agent, bar, event, before.phase, completed=completed)
+    overtaking.landed(m, bar, done, entries, time)
     bar.next_time = joined(bar.next_time, agent.now())
     bar.state = after
     m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
@@ -216,6 +223,7 @@ def _failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[in
     assert bar.state is not None
     for other in bar.now + bar.before + bar.looks:
         m.reverse(other, agent.index, time, agent.single)
+    overtaking.refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
     bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", bar.state.phase))
 
 
@@ -253,7 +261,9 @@ def _complete(m: Machine, bar: Mbarrier) -> None:
 def _overrun(m: Machine, bar: Mbarrier) -> None:
     """Waits of this phase's time that could as well come when it is over, because nothing in it is after them."""
     for look in bar.looks:
-        if any(d.time[look.agent] >= look.step for d in bar.now):
+        behind = [d for d in bar.now if d.time[look.agent] >= look.step]
+        if behind:
+            overtaking.all_loose(m, look, behind)
             continue
         m.postpone(look.position, tuple(d.position for d in bar.now))
         if not m.agents[look.agent].single:
@@ -273,30 +283,39 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
     What is left of the phase without them, and without what is after them in time, has to complete it all the same: all
     arrivals must be there, and the bytes that came be those that were announced.
     """
-    for done in bar.now:
-        if done.kind == "nocomplete" and not any(
-            _follows(done, d) for d in bar.now if d.kind in ("arrive", "complete")
-        ):
-            others = tuple(d.position for d in bar.now if d is not done and not _follows(done, d))
-            if others:
-                m.postpone(done.position, others, now=not ended)
     # At the end of a phase nothing is pending: so it is without some operations if these add nothing up.
     left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
-    if left == (0, 0) and all(d.kind != "expect" for d in bar.now):
+    for done, others, last in _postponable(bar.now, left, _follows):
+        m.postpone(done.position, others, now=not ended and not last)
+    loose = next((d for d in bar.now if d.loose), None)
+    if loose is not None and any(True for _ in _postponable(bar.now, left, overtaking.follows(_follows))):
+        overtaking.tell(m, loose.loose[0], loose.event)
+
+
+Postponed = tuple[Done, tuple[int, ...], bool]
+"""An operation that may come later, the places of those that then come before it, whether the last one does not."""
+
+
+def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done, Done], bool]) -> Iterator[Postponed]:
+    """The operations of a phase that could come when it is over, if those that follow them do, too."""
+    for done in now:
+        if done.kind == "nocomplete" and not any(follows(done, d) for d in now if d.kind in ("arrive", "complete")):
+            others = tuple(d.position for d in now if d is not done and not follows(done, d))
+            if others:
+                yield done, others, False
+    if left == (0, 0) and all(d.kind != "expect" for d in now):
         return
-    movable = [d for d in bar.now if d.kind in ("expect", "complete")]
+    movable = [d for d in now if d.kind in ("expect", "complete")]
     groups = [[d] for d in movable]
     if 1 < len(movable) <= MAX_TOGETHER:
         groups += [[d for k, d in enumerate(movable) if mask >> k & 1] for mask in range(1, 1 << len(movable))]
     for group in groups:
-        later = {id(d) for d in bar.now if any(d is e or _follows(e, d) for e in group)}
-        rest = [d for d in bar.now if id(d) not in later]
-        moved = [d.effect for d in bar.now if id(d) in later]
-        if not rest or (sum(p for p, _ in moved), sum(t for _, t in moved)) != left:
-            continue
-        for d in group:
-            others = tuple(x.position for x in rest)
-            m.postpone(d.position, others, now=not ended and id(bar.now[-1]) not in later)
+        later = {id(d) for d in now if any(d is e or follows(e, d) for e in group)}
+        rest = [d for d in now if id(d) not in later]
+        moved = [d.effect for d in now if id(d) in later]
+        if rest and (sum(p for p, _ in moved), sum(t for _, t in moved)) == left:
+            for d in group:
+                yield d, tuple(x.position for x in rest), id(now[-1]) in later
 
 
 def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
@@ -335,7 +354,8 @@ def increment(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
     done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), events[0], "expect", bar.state.phase)
     done.effect = len(events), 0
     _landed(m, bar, done, time, agent.index, agent.single)
-    enter(m, agent, bar, events[0], bar.state.phase)
+    entries = enter(m, agent, bar, events[0], bar.state.phase)
+    overtaking.landed(m, bar, done, entries, time)
 
 
 def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
@@ -373,13 +393,17 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
             raise Split([(t,) for t in agent.threads]) from None
         for other in bar.now + bar.before + bar.looks:
             m.reverse(other, -1, signal.time, True)
+        overtaking.refused(
+            m, agent, bar, signal.event, bar.now + bar.before + bar.looks, signal.time, issues=signal.issues
+        )
         done.kind = "failed"
         bar.failed.append(done)
         raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
-    edges = [{"issue": e.bit} for e in signal.issues]
-    enter(m, agent, bar, signal.event, phase, completed=completed, edges=edges)
+    edges = [overtaking.begun_by(e) for e in signal.issues]
+    entries = enter(m, agent, bar, signal.event, phase, completed=completed, edges=edges)
+    overtaking.landed(m, bar, done, entries, signal.time)
     for record in signal.records:
         record.signalled = True
         bar.at(phase).copies |= record.bits
@@ -513,6 +537,8 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
         bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase))
     m.assigned.append((agent.index, agent.step, kind, bar.address, bar.generation, phase))
     entries = _look(m, agent, bar, event, phase, done)
+    if done or matters:
+        bar.looks[-1].entries = entries
     if must:
         m.depend(agent, entries)
     elif op.dst is not None:
@@ -522,7 +548,8 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
         bar.waited.add((bar.generation, phase - 1))
     if done:
         bar.known[agent.index] = phase - 1
-        agent.time = raised(joined(agent.time, bar.times.get(phase, bar.time)), bar.seen, phase)
+        over = bar.times.get(phase, bar.time) if phase else m.zero  # before the first phase nothing was
+        agent.time = raised(joined(agent.time, over), bar.seen, phase)
     return done
 
 

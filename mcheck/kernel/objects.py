@@ -34,6 +34,10 @@ class Done:
     """The component of the mbarrier if this is a completion signal."""
     effect: tuple[int, int] = (0, 0)
     """What it adds to the pending arrivals of an mbarrier, and to its tx-count."""
+    entries: tuple[Live, ...] = ()
+    """Its events in the window, if it is an operation on an mbarrier."""
+    loose: tuple[Done, ...] = ()
+    """Those before it in the same phase that no axiom puts there (``mcheck.kernel.overtaking``)."""
 
 
 @dataclass(slots=True)

@@ -259,7 +259,7 @@ def _one_way(m: Machine) -> None:
     """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
     if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
         raise Aperiodic(SEVERAL)
-    if m.impossible is not None or m.bounded or m.unsure is not None or m.words:
+    if m.impossible is not None or m.bounded or m.overtaken or m.unsure is not None or m.words:
         raise Aperiodic(m.unsure or "an execution that is not followed in full")
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
         raise Aperiodic(FOUND)

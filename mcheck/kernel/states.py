@@ -139,6 +139,8 @@ def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -
         return f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
     if search.bounded is not None:
         return f"the protocol engine explored up to {search.bounded}"
+    if search.overtaken is not None:
+        return f"an execution that is no interleaving: {search.overtaken}"
     if states.inexact is not None:
         return f"the protocol engine does not list states here: {states.inexact}"
     if _counts_pending(search):

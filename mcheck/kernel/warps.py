@@ -166,12 +166,24 @@ def complete(m: Machine, meeting: Rendezvous) -> None:
     """Lets the lanes go on once all that have not exited are there."""
     if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
         return
+    _depend_alike(m, [m.agents[k] for k in meeting.here])
     for k in meeting.here:
         agent = m.agents[k]
         agent.met = True
         agent.time = joined(agent.time, meeting.time)
         agent.status, agent.where = "run", None
     meeting.here, meeting.time = {}, []
+
+
+def _depend_alike(m: Machine, mates: list[Agent]) -> None:
+    """What some lane has waited for before it met the others, all of them have."""
+    awaited = 0
+    for agent in mates:
+        for thread in agent.shown:
+            awaited |= m.waits_for.get(thread, 0)
+    for agent in mates if awaited else ():
+        for thread in agent.shown:
+            m.waits_for[thread] = awaited
 
 
 @does(ops.WgmmaFence)

@@ -9,6 +9,7 @@ from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
 from mcheck.program.program import Program
+from mcheck.views import ahead
 from mcheck.views.compile import Compiled, compile_tape
 from mcheck.views.entries import KEYS, Check, Entry, Masks, bits
 from mcheck.views.kinds import Shown
@@ -29,7 +30,10 @@ class State:
         self.axioms = tuple(c for c in self.checks if c.role != "flag")
         self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
         nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
-        self.wanted = tuple(dict.fromkeys(nodes))
+        self.wanted = tuple(dict.fromkeys([*nodes, *ahead.asked(tape)]))
+        self.told: dict[int, tuple[int, int]] = {}
+        """What of the event that was added last is wanted, by node."""
+        self.newest: Entry | None = None
         self.shown = shown or Shown()
         self.entries: list[Entry | None] = []
         self.free: list[int] = []

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mcheck.views import ahead
 from mcheck.views.entries import Check, Entry, Flagged, bits
 from mcheck.views.kinds import NOTHING, SET, Shown, is_set
 from mcheck.views.settle import stand_ins
@@ -42,6 +43,7 @@ class Window(State):
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
         dirty = step(self, entry, slot, bit, entry.thread, out, 0)
+        self.told, self.newest = out, entry
         self._enter(entry, bit)
         if dirty:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
@@ -69,6 +71,11 @@ class Window(State):
         self.compiled.look(self.known(entry))(self, entry, entry.slot, bit, entry.thread, out, 0)
         self.memo = memo
         return self._flags(out, bit)
+
+    def not_ahead(self, events: int) -> int:
+        """Those of some events that no axiom puts before the one that was added last on the object that they share."""
+        assert self.newest is not None
+        return ahead.not_ahead(self.tape, self.told, self.cols, self.compiled.home, self.newest.sets, events)
 
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))

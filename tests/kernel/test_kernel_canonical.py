@@ -28,14 +28,14 @@ KNOWN: dict[type, str] = {
     Acts: "acts signals copies waits completing",
     Rendezvous: "key members round count here twice brought kinds arrivals time before failed votes own warps last",
     Signal: "key agent step address kind tx count time event records issues",
-    Done: "agent step position time event kind phase signal effect",
+    Done: "agent step position time event kind phase signal effect entries loose",
     Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
     Entry: "event thread sets exact edges back sort instruction slot time stand_in",
     Machine: "setup forced program zero memory agents names window before waits_for settle_at exits fences trace vain "
     "signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned tokens"
-    " unsure inexact impossible guesses flagged trials absent bounded ended mbarriers mbarrier_places",
+    " unsure inexact impossible guesses flagged trials absent bounded overtaken ended mbarriers mbarrier_places",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
-    "keyed sorts ends latest memo complete domains missed settled compiled",
+    "keyed sorts ends latest memo complete domains missed settled compiled told newest",
 }
 """What the parts of an execution hold. Whoever adds to them decides whether ``mcheck.kernel.canonical`` has to tell it:
 a state that is taken for another one, though a later step would tell them apart, makes proofs that are none.

@@ -1,0 +1,88 @@
+"""Operations on mbarriers that may take effect behind what their threads do later: no program with one is proved."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.explore.engine import answer
+from mcheck.kernel.engine import check
+from mcheck.kernel.states import answer as states_of
+from mcheck.syntax import parse
+
+HEAD = """PTX overtaken
+{ .global .align 16 .u32 g[4]; .shared .align 16 .u32 s[4]; .shared .align 8 .b64 x, y; .shared .u32 f; }
+"""
+INIT = "mbarrier.init.shared::cta.b64 [x], 1; mbarrier.init.shared::cta.b64 [y], 1; bar.sync 0;"
+ARRIVE = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _,"
+RELEASE = "mbarrier.arrive.release.cta.shared::cta.b64 _,"
+WAIT = "await mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64"
+ACQUIRE = "await mbarrier.try_wait.parity.acquire.cta.shared::cta.b64"
+SET = "st.relaxed.cta.shared.u32 [f], 1;"
+SEEN = "await ld.relaxed.cta.shared.u32 r0, [f] == 1;"
+TOO_EARLY = (
+    "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [x], 16; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [x], 16;"
+)
+EXPECT = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [x], 16;"
+BYTES = "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [x], 16;"
+COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 16, [y];"
+
+OVERTAKEN = {
+    "arrive-behind-an-arrive": (f"{INIT} {ARRIVE} [x]; {ARRIVE} [y];", f"bar.sync 0; {WAIT} [y], 0; {TOO_EARLY}"),
+    "release-not-acquired": (f"{INIT} {RELEASE} [x]; {RELEASE} [y];", f"bar.sync 0; {WAIT} [y], 0; {TOO_EARLY}"),
+    "release-on-the-first-only": (f"{INIT} {RELEASE} [x]; {ARRIVE} [y];", f"bar.sync 0; {ACQUIRE} [y], 0; {TOO_EARLY}"),
+    "arrive-behind-a-flag": (f"{INIT} {ARRIVE} [x]; {SET}", f"bar.sync 0; {SEEN} {TOO_EARLY}"),
+    "arrive-behind-the-signal-of-a-copy": (
+        f"{INIT} {RELEASE} [x]; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [y], 16; {COPY} {ARRIVE} [y];",
+        f"bar.sync 0; {ACQUIRE} [y], 0; {TOO_EARLY}",
+    ),
+    "expectation-behind-a-flag": (
+        f"{INIT} {EXPECT} {SET} {BYTES}",
+        f"bar.sync 0; {SEEN} {ARRIVE} [x]; {WAIT} [x], 0; mbarrier.inval.shared::cta.b64 [x];",
+    ),
+    "three-threads": (
+        f"{INIT} {ARRIVE} [x]; {ARRIVE} [y];",
+        f"bar.sync 0; {WAIT} [y], 0; {SET}",
+        f"bar.sync 0; {SEEN} {TOO_EARLY}",
+    ),
+}  # fmt: skip
+KEPT = {
+    "release-and-acquire": (f"{INIT} {ARRIVE} [x]; {RELEASE} [y];", f"bar.sync 0; {ACQUIRE} [y], 0; {TOO_EARLY}"),
+    "fences": (
+        f"{INIT} {ARRIVE} [x]; fence.acq_rel.cta; {ARRIVE} [y];",
+        f"bar.sync 0; {WAIT} [y], 0; fence.acq_rel.cta; {TOO_EARLY}",
+    ),
+    "barrier": (f"{INIT} {ARRIVE} [x]; bar.sync 0;", f"bar.sync 0; bar.sync 0; {TOO_EARLY}"),
+    "wait-before": (f"{INIT} {ARRIVE} [x]; {WAIT} [x], 0; {ARRIVE} [y];", f"bar.sync 0; {WAIT} [y], 0; {TOO_EARLY}"),
+    "wait-before-a-copy": (
+        f"{INIT} {ARRIVE} [x]; {WAIT} [x], 0; mbarrier.arrive.expect_tx.shared::cta.b64 _, [y], 16; {COPY}",
+        f"bar.sync 0; {WAIT} [y], 0; {TOO_EARLY}",
+    ),
+    "one-phase": (
+        f"{INIT.replace('[x], 1', '[x], 2')} {ARRIVE} [x]; {ARRIVE} [y];",
+        f"bar.sync 0; {WAIT} [y], 0; {ARRIVE} [x];",
+    ),
+}  # fmt: skip
+
+
+def program(threads: tuple[str, ...]) -> str:
+    return HEAD + "\n".join(f"T{k}@cta 0 {{ {code} }}" for k, code in enumerate(threads)) + "\n"
+
+
+@pytest.mark.parametrize("name", OVERTAKEN)
+def test_what_may_come_behind_a_later_operation_is_not_proved(name: str) -> None:
+    p, model = parse(program(OVERTAKEN[name]), f"{name}.litmus"), load_model("ptx-9.0")
+    assert answer(p, model, findings=True).undefined
+    found = check(p, model, thorough=True)
+    assert not found.covered
+    assert found.bound is not None
+    assert "line 3: " in found.bound, found.bound
+    assert "may take effect only behind" in found.bound
+    assert not states_of(p, model).complete
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_an_axiom_keeps_in_order_is_proved(name: str) -> None:
+    p, model = parse(program(KEPT[name]), f"{name}.litmus"), load_model("ptx-9.0")
+    assert not answer(p, model, findings=True).undefined
+    assert check(p, model, thorough=True).covered
