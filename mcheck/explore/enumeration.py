@@ -52,14 +52,16 @@ class Enumeration(Run):
                 for candidates, solution in solver.solve():
                     if states is None:
                         states = States(solver, condition)
+                    left_open = any(path.unfinished for path in paths)
                     for c in candidates:
                         self.executions += 1
                         if solver.misusable and self._misused(solver, c):
                             continue
                         state = states.of(c)
                         self.reach(state, solver, c)
-                    if candidates:
-                        self._unfinished(solver, candidates[0], paths)
+                        if left_open:
+                            self._unfinished(solver, c, paths)
+                            left_open = False
                     self._report_flagged(solver, solution)
                     self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
                     if self.hit:
@@ -96,10 +98,14 @@ class Enumeration(Run):
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
         """The races, and the misuses, of a structure whose executions do not end."""
         solver = Solver(self.tape, s, choices, self.deadline)
-        if solver.misusable or prefixes.news(solver, self.seen):
+        left_open = any(path.unfinished for path in s.paths)
+        if solver.misusable or left_open or prefixes.news(solver, self.seen):
             for candidates, solution in solver.solve():
-                for c in candidates if solver.misusable else ():
-                    self._misused(solver, c, ended=False)
+                for c in candidates if solver.misusable or left_open else ():
+                    misused = solver.misusable and self._misused(solver, c, ended=False)
+                    if left_open and not misused:
+                        self._unfinished(solver, c, s.paths)
+                        left_open = False
                 self._report_flagged(solver, solution)
 
     def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
@@ -134,6 +140,8 @@ class Enumeration(Run):
                 if not self._misused(solver, c) and finding is None:
                     finding = deadlock_finding(solver, c, combination, self.profile)
                     self._show(finding, solver, c, waiting_nodes(s, combination), WAITS)
+                    if self.prop != "liveness":
+                        self._unfinished(solver, c, combination)
             if self.prop != "liveness":
                 self._report_flagged(solver, solution)
             if finding is not None and (self.prop == "liveness" or not (solver.misusable or racing)):

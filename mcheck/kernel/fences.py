@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel import overtaking
 from mcheck.kernel.clocks import joined, mutual
 from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Agent, Machine, does
@@ -34,11 +35,15 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
     time = agent.now()
     done = Done(agent.index, agent.step, len(m.trace) - 1, time, event, "sc", 0)
     earlier = 0
+    fixed = _fixed(m, agent, event)
     for their_scope, other, entries in m.sc_fences:
         if not mutual(their_scope, m.agents[other.agent].place, scope, agent.place):
             continue
         known = other.agent == agent.index or time[other.agent] >= other.step
-        if not known and not m.setup.sequential:
+        loose = known and bool(sum_of(entries) & ~fixed)
+        if loose and m.setup.sequential:
+            overtaking.tell(m, other, event)
+        if (loose or not known) and not m.setup.sequential:
             continue  # an order of the two could only hide what the other order shows
         earlier |= sum_of(entries)
         if known:
@@ -48,6 +53,19 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
         m.assigned.append((agent.index, agent.step, "sc", other.agent, other.step))
     entries = m.put(agent, event, common={"sync_fence": earlier} if earlier else None)
     m.sc_fences.append((scope, done, entries))
+
+
+def _fixed(m: Machine, agent: Agent, event: Event) -> int:
+    """The fences that this one has to come after: not all that come before it in the order of the steps, for an exit
+    that lets a barrier go, or a relaxed operation, orders no fences (8.9.3, 8.9.5).
+    """
+    if all(other.agent == agent.index for _, other, _ in m.sc_fences):
+        return -1
+    saved = m.save()
+    m.put(agent, event)
+    fixed = m.window.fences_ahead()
+    m.restore(saved)
+    return fixed
 
 
 @does(ops.ProxyFence)

@@ -54,7 +54,7 @@ def touch(
         entry = m.live(thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back)
         first = max(kinds)
         flags = {first: m.enter(entry, ordered=ordered, complete=first)}
-        if len(kinds) > 1:
+        if len(kinds) > 1 or (exact and False in kinds):
             flags[False] = m.window.look(entry, complete=False)
         objects_flagged(m, agent, entry, flags[first])
         entries.append(entry)

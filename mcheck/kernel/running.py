@@ -74,7 +74,7 @@ def _replay(m: Machine) -> int:
     current = 0
     for who, choices in m.forced:
         for agent in m.agents:  # those that have nothing left to do exit: no step of the trace says when they did
-            if agent.status == "run" and agent.pc >= m.setup.tails[agent.index]:
+            if agent.status == "run" and agent.pc in m.setup.tails[agent.index]:
                 _step(m, agent, ())
         if isinstance(who, tuple):
             if who in m.signals:

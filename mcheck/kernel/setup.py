@@ -85,7 +85,7 @@ class Setup:
     copies: dict[tuple[int, int], tuple[tuple[Bytes, Bytes] | None, ops.Op]] = field(default_factory=dict)
     """The same of ``cp.async``: what is read and what is written."""
     loops: dict[int, set[int]] = field(default_factory=dict)
-    tails: list[int] = field(default_factory=list)
+    tails: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     thorough: bool = False
@@ -206,7 +206,7 @@ def prepare(
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):
         setup.loops[k] = loop_heads(program.threads[group[0]])
-        setup.tails.append(_tail(program.threads[group[0]].code, setup.loops[k]))
+        setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))
     return setup
 
 
@@ -214,15 +214,15 @@ def _blind(setup: Setup) -> bool:
     return all(low in setup.unwritten for low, _ in setup.maps) and not data_decides(setup.program)
 
 
-def _tail(code: tuple[ops.Op, ...], heads: set[int]) -> int:
-    """The place in the code from which a thread only computes and exits."""
-    k = len(code)
-    while k and (
-        (isinstance(code[k - 1], ops.Label) and k - 1 not in heads)
-        or (isinstance(code[k - 1], ops.Alu | ops.Exit) and code[k - 1].guard is None)
-    ):
-        k -= 1
-    return k
+def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
+    """The places in the code from which a thread only computes and exits."""
+    found = {len(code)}
+    for k in range(len(code) - 1, -1, -1):
+        op = code[k]
+        goes_on = (isinstance(op, ops.Label) and k not in heads) or (isinstance(op, ops.Alu) and op.guard is None)
+        if (isinstance(op, ops.Exit) and op.guard is None) or (goes_on and k + 1 in found):
+            found.add(k)
+    return frozenset(found)
 
 
 def _words(program: Program) -> dict[int, int]:

@@ -188,9 +188,9 @@ class Z3Run(Run):
         self._left_unfinished(q)
 
     def _left_unfinished(self, q: Question) -> None:
-        """Copies that may outlive their threads count if some execution takes these paths."""
+        """Copies that may outlive their threads count if some execution takes these paths and misuses nothing."""
         for literal in q.unfinished():
-            if (witness := q.solve(literal)) is not None:
+            if (witness := q.solve(literal, *(-x for x in q.misused))) is not None:
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
 
     def _outcome(self, witness: Witness) -> State:
@@ -283,6 +283,7 @@ class Z3Run(Run):
         if q is not None:
             self._misuses(q, ended=False)
             self._flags(q, undefined_only=False)
+            self._left_unfinished(q)
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         s = build(self.program, combination, memory_ranges(self.program.condition))
@@ -303,6 +304,8 @@ class Z3Run(Run):
         witness = q.solve(*(-x for x in q.misused))
         if witness is None:
             return None
+        if self.prop != "liveness":
+            self._unfinished(q.prepared, witness.candidate, combination)
         return deadlock_finding(q.prepared, witness.candidate, combination, self.profile)
 
 

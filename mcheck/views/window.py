@@ -63,19 +63,26 @@ class Window(State):
         return found
 
     def look(self, entry: Entry, *, complete: bool) -> list[Flagged]:
-        """What the flags would say of the event that was added last, its conflicts being of the other kind."""
+        """What the flags would say of the event that was added last, its conflicts being of the other kind: unless
+        they are ``complete`` they may be with any bytes, whatever its address.
+        """
         bit = 1 << entry.slot
         self.complete = complete
         out: dict[int, tuple[int, int]] = {}
-        memo = dict(self.memo)
+        memo, exact = dict(self.memo), entry.exact
+        entry.exact = exact and complete
         self.compiled.look(self.known(entry))(self, entry, entry.slot, bit, entry.thread, out, 0)
-        self.memo = memo
+        self.memo, entry.exact = memo, exact
         return self._flags(out, bit)
 
     def not_ahead(self, events: int) -> int:
         """Those of some events that no axiom puts before the one that was added last on the object that they share."""
         assert self.newest is not None
         return ahead.not_ahead(self.tape, self.told, self.cols, self.compiled.home, self.newest.sets, events)
+
+    def fences_ahead(self) -> int:
+        """The events that the one that was added last, a fence.sc, cannot come before in the order of such fences."""
+        return ahead.fences_ahead(self.tape, self.told)
 
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))

@@ -86,3 +86,18 @@ def test_what_an_axiom_keeps_in_order_is_proved(name: str) -> None:
     p, model = parse(program(KEPT[name]), f"{name}.litmus"), load_model("ptx-9.0")
     assert not answer(p, model, findings=True).undefined
     assert check(p, model, thorough=True).covered
+
+
+FENCES = """PTX fences
+{ .global .u32 z = 0, w = 0; }
+P@cta 0 { bar.sync 0; fence.sc.gpu; ld.relaxed.gpu.global.u32 r0, [z]; if (r0 == 0) { st.global.u32 [w], 2; } }
+Q@cta 0 { st.release.cta.global.u32 [z], 1; fence.sc.gpu; st.global.u32 [w], 3; }
+"""
+
+
+def test_an_exit_that_lets_a_barrier_go_orders_no_fences() -> None:
+    p, model = parse(FENCES, "fences.litmus"), load_model("ptx-9.0")
+    assert [f.code for f in answer(p, model, findings=True).findings] == ["RACE001"]
+    found = check(p, model, thorough=True)
+    assert not found.covered
+    assert "fence.sc.gpu" in (found.bound or "")
