@@ -237,7 +237,7 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
     out: list[Forced] = []
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
-            for other in range(taken + 1, of):
+            for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
                 out.append((*all_steps[: begun[k]], (entry.who, ways)))
     for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:

@@ -11,6 +11,8 @@ from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.kernel.objects import Done
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.program.program import Program
+from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
 
@@ -35,12 +37,12 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
     time = agent.now()
     done = Done(agent.index, agent.step, len(m.trace) - 1, time, event, "sc", 0)
     earlier = 0
-    fixed = _fixed(m, agent, event)
     for their_scope, other, entries in m.sc_fences:
         if not mutual(their_scope, m.agents[other.agent].place, scope, agent.place):
             continue
-        known = other.agent == agent.index or time[other.agent] >= other.step
-        loose = known and bool(sum_of(entries) & ~fixed)
+        own = other.agent == agent.index
+        known = own or time[other.agent] >= other.step
+        loose = known and not own and _may_come_before(m, agent, event, entries)
         if loose and m.setup.sequential:
             overtaking.tell(m, other, event)
         if (loose or not known) and not m.setup.sequential:
@@ -55,17 +57,25 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
     m.sc_fences.append((scope, done, entries))
 
 
-def _fixed(m: Machine, agent: Agent, event: Event) -> int:
-    """The fences that this one has to come after: not all that come before it in the order of the steps, for an exit
-    that lets a barrier go, or a relaxed operation, orders no fences (8.9.3, 8.9.5).
+def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live, ...]) -> bool:
+    """Whether this fence may come before one that is before it in the order of the steps. What is observed on the way
+    from that one orders the two, but no exit that lets a barrier go, nor a relaxed arrive (8.9.3, 9.7.13.3).
     """
-    if all(other.agent == agent.index for _, other, _ in m.sc_fences):
-        return -1
+    if not m.absent and not _relaxed_barriers(m.program):
+        return False
     saved = m.save()
-    m.put(agent, event)
-    fixed = m.window.fences_ahead()
+    m.put(agent, event, back={"sync_fence": sum_of(entries)})
+    allowed = m.impossible is None
     m.restore(saved)
-    return fixed
+    return allowed
+
+
+def _relaxed_barriers(program: Program) -> bool:
+    return program.clustered and any(
+        isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed"
+        for code in {id(t.code): t.code for t in program.threads}.values()
+        for op in code
+    )
 
 
 @does(ops.ProxyFence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcheck.answers.steps import text_of
@@ -39,8 +39,8 @@ MAX_STEPS = 3_000_000
 SETTLE_AT = 160
 """Live events from which on those that nothing can tell apart are made one."""
 
-Choices = tuple[tuple[int, int], ...]
-"""Choices made in one step: (taken, of how many)."""
+Chosen = tuple[int, int | tuple[int, ...]]
+"""A choice made in a step: (taken, of how many), or (taken, the others)."""
 Planned = tuple[object, tuple[int, ...]]
 """A step to replay: who, and which choices."""
 Forced = tuple[Planned, ...]
@@ -135,7 +135,7 @@ class Entry:
     step: int
     time: Vector
     op: Op
-    choices: list[tuple[int, int]] = field(default_factory=list)
+    choices: list[Chosen] = field(default_factory=list)
     note: str = ""
     signal: int = -1
     phase: int = 0
@@ -381,6 +381,19 @@ class Machine:
             choices.append((0, count))
         self.assigned.append((self.trace[-1].agent, self.trace[-1].step, "ways", count))
         return taken
+
+    def pick(self, options: Sequence[int]) -> int:
+        """One of some ``options`` that mean the same in every order of the steps; the others are explored later."""
+        choices = self.trace[-1].choices
+        k = self._taken
+        self._taken += 1
+        wanted = choices[k][0] if k < len(choices) else None
+        self.assigned.append((self.trace[-1].agent, self.trace[-1].step, "options", *options))
+        if wanted is not None and wanted in options:
+            choices[k] = (wanted, ())
+            return wanted
+        choices[k : k + 1] = [(options[0], tuple(options[1:]))]
+        return options[0]
 
     def wake(self, where: object) -> None:
         """Lets those who wait for ``where`` try again."""

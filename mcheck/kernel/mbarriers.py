@@ -133,7 +133,7 @@ def _after(agent: Agent, done: Done) -> bool:
 def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
     _valid(m, agent, op, bar, event)
     time = agent.now() if agent.single else agent.time
-    for other in bar.now + bar.before + bar.looks:
+    for other in bar.now + bar.before + bar.looks + bar.failed:
         m.reverse(other, agent.index, time, agent.single)
     for signal in m.signals.values():
         if signal.address == bar.address:
@@ -270,6 +270,8 @@ def _overrun(m: Machine, bar: Mbarrier) -> None:
             m.coarse.add(look.agent)
 
 
+LATEST = -1
+"""What a look finds that finds the current phase."""
 STALE = 4
 """So many earlier phases a look may find; more of them only if the model lets it find none of these."""
 MAX_TOGETHER = 5
@@ -287,6 +289,8 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
     left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
     for done, others, last in _postponable(bar.now, left, _follows):
         m.postpone(done.position, others, now=not ended and not last)
+    if left == (0, 0) and _unheard(bar.now, _follows):  # what these find depends on the order of the others
+        m.assigned.append(("order", bar.address, bar.generation, *((d.agent, d.step, d.kind) for d in bar.now)))
     loose = next((d for d in bar.now if d.loose), None)
     if loose is not None and any(True for _ in _postponable(bar.now, left, overtaking.follows(_follows))):
         overtaking.tell(m, loose.loose[0], loose.event)
@@ -316,6 +320,21 @@ def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done
         if rest and (sum(p for p, _ in moved), sum(t for _, t in moved)) == left:
             for d in group:
                 yield d, tuple(x.position for x in rest), id(now[-1]) in later
+    for d in _unheard(now, follows) if left == (0, 0) else ():
+        before = tuple(x.position for x in now if x is not d and not follows(d, x))
+        if before:
+            yield d, before, d is now[-1] or follows(d, now[-1])
+
+
+def _unheard(now: list[Done], follows: Callable[[Done, Done], bool]) -> list[Done]:
+    """The expectations of bytes that no arrival and no completion of the phase comes after: where the completions come
+    first, they may find all arrivals spent (UB217).
+    """
+    return [
+        d
+        for d in now
+        if d.effect[1] > 0 and not d.effect[0] and not any(follows(d, x) for x in now if x.kind != "expect")
+    ]
 
 
 def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
@@ -574,10 +593,8 @@ def _which(
     found = _stale(m, agent, bar, event, answers)
     if not found:
         return state.phase
-    if must and not done:  # or it goes on waiting
-        taken = m.choose(len(found) + 1)
-        return found[taken] if taken < len(found) else state.phase
-    return [state.phase, *found][m.choose(len(found) + 1)]
+    taken = m.pick((*found, LATEST) if must and not done else (LATEST, *found))  # or it goes on waiting
+    return state.phase if taken == LATEST else taken
 
 
 @does(ops.MbarrierWait)

@@ -69,24 +69,9 @@ def _unless(tape: Tape, n: int) -> str | None:
     return None
 
 
-@once_per_tape
-def fences_of(tape: Tape) -> tuple[int, ...]:
-    """What the order of fence.sc may not contradict: r of the axioms ``irreflexive (sync_fence; r)``."""
-    nodes = [tape.code[a.node] for a in tape.axioms if a.role != "flag" and a.test == "irreflexive" and not a.negated]
-    return tuple(i.b for i in nodes if i.op == "seq" and tape.code[i.a].name == "sync_fence")
-
-
 def asked(tape: Tape) -> tuple[int, ...]:
-    """The nodes that are needed of a new event."""
-    return (*(n for rule in rules_of(tape) for n in rule.back), *fences_of(tape))
-
-
-def fences_ahead(tape: Tape, told: dict[int, tuple[int, int]]) -> int:
-    """The events that a new fence.sc, as it was ``told``, cannot come before in the order of such fences."""
-    found = 0
-    for n in fences_of(tape):
-        found |= told.get(n, (0, 0))[0]
-    return found
+    """The nodes that ``not_ahead`` needs of a new event."""
+    return tuple(n for rule in rules_of(tape) for n in rule.back)
 
 
 def not_ahead(

@@ -80,10 +80,6 @@ class Window(State):
         assert self.newest is not None
         return ahead.not_ahead(self.tape, self.told, self.cols, self.compiled.home, self.newest.sets, events)
 
-    def fences_ahead(self) -> int:
-        """The events that the one that was added last, a fence.sc, cannot come before in the order of such fences."""
-        return ahead.fences_ahead(self.tape, self.told)
-
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))
         if check.test == "irreflexive":
