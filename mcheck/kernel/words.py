@@ -56,6 +56,8 @@ def word_at(m: Machine, address: int, size: int) -> Word:
     """The word at an address, its present contents being its first write; asks for it where it was not foreseen."""
     word = m.words.get(address)
     if word is not None:
+        if word.size != size:
+            m.inexact = MIXED
         return word
     if m.setup.words.get(address) != size:
         if any(a < address + size and address < a + n for a, n in m.setup.words.items()):
