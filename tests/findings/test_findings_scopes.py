@@ -63,3 +63,11 @@ def test_a_race_with_a_copy_is_undefined_all_the_same(engine: str) -> None:
     assert "line 15 has scope .cta" in finding.message
     assert ".cluster" in finding.missing
     assert voids(finding)
+
+
+@pytest.mark.parametrize("engine", ["explicit", "z3"])
+@pytest.mark.parametrize("name", ["proxies/Surf+wrong-fence", "scopes/MP+alias-of-flag+narrow-fences"])
+def test_no_scope_is_missing_where_none_would_order_the_accesses(name: str, engine: str) -> None:
+    question = Question(about=About.FINDINGS, findings=True, timeout=60)
+    found = ask_engine(engine, load(str(LITMUS / f"{name}.litmus")), load_model("ptx-9.0"), question, 60)
+    assert {f.code for f in found.findings} == {"RACE001"}
