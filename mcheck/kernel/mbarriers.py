@@ -47,6 +47,8 @@ def misuse(
 ) -> Undefined:
     """A misuse ends the execution."""
     m.problem(code, text, agent, op, event, missing)
+    if agent is not None:
+        m.assigned.append((agent.index, agent.step, "misuses", code))
     return Undefined()
 
 
