@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.errors import Unsupported
+from mcheck.graph.maps import decode
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
@@ -594,10 +595,27 @@ def sender(
                 c.trace.assumptions[f"lanes of a warp that issue one copy count as one: {_at(statement)}"] = None
                 lanes, flat = lanes[first], [value[first] for value in flat]
                 found = {name: [value[first] for value in given] for name, given in found.items()}
+        if isinstance(op, ops.TensorCopy) and not _mapped(c, statement, mask, found["tensor_map"][0]):
+            return lanes, {}
         c.trace.emit((at, *more.values()), flat, lanes, lambda v: filled(op, v, **more), spread=spread)
         return lanes, found
 
     return send
+
+
+def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
+    """Whether a tensor copy can be followed, as far as its map is a parameter: of the launch it has to come."""
+    for place in np.unique(places).tolist():
+        if not PARAM_BASE <= place < PARAM_BASE + GAP:
+            continue
+        contents = c.store.map_at(place)
+        if contents is None:
+            text = f"'{statement.text}' needs a tensor map that the launch does not give"
+            raise Missing(text, statement.span, hint=c.why_missing(statement))
+        if decode(contents) is None:
+            c.give_up(mask, "the tensor map of the copy is given as bytes, not by its fields")
+            return False
+    return True
 
 
 ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))

@@ -195,6 +195,8 @@ def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
         for other in unit.function.body:
             if not wanted & set(writes(other)):
                 continue
+            taken = [o.name for o in other.operands if isinstance(o, Symbol) and o.name in names]
+            found += [name for name in taken if name not in found]
             if other.opcode[0] == "ld" and isinstance(other.operands[1], Address):
                 base = other.operands[1].base
                 if isinstance(base, Symbol) and base.name in names and base.name not in found:

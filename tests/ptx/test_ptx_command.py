@@ -11,6 +11,7 @@ import pytest
 
 from mcheck import ptx
 from mcheck.cli import main
+from mcheck.errors import InputError
 
 HAND_OVER = (Path(__file__).parent / "hand_over.ptx").read_text(encoding="utf-8")
 FENCE = "\tfence.proxy.async.shared::cta;\n"
@@ -97,6 +98,45 @@ def test_a_finding_may_be_suppressed_in_the_module(folder: Path, capsys: pytest.
     (folder / name).write_text("\n".join(lines))
     status, out, _ = run(capsys, name, "--launch", "launch.json")
     assert (status, "RACE004 is suppressed" in out) == (0, True)
+
+
+TENSOR = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry loads(.param .align 64 .b8 tm[128], .param .u32 rows) .reqntid 1
+{
+  .reg .pred %p1;
+  .reg .b32 %r1;
+  .reg .b64 %rd<3>;
+  .shared .align 128 .b8 tile[1024];
+  .shared .align 8 .b64 full;
+  mov.b64 %rd1, tm;
+  cvta.param.u64 %rd2, %rd1;
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 1024;
+  mov.b32 %r1, 0;
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd2, {%r1, %r1}], [full];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0;
+  @!%p1 bra WAIT;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("given", [{}, {"tm": {"tensormap": {}}}])
+def test_a_tensor_map_that_a_copy_needs_is_asked_for(given: dict[str, Any]) -> None:
+    found = ptx.check(TENSOR, {"grid": [1], "params": given})
+    assert found.verdict == "error"
+    assert isinstance(found.problem, InputError)
+    assert found.problem.hint == "give 'tm' in the launch"
+    assert "cp.async.bulk.tensor.2d" in found.problem.message
+
+
+def test_a_tensor_map_that_is_given_as_bytes_is_not_known() -> None:
+    found = ptx.check(TENSOR, {"grid": [1], "params": {"tm": {"hex": "00" * 128}}})
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert "given as bytes" in (found.reason or "")
 
 
 # --- what is missing or wrong -------------------------------------------------------------------------------------
