@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcheck.answers.narrow import narrow_between
+from mcheck.answers.remedies import too_early
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.scopes import remedy, why
 from mcheck.answers.steps import deadlock_code, step_of, text_of
@@ -156,6 +157,8 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     if narrow:
         message = f"{message}: {'; '.join(map(why, narrow))}"
     found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
+    if entry.code == "RACE003" and (missing := too_early(prepared, flag.pair)):
+        return [replace(found, missing=missing)]
     return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
 
 

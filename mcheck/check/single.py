@@ -10,6 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.check.case import Checked, Options, Settings, Subject
 from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.findings.order import by_cause
 from mcheck.findings.suppress import apply, suppressions
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
@@ -64,7 +65,7 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         path=path,
         name=program.name,
         verdict=verdict,
-        findings=kept,
+        findings=by_cause(kept),
         suppressed=left,
         expected=program.expectation.kinds,
         expectation_span=program.expectation.span,

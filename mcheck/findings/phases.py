@@ -85,7 +85,8 @@ expect clean
 The ISA asks that at least one test_wait or try_wait return true for a phase before anybody arrives in the next
 one. It names no consequence, and hardware needs none, so this is for review.""",
         section="PTX ISA 9.0 section 9.7.13.15.4",
-        remedy="Wait for the phase before the next arrival, in at least one thread, and order the two.",
+        remedy="Wait for the phase before the next arrival, in at least one thread, and order the two. If more arrive "
+        "in a round than the mbarrier's init counts, correct the count.",
         bad="""\
 PTX arrive-arrive
 { .shared .align 8 .b64 bar; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcheck.events.paths import exits_matter
+from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import warps
@@ -93,7 +94,8 @@ def _unwaited(m: Machine, bar: Mbarrier) -> None:
         if phase > 0 and (life, phase - 1) not in bar.waited:
             agent = m.agents[m.names[event.uid[0]]]
             text = f"arrives in phase {phase} of {bar.label} although no wait has returned true for phase {phase - 1}"
-            m.problem("UB212", text, agent, event.op, event)
+            counts = f" {bar.label} counts {bar.state.expected}." if bar.state is not None else ""
+            m.problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + counts)
 
 
 def _late(m: Machine) -> None:

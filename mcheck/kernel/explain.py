@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
+from mcheck.answers.waits import Wait, half
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.remedies import committed, hand_over, line_of, remedy, seen
@@ -32,6 +33,8 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
     space = "global" if "global" in old.spaces else "shared"
     writer, issuer = m.agents[old.agent], m.agents[new.agent]
     remarks: list[str] = []
+    others: dict[int, str] = {}
+    covered: set[int] = set()
     for entry in m.trace[old.position :]:
         op = entry.op
         if not isinstance(op, ops.ProxyFence) or op.kind != "async" or op.span is None:
@@ -45,7 +48,11 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
             if release is not None:
                 remarks.append(f"{where} comes after the hand-over at line {line_of(release)}")
         elif agent is not issuer:
-            remarks.append(f"{where} is executed by {m.name(agent)}, which is not on the path between the two")
+            covers = f"it covers what that thread wrote or took over, not this write of {m.name(writer)}"
+            others.setdefault(op.span.line, f"{where} is executed by {m.name(agent)}: {covers}")
+        if agent is writer:
+            covered.add(op.span.line)
+    remarks += [text for line, text in others.items() if line not in covered]  # of lanes that execute it side by side
     unique = list(dict.fromkeys(remarks))[:2]
     return "; ".join(unique)[:1].upper() + "; ".join(unique)[1:] + "." if unique else ""
 
@@ -59,23 +66,12 @@ def _half_waits(m: Machine, old: Record) -> str:
     """Whether a wait of the issuing thread, or of another one, was meant for this operation and does not cover it."""
     if not old.asynchronous or old.bars:
         return ""
-    family = "wgmma" if isinstance(old.event.op, ops.Wgmma) else "cp.async" if old.cp_async else "bulk"
-    for entry in m.trace[old.position :]:
-        op = entry.op
-        if not isinstance(op, ops.WaitGroup) or op.span is None or op.family != family:
-            continue
-        where = f"The wait at line {op.span.line}"
-        if entry.agent != old.agent:
-            who = m.name(m.agents[entry.agent])
-            return f"{where} is executed by {who}; groups belong to the issuing thread."
-        if op.read and old.write:
-            return f"{where} has .read: it waits until the source has been read, not for the writes."
-        pending = getattr(op.pending, "value", 0)
-        if pending:
-            return f"{where} leaves the {pending} latest groups pending, this one among them."
-        if not committed(m, old, entry.step):
-            return f"{where} does not cover the operation, which no commit_group precedes it for."
-    return ""
+    waits = (
+        Wait(op=e.op, thread=m.name(m.agents[e.agent]), own=e.agent == old.agent, committed=committed(m, old, e.step))
+        for e in m.trace[old.position :]
+        if isinstance(e.op, ops.WaitGroup)
+    )
+    return half(old.event.op, waits, write=old.write)
 
 
 MOST = 2

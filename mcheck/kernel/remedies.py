@@ -7,6 +7,7 @@ and the tests carry them out.
 from __future__ import annotations
 
 from mcheck.answers.steps import text_of
+from mcheck.answers.waits import completion
 from mcheck.findings import catalogue
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Entry, Machine
@@ -158,15 +159,8 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
                 phase = bar.state.phase if bar.state is not None else 0
                 names.append(f"phase {phase} (parity {phase % 2}) of {bar.label}")
         return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
-    if isinstance(op, ops.Wgmma):
-        return "Execute wgmma.wait_group.sync.aligned 0", "group"
-    open_ = not committed(m, old)
-    if old.cp_async:
-        return f"Execute {'cp.async.wait_all' if open_ else 'cp.async.wait_group 0'}", "group"
-    if isinstance(op, ops.BulkCopy | ops.TensorCopy):
-        commit = "cp.async.bulk.commit_group; " if open_ else ""
-        return f"Execute {commit}cp.async.bulk.wait_group{'' if old.write else '.read'} 0", "group"
-    return f"Wait for the completion of line {line_of(op)}", "mbar"
+    text = completion(op, write=old.write, committed=committed(m, old))
+    return (text, "group") if text is not None else (f"Wait for the completion of line {line_of(op)}", "mbar")
 
 
 def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:

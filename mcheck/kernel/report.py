@@ -10,6 +10,7 @@ from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Happening, Step, Trace
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.problems import Problem
+from mcheck.program import ops
 
 TRACE_LINES = 16
 """Steps of a trace."""
@@ -45,13 +46,17 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
 
 
 def trace(m: Machine, problem: Problem) -> Trace:
-    """The last steps of the agents concerned, numbered as in the whole execution."""
-    chosen = [k for k in range(min(problem.until, len(m.trace))) if _concerns(m, problem, k)]
+    """The steps that matter, numbered as in the whole execution: those of the agents concerned since the earlier access
+    of the two, or their last ones.
+    """
+    theirs = [k for k in range(problem.since, min(problem.until, len(m.trace))) if _concerns(m, problem, k)]
+    kept = {k for k in theirs if _matters(m, problem, k)}
+    chosen = [k for k in theirs if k in kept or {k - 1, k + 1} <= kept]  # one step takes no more room than its absence
     tail = chosen[-TRACE_LINES:]
-    if problem.since in chosen and problem.since not in tail:
-        gap = tail[1] - problem.since - 1
-        return (step(m, problem.since), step(m, tail[1], skipped=gap), *(step(m, k) for k in tail[2:]))
-    return tuple(step(m, k) for k in tail)
+    if problem.since and problem.since in chosen:
+        tail[0] = problem.since
+    befores = [k - 1 for k in tail[:1]] + tail
+    return tuple(step(m, k, skipped=k - before - 1) for before, k in zip(befores, tail, strict=False))
 
 
 def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
@@ -63,3 +68,10 @@ def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
 
 def _concerns(m: Machine, problem: Problem, k: int) -> bool:
     return not problem.agents or m.trace[k].agent in problem.agents
+
+
+def _matters(m: Machine, problem: Problem, k: int) -> bool:
+    """Whether a step is other than a weak access elsewhere, which orders nothing."""
+    op = m.trace[k].op
+    weak = isinstance(op, ops.Load | ops.Store) and op.sem == "weak"
+    return not weak or any(a.span == op.span for a in problem.accesses)

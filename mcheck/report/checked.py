@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Finding
+from mcheck.findings.order import leading
 from mcheck.program.program import in_words
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import compiled_from, to_json
@@ -95,7 +96,7 @@ def describe(
             yield (f"  {reason}",)
     if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
-    shown = [f for f in result.findings if details or f.severity == "error"]
+    shown = list(result.findings if details else leading(result.findings))
     if expected and not details:
         shown = []
     for found in shown[:most]:

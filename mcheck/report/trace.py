@@ -22,7 +22,7 @@ def _schedule(trace: Trace) -> Iterator[str]:
     yield "step  " + "".join(name.ljust(width) for name in names).rstrip()
     for step in trace:
         if step.skipped:
-            yield "  ..."
+            yield f"   ... {step.skipped} other step{'' if step.skipped == 1 else 's'}"
         yield f"{step.number:4d}  {' ' * (width * names.index(step.thread))}{_cell(step)}"
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from mcheck.errors import Exceeded, InputError, InternalError, McheckError, Span, Unsupported
+from mcheck.findings.order import by_cause
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         outcomes=given.outcomes,
         complete=given.complete,
         undefined=given.undefined,
-        findings=given.findings,
+        findings=by_cause(given.findings),
         executions=given.executions,
         engine=given.engine,
         chosen=given.chosen,

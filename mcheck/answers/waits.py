@@ -1,0 +1,58 @@
+"""The wait for an asynchronous operation of a group, and why one that is there does not cover it (9.7.9.25)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op, WaitGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A wait for groups that ``thread`` executes behind an operation. ``own``: it is the one that issued the operation;
+    ``committed``: a group was closed between the two.
+    """
+
+    op: WaitGroup
+    thread: str
+    own: bool
+    committed: bool
+
+
+def family_of(op: Op) -> str:
+    """The groups that an operation belongs to, by the name that waits and commits have."""
+    return "wgmma" if isinstance(op, ops.Wgmma) else "cp.async" if isinstance(op, ops.CpAsync) else "bulk"
+
+
+def completion(op: Op, *, write: bool, committed: bool) -> str | None:
+    """What waits for an operation of a group: for its writes, or for its reads alone."""
+    match op:
+        case ops.Wgmma():
+            return "Execute wgmma.wait_group.sync.aligned 0"
+        case ops.CpAsync():
+            return f"Execute {'cp.async.wait_group 0' if committed else 'cp.async.wait_all'}"
+        case ops.BulkCopy() | ops.TensorCopy():
+            commit = "" if committed else "cp.async.bulk.commit_group; "
+            return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} 0"
+    return None
+
+
+def half(op: Op, waits: Iterable[Wait], *, write: bool) -> str:
+    """Why the first wait that was meant for an operation does not cover it; empty if none was."""
+    family = family_of(op)
+    for wait in waits:
+        if wait.op.span is None or wait.op.family != family:
+            continue
+        where = f"The wait at line {wait.op.span.line}"
+        if not wait.own:
+            return f"{where} is executed by {wait.thread}; groups belong to the issuing thread."
+        if wait.op.read and write:
+            return f"{where} has .read: it waits until the source has been read, not for the writes."
+        if isinstance(wait.op.pending, Const) and wait.op.pending.value:
+            return f"{where} leaves the {wait.op.pending.value} latest groups pending, this one among them."
+        if not wait.committed:
+            return f"{where} does not cover the operation, which no commit_group precedes it for."
+    return ""

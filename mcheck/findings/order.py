@@ -1,0 +1,35 @@
+"""Findings in the order in which they are best mended: what others may follow from stands first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.findings.finding import Finding
+
+AHEAD = "UB212"
+"""A phase is over before anybody waited for it: with a wrong count, what waits and what is read later goes wrong."""
+_FOLLOWS = frozenset(("RACE001", "RACE003"))
+"""Nothing orders two accesses in time, as where a wait returns a round early."""
+
+
+def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, undefined behaviour before the races and deadlocks that it may be the cause of."""
+    given = tuple(findings)
+    grave = [f for f in given if f.severity == "error"]
+    early = any(f.kind == "deadlock" or f.code in _FOLLOWS for f in grave)
+    return tuple(sorted(given, key=lambda f: _rank(f, early=early)))
+
+
+def _rank(finding: Finding, *, early: bool) -> int:
+    if finding.code == AHEAD and early:
+        return 0
+    if finding.severity != "error":
+        return 3
+    return 1 if finding.kind == "undefined" else 2
+
+
+def leading(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The errors, and what stands before one because it may be the cause."""
+    given = tuple(findings)
+    last = max((k for k, f in enumerate(given) if f.severity == "error"), default=-1)
+    return given[: last + 1]

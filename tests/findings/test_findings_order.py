@@ -1,0 +1,55 @@
+"""What a finding follows from stands before it."""
+
+from __future__ import annotations
+
+from mcheck.check.case import Options, Settings
+from mcheck.check.single import check_case
+from mcheck.report.checked import describe
+from mcheck.report.lines import plain
+from mcheck.run.case import Case
+
+RING = """PTX ring-with-a-wrong-count
+"empty counts 64 arrivals, and 128 threads arrive in every round"
+{
+  .global .align 128 .b8 src[8192];
+  .shared .align 128 .b8 buf[2][128];
+  .shared .align 8 .b64 full[2], empty[2];
+}
+const S = 2, N = 8;
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..S {
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 64;
+  }
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 128;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 128*k], 128, [full[k%S]];
+  }
+}
+consumer@cta 0, warp 1..5 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
+  }
+}
+"""
+
+
+def test_a_wrong_count_comes_first() -> None:
+    checked = check_case(Case("ring.litmus", text=RING), Settings(timeout=60), Options())
+    codes = [f.code for f in checked.findings]
+    assert codes[0] == "UB212"
+    assert {"DEAD003", "RACE003"} <= set(codes[1:])
+    first = checked.findings[0]
+    assert "correct the count" in first.missing
+    assert "counts 64" in first.missing
+    told = [plain(line).strip() for line in describe(checked, details=False)]
+    assert told[1].startswith("review[UB212]"), "what may be the cause is told without -v too"
+    race = next(f for f in checked.findings if f.code == "RACE003")
+    assert race.trace[0].span == race.accesses[0].span, "nothing before the earlier access matters"
+    assert any(step.skipped > 1 for step in race.trace)
