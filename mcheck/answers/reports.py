@@ -54,9 +54,12 @@ def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
     """What an event did, if there is anything to tell beyond its instruction."""
     if node.has(Tag.R) and node.size:
         w = valuation.source(node.index)
-        return Reads(object=object_at(s, node), value=_known(lambda: valuation.write(w)), writer=_writer(s, w))
+        value = _known(lambda: valuation.write(w))
+        name, unit = object_at(s, node), element_at(s, node)
+        return Reads(object=name, value=value, writer=_writer(s, w), size=node.size, unit=unit)
     if node.has(Tag.W) and node.size:
-        return Writes(object=object_at(s, node), value=_known(lambda: valuation.write(node.index)))
+        value = _known(lambda: valuation.write(node.index))
+        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_at(s, node))
     if node.has(Tag.ASYNCSIGNAL):
         return Signals()
     if node.has(Tag.WAIT) and node.source is not None:
@@ -93,6 +96,14 @@ def object_at(s: Structure, node: Node) -> str:
                 return instance.label
             return bytes_of(instance.label, start, start + node.size)
     return hex(node.address)
+
+
+def element_at(s: Structure, node: Node) -> int:
+    """The bytes of an element of the object of a memory event."""
+    for instance in s.program.memory.instances:
+        if instance.base == instance.physical and 0 <= node.address - instance.physical < instance.object.size:
+            return instance.object.elem_size
+    return 1
 
 
 def access_of(s: Structure, node: Node) -> Access:

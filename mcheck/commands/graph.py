@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -37,8 +38,12 @@ def write_graph(
 
     if number is None:
         raise click.UsageError("--forbidden goes with --graph N")
-    if target is None or not target.endswith(SUFFIXES):
-        raise click.UsageError(f"--graph wants -o FILE, and FILE ends in {', '.join(SUFFIXES)}")
+    if target is None:
+        which = f"{'why-not' if forbidden else 'outcome'}-{number}{SUFFIXES[0]}"
+        typed = f"mcheck outcomes {shlex.quote(path)} --graph {number}{' --forbidden' if forbidden else ''} -o {which}"
+        raise click.UsageError(f"--graph draws into a file: {typed} (or {', '.join(SUFFIXES[1:])})")
+    if not target.endswith(SUFFIXES):
+        raise click.UsageError(f"-o {target} says no kind of picture: with --graph it ends in {', '.join(SUFFIXES)}")
     cases = collect([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")

@@ -9,6 +9,8 @@ from itertools import pairwise
 from mcheck.algebra import bits
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.chains import Step
+from mcheck.answers.numbers import UNKNOWN, contents, number
+from mcheck.answers.reports import element_at
 from mcheck.answers.result import State
 from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.candidates.prepared import Prepared
@@ -93,7 +95,7 @@ def execution_of(
 
 
 def _show(value: object) -> str:
-    return hex(value) if isinstance(value, int) and value >= 1 << 32 else str(value)
+    return number(value) if isinstance(value, int) else str(value)
 
 
 def _names() -> Iterator[str]:
@@ -253,15 +255,15 @@ def _line(d: _Drawing, node: Node) -> str:
     where = _object(d.s, node)
     if Tag.W in event.tags and event.rmw is not None:
         old = next((r for r in d.s.nodes_of[event.rmw] if d.s.nodes[r].address == node.address), None)
-        before = "?" if old is None else _value(lambda: d.valuation.write(d.valuation.source(old)))
-        return f"U {where}: {before} \N{RIGHTWARDS ARROW} {_value(lambda: d.valuation.write(node.index))}"
+        before = "?" if old is None else _value(d, node, lambda: d.valuation.write(d.valuation.source(old)))
+        return f"U {where}: {before} \N{RIGHTWARDS ARROW} {_value(d, node, lambda: d.valuation.write(node.index))}"
     if Tag.R in event.tags:
-        return f"R {where} = {_value(lambda: d.valuation.write(d.valuation.source(node.index)))}"
+        return f"R {where} = {_value(d, node, lambda: d.valuation.write(d.valuation.source(node.index)))}"
     return f"W {_effect(d, node)}"
 
 
 def _effect(d: _Drawing, node: Node) -> str:
-    return f"{_object(d.s, node)} = {_value(lambda: d.valuation.write(node.index))}"
+    return f"{_object(d.s, node)} = {_value(d, node, lambda: d.valuation.write(node.index))}"
 
 
 def _mbarrier_line(d: _Drawing, event: Event) -> str:
@@ -276,8 +278,7 @@ def _mbarrier_line(d: _Drawing, event: Event) -> str:
         case "inval":
             return f"inval {where}"
         case "wait":
-            done = _value(lambda: int(bool(d.valuation.of(event.uid))))
-            answer = {"1": "true", "0": "false"}.get(done, "?")
+            answer = _answer(lambda: bool(d.valuation.of(event.uid)))
             meant = f"parity {what.parity}" if what.parity is not None else "state"
             return f"wait {where}, {meant}: {answer}"
         case "complete":
@@ -313,18 +314,18 @@ def _pending(d: _Drawing, node: Node) -> list[str]:
     return []
 
 
-def _value(compute: Callable[[], int]) -> str:
+def _answer(compute: Callable[[], bool]) -> str:
     try:
-        return _digits(compute())
+        return "true" if compute() else "false"
     except (Unknown, NotYet, Circular):
         return "?"
 
 
-def _digits(value: int) -> str:
-    if value < 1 << 32:
-        return str(value)
-    text = f"{value:x}"
-    return f"0x{text}" if len(text) <= 10 else f"0x\N{HORIZONTAL ELLIPSIS}{text[-8:]}"
+def _value(d: _Drawing, node: Node, compute: Callable[[], int]) -> str:
+    try:
+        return contents(compute(), node.size, element_at(d.s, node))
+    except (Unknown, NotYet, Circular):
+        return UNKNOWN
 
 
 def _object(s: Structure, node: Node) -> str:

@@ -102,7 +102,7 @@ class _Explorer:
         """Of some executions of a forbidden state the one with the shortest explanation."""
         best: tuple[tuple[int, str], Prepared, Candidate, Settled] | None = None
         explained = 0
-        for solver, candidate in tried:
+        for solver, candidate in sorted(tried, key=lambda pair: _unwritten(*pair)):
             try:
                 self.deadline()
                 settled = self.settle(solver, candidate, explain=True)
@@ -179,6 +179,13 @@ def _may_be(state: State, known: set[State]) -> bool:
         all(mine in (other, "unknown") for (_, mine), (_, other) in zip(state, allowed, strict=True))
         for allowed in known
     )
+
+
+def _unwritten(solver: Prepared, candidate: Candidate) -> int:
+    """Reads of contents that nobody knows: an execution with fewer of them shows what the state is about."""
+    taken = (solver.choices[k].options[candidate[k]] for k in solver.reader.values() if candidate[k] >= 0)
+    nodes = (solver.s.nodes[option.source] for option in taken)
+    return sum(node.source is None and not isinstance(node.value, int) for node in nodes)
 
 
 def _misused(solver: Prepared, candidate: Candidate) -> bool:

@@ -49,19 +49,26 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """The object and the value (``None``: not known) that a read returns; no ``writer`` is the initial value."""
+    """The object and the value (``None``: not known) that a read returns; no ``writer`` is the initial value.
+
+    ``size`` are the bytes of the value, ``unit`` those of an element of the object.
+    """
 
     object: str
     value: int | None
     writer: Writer | None
+    size: int = 4
+    unit: int = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """The object and the value (``None``: not known) that is written."""
+    """The object and the value (``None``: not known) that is written; the rest as for ``Reads``."""
 
     object: str
     value: int | None
+    size: int = 4
+    unit: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,10 @@ def _parameter(value: str) -> object:
         return value
 
 
+_SUCH_AS = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "cluster": "2,1,1", "shared": "N"}
+"""The options for what a launch has to say, with what may stand there."""
+
+
 def launch(module: Module, given: Given) -> Launch:
     """The launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
     if module.address_size != 64:
@@ -139,7 +143,8 @@ def _incomplete(missing: list[str], given: Given, unknown: tuple[str, ...], head
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
     nodes = (*given.fields.values(), *given.params.values())
     path = next((node.source.path for node in nodes if node.source is not None), None)
-    hint = "a field of the launch file (--launch, or the module's name with .json), or an option such as --grid 4,1,1"
+    options = " ".join(f"--{word} {_SUCH_AS[word]}" for item in missing if (word := item.split()[0]) in _SUCH_AS)
+    hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 

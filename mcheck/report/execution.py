@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator
 
+from mcheck.answers.numbers import UNKNOWN, number
 from mcheck.report import finding as finding_report
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Segment
@@ -85,9 +86,7 @@ def _registers(execution: Execution, most: int | None) -> Iterator[Line]:
 
 
 def _number(value: int | None) -> str:
-    if value is None:
-        return "unknown"
-    return str(value) if -(1 << 16) < value < 1 << 16 else hex(value)
+    return UNKNOWN if value is None else number(value)
 
 
 def row_of(width: int | None) -> int:
@@ -102,7 +101,7 @@ def _object(item: Object, everything: bool, row: int) -> Iterator[Line]:
         return
     touched = sum(b - a for a, b in item.changed)
     unknown = item.known is not None and not any(item.known)
-    state = "unknown" if unknown else f"{touched} changed" if touched else "unchanged"
+    state = f"{UNKNOWN}, for nothing has written it" if unknown else f"{touched} changed" if touched else "unchanged"
     yield (f"  {item.label}: {size} byte{'s' * (size != 1)}, {state}",)
     if unknown or not (touched or everything):
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from mcheck.answers.numbers import MEANING, UNKNOWN
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import Printer
-from mcheck.report.text import count, state_text
+from mcheck.report.text import NOTHING_NAMED, count, state_text
 from mcheck.report.trace import texts
 from mcheck.run.case import Result
 
@@ -12,9 +13,10 @@ from mcheck.run.case import Result
 def write(result: Result, printer: Printer) -> None:
     """Every state, each with an execution that ends in it, then what is wrong in some execution."""
     states = count(len(result.outcomes), "state", "states")
-    printer.line(
-        (result.name, "bold"), f" under {result.model}: {states}{'' if result.complete else ', not all of them'}"
-    )
+    told = NOTHING_NAMED if result.names_nothing else f"{states}{'' if result.complete else ', not all of them'}"
+    printer.line((result.name, "bold"), f" under {result.model}: {told}")
+    if any(value == UNKNOWN for outcome in result.outcomes for _, value in outcome.state):
+        printer.line(f"({MEANING})")
     for assumption in result.assumptions:
         printer.line(f"assuming: {assumption}")
     for outcome in result.outcomes:

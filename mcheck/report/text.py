@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from mcheck.answers.numbers import MEANING, UNKNOWN
 from mcheck.answers.result import State, Value
 from mcheck.program.condition import Notation
 from mcheck.program.program import in_words
@@ -13,6 +14,12 @@ from mcheck.run.case import Result, Summary, kinds_hold
 from mcheck.run.single import reasons
 
 _INDENT = "    "
+NOTHING_NAMED = (
+    "no final states, for the test names nothing to look at: add a line such as `exists (P:r0 == 1)` or "
+    "`locations [P:r0;]`; `mcheck check` looks for races, undefined behaviour and deadlocks without one"
+)
+WIDE = 1 << 64
+"""Numbers from here on nobody reads in decimal."""
 
 
 class TextReport:
@@ -87,15 +94,21 @@ def describe(
 
 def _answer(result: Result, most: int | None, width: int | None) -> Iterator[Line]:
     yield _INDENT, (result.condition or "no condition", "cyan"), f" under {result.model}"
-    states = count(len(result.outcomes), "state", "states")
     executions = count(result.executions, "execution", "executions")
     engine = "" if result.engine == "explicit" else f", by {result.engine}"
-    yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', not all of them'}",)
+    if result.names_nothing:
+        yield (f"{_INDENT}{executions}{engine}",)
+        yield (f"{_INDENT}{NOTHING_NAMED}",)
+    else:
+        states = count(len(result.outcomes), "state", "states")
+        yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', not all of them'}",)
     for assumption in result.assumptions:
         yield (f"{_INDENT}assuming: {assumption}",)
     shown = result.outcomes[:most]
     for outcome in shown:
         yield (f"{_INDENT}  {state_text(outcome.state, result.notation)}",)
+    if any(value == UNKNOWN for outcome in shown for _, value in outcome.state):
+        yield (f"{_INDENT}  ({MEANING})",)
     if len(shown) < len(result.outcomes):
         yield (f"{_INDENT}  and {len(result.outcomes) - len(shown)} more (-v shows all)",)
     if result.undefined and result.reason is None:
@@ -119,6 +132,8 @@ def name_of(label: str, notation: Mapping[str, Notation]) -> str:
 
 def number_of(label: str, value: Value, notation: Mapping[str, Notation]) -> str:
     """A term's value as the question writes the numbers that it compares the term with."""
+    if isinstance(value, int) and value >= WIDE:
+        return hex(value)
     return notation[label].number(value) if label in notation and isinstance(value, int) else str(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcheck.answers.numbers import UNKNOWN, contents
 from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Step, Trace, Writer, Writes
 
 NARROWEST = 12
@@ -54,9 +55,11 @@ def _execution(trace: Trace) -> Iterator[str]:
 def _effect(effect: Effect | None) -> str:
     match effect:
         case Reads():
-            return f"reads {effect.object} = {_value(effect.value)} from {_writer(effect.writer)}"
+            if effect.value is None and effect.writer is None:
+                return f"reads {effect.object} = {UNKNOWN}, for nothing has written it"
+            return f"reads {effect.object} = {_value(effect)} from {_writer(effect.writer)}"
         case Writes():
-            return f"writes {effect.object} = {_value(effect.value)}"
+            return f"writes {effect.object} = {_value(effect)}"
         case Signals():
             return "signals its completion"
         case Answers(result) if result is not None:
@@ -64,10 +67,8 @@ def _effect(effect: Effect | None) -> str:
     return ""
 
 
-def _value(value: int | None) -> str:
-    if value is None:
-        return "unknown"
-    return str(value) if value < 1 << 32 else hex(value)
+def _value(effect: Reads | Writes) -> str:
+    return contents(effect.value, effect.size, effect.unit)
 
 
 def _writer(writer: Writer | None) -> str:

@@ -112,6 +112,11 @@ class Result:
         return bool(self.source) or self.verdict in ("pass", "fail")
 
     @property
+    def names_nothing(self) -> bool:
+        """Whether there are no states because the test names nothing to look at."""
+        return self.kind == "none" and self.reason is None and not self.outcomes
+
+    @property
     def ok(self) -> bool:
         """Whether the test says what it should."""
         return self.status == "ok"

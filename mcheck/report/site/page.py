@@ -12,6 +12,7 @@ from mcheck.answers.result import State
 from mcheck.errors import InputError, McheckError
 from mcheck.files import contents
 from mcheck.findings.finding import Finding
+from mcheck.findings.order import by_cause
 from mcheck.graph.execution import Execution
 from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
@@ -297,7 +298,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     given = ask(program, model_of(model), question)
     pictures: list[Picture] = []
     findings = []
-    for finding in given.findings:
+    for finding in by_cause(given.findings):
         drawn = timeline(finding, program.name, model)
         number = -1
         if drawn is not None and len(pictures) < DRAWN:
@@ -312,7 +313,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
             pictures.append(Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()))
     own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True)
     expected = program.expectation.kinds
-    fits = kinds_hold(expected or CLEAN, given.findings)
+    fits = kinds_hold(expected, given.findings)
     return replace(
         _described(program, page, model),
         sketch=True,

@@ -1,0 +1,32 @@
+"""Values as people read them, the same in steps, states and pictures."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+UNKNOWN = "unknown"
+MEANING = "unknown: nothing has written it; shared memory starts with whatever was there"
+"""What is said where the word is shown."""
+_PLAIN = 8
+"""Bytes of what is read as one number."""
+_RUNS = 6
+"""Runs of equal elements that are shown of a wide value."""
+
+
+def number(value: int) -> str:
+    """A number: decimal, or hexadecimal where nobody counts as far."""
+    return str(value) if value < 1 << 32 else hex(value)
+
+
+def contents(value: int | None, size: int, unit: int) -> str:
+    """``size`` bytes: a number, or the elements of ``unit`` bytes as PTX initialises them, ``{7, 7, 1, 0 x13}``."""
+    if value is None:
+        return UNKNOWN
+    if size <= _PLAIN:
+        return number(value)
+    unit = next(n for n in (unit if unit > 1 else 4, 4, 2, 1) if n <= _PLAIN and size % n == 0)
+    parts = [number(value >> 8 * at & (1 << 8 * unit) - 1) for at in range(0, size, unit)]
+    runs = [(text, len(list(run))) for text, run in groupby(parts)]
+    told = [f"{text} x{count}" if count > 4 else ", ".join([text] * count) for text, count in runs[:_RUNS]]
+    left = sum(count for _, count in runs[_RUNS:])
+    return f"{{{', '.join(told)}{f', and {left} more' if left else ''}}}"
