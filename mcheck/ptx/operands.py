@@ -69,14 +69,22 @@ def _slowly(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
     while cursor.accept(","):
         made.append(operand(cursor, scope))
     if cursor.kind != END:
-        raise cursor.unexpected("',' and a further operand, or ';'")
+        raise _left_over(cursor)
     return tuple(made)
+
+
+def _left_over(cursor: Cursor) -> InputError:
+    """The error for what follows the operands: a further line, mostly."""
+    expected = "',' and a further operand, or ';'"
+    if "\n" in cursor.source.clean[cursor.last : cursor.start]:
+        return problem("PTX015", cursor.source.span(cursor.last), expected=expected)
+    return cursor.unexpected(expected)
 
 
 def _whole(cursor: Cursor, scope: Scope) -> Operand:
     found = operand(cursor, scope)
     if cursor.kind != END:
-        raise cursor.unexpected("',' and a further operand, or ';'")
+        raise _left_over(cursor)
     return found
 
 

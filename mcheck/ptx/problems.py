@@ -18,6 +18,7 @@ MESSAGES: dict[str, str] = {
     "PTX012": "{found} does not fit in 64 bits",
     "PTX013": "{reason} in a constant expression",
     "PTX014": "the expression is nested too deeply",
+    "PTX015": "a semicolon is missing",
     # declarations
     "PTX020": "{name} is declared twice",
     "PTX021": "unknown type .{found}",

@@ -101,7 +101,7 @@ def _object(item: Object, everything: bool, row: int) -> Iterator[Line]:
         return
     touched = sum(b - a for a, b in item.changed)
     unknown = item.known is not None and not any(item.known)
-    state = f"{UNKNOWN}, for nothing has written it" if unknown else f"{touched} changed" if touched else "unchanged"
+    state = UNKNOWN if unknown else f"{touched} changed" if touched else "unchanged"
     yield (f"  {item.label}: {size} byte{'s' * (size != 1)}, {state}",)
     if unknown or not (touched or everything):
         return

@@ -87,6 +87,15 @@ def rounds(head: Header, end: int) -> Rounds:
     return even_rounds(roles, scope.objects, name)
 
 
+FUNCTIONS = {
+    "__syncthreads": "bar.sync 0",
+    "__syncwarp": "bar.warp.sync 0xffffffff",
+    "__threadfence": "fence.acq_rel.gpu",
+    "__threadfence_block": "fence.acq_rel.cta",
+    "__threadfence_system": "fence.acq_rel.sys",
+}
+"""What people write out of habit."""
+
 GROWING = frozenset(("*", "+", "(", ")"))
 """What may stand beside the number in a size: such a size grows by ever as much, or by more."""
 
@@ -199,7 +208,7 @@ class _Statements:
         if depth > MAX_NESTING:
             raise problem("LIT062", tokens.span(), expected=f"at most {MAX_NESTING} levels")
         opening = tokens.at
-        tokens.expect("{")
+        tokens.expect("{", hint="a body stands in braces, a single statement too" if depth else None)
         steps: list[Statement] = []
         while not tokens.accept("}"):
             if tokens.kind == END or tokens.text in PARTS or begins_role(tokens):
@@ -254,6 +263,8 @@ class _Statements:
         elif text == "const" and tokens.kinds[tokens.at + 1] == NAME:
             self._const(scope, steps)
             tokens.semicolon()
+        elif text in FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
+            raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {FUNCTIONS[text]} in PTX")
         elif text == "else":
             raise tokens.unexpected("a statement", "else follows the closing brace of an if")
         else:

@@ -199,7 +199,7 @@ class Scope:
             if name not in self.implicit:
                 self.implicit[name] = tokens.span(at)
             return
-        hint = did_you_mean(name, self.names())
+        hint = f"did you mean %{name}?" if name in SPECIALS else did_you_mean(name, self.names())
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
             hint = f"a register needs its %, or a .reg: %{name}"
         raise problem(

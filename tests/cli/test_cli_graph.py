@@ -33,7 +33,7 @@ def test_writes_why_not(mcheck: Any, litmus: Litmus, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--graph", 1), "wants -o FILE"),
+        (("--graph", 1), "draws into a file: mcheck outcomes"),
         (("--graph", 1, "-o", "x.png"), ".graphml"),
         (("--graph", 9, "-o", "x.svg"), "has no outcome 9"),
         (("--graph", 7, "--forbidden", "-o", "x.svg"), "has no forbidden state 7"),

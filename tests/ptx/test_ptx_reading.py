@@ -216,6 +216,7 @@ WRONG = {
     f"{HEAD}.entry k() {{ ret }}": "PTX009",
     f"{HEAD}.entry k() {{ mov.b32 }}; ret;\n}}": "PTX010",
     f"{HEAD}.entry k() {{ 5; }}": "PTX010",
+    f"{HEAD}.entry k() {{ .reg .b32 %r<3>; mov.b32 %r1, %r2\n mov.b32 %r2, %r1; }}": "PTX015",
     f"{HEAD}}}": "PTX010",
     f"{HEAD}.global .u32 a = 12ab;": "PTX011",
     f"{HEAD}.global .u64 a = 0x12345678901234567;": "PTX012",
