@@ -17,7 +17,7 @@ from mcheck.graph.execution import Execution
 from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
-from mcheck.program.program import CLEAN, in_words
+from mcheck.program.program import in_words
 from mcheck.report.site.listing import Listing, listing_of
 from mcheck.report.site.seen import seen_of
 from mcheck.report.text import name_of, number_of, state_text
