@@ -18,7 +18,7 @@ KEPT = 2
 """Events of a kind that stay."""
 WORTH = 6
 """It is worth while to look where at least every so manyth event might go."""
-MANY = 1_000_000
+MANY = 10_000_000
 """Cells of a table from which on it is worth the import of numpy, a tenth of a second."""
 TABLE = 16_000_000
 """Cells of a table that are looked at together."""

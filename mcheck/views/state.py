@@ -169,6 +169,8 @@ class State:
 
     def _shared(self, x: int, column: list[int], node: int, union: Callable[[int, list[int]], int]) -> int:
         """The union of a column over a set, most of which the one before may have had as well."""
+        if not x & (x - 1):
+            return column[x.bit_length() - 1]
         core, found = self.latest.get(node, NEVER)
         common = core & x
         if common != core or 2 * common.bit_count() < x.bit_count():
