@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcheck.events.state import AsyncRecord
 from mcheck.events.state import State as Lane
-from mcheck.graph.terms import Term
+from mcheck.graph.terms import Term, reads_of
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.history import History, Lanes, Owners, Record
 from mcheck.kernel.machine import Agent, Machine
@@ -258,9 +258,20 @@ class _Former:
                 len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
             )
             alone = tuple(self._issued(a, k, r, waited) for r in (*lane.cp_async, *lane.piped))
-            rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(_established(lane)))
+            rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
             out.append(LaneForm(registers, (groups, consumed, alone, rest)))
         return tuple(out)
+
+    def _established(self, lane: Lane) -> Part:
+        """What has been noted of values: of tensor maps alone, and those of reads that no register holds any more tell
+        nothing of what is to come where the contents of memory do not.
+        """
+        constraints, known = lane.constraints, lane.known
+        if not self.contents:
+            held = {uid for value in lane.registers.values() for uid in reads_of(value)}
+            constraints = [(term, truth) for term, truth in constraints if held.intersection(reads_of(term))]
+            known = {uid: value for uid, value in known.items() if uid in held}
+        return constraints, known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
 
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[tuple[int, int]]) -> Part:
         uids = (*record.reads, *record.writes)
@@ -460,11 +471,6 @@ def _covers(time: Vector, done: Done) -> bool:
 def _waited_for(a: Agent) -> int:
     """How many of its groups of wgmma are over for all."""
     return next((k for k, (records, _) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
-
-
-def _established(lane: Lane) -> tuple[object, ...]:
-    """What symbolic execution may have noted of values; the kernel engine notes nothing."""
-    return lane.constraints, lane.known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
 
 
 def _term(term: Term, names: dict[object, int]) -> object:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects
 from mcheck.kernel.agents import registers_of
+from mcheck.kernel.unwritten import unwritten
 from mcheck.program import ops
+from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
@@ -26,8 +28,19 @@ def needed(program: Program, watched: Watched | None = None) -> list[frozenset[s
 
 def contents_decide(program: Program) -> bool:
     """Whether anything may depend on what memory holds, that of mbarriers left aside."""
-    maps = any(instance.object.tensor_map for instance in program.memory.instances)
-    return maps or _by_contents(program, _of_threads(program, None, stores=False))
+    return _maps_may_change(program) or _by_contents(program, _of_threads(program, None, stores=False))
+
+
+def _maps_may_change(program: Program) -> bool:
+    """Whether some copy goes by a tensor map that is not known from the declarations alone."""
+    kept = unwritten(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
+    for op in {id(op): op for t in program.threads for op in t.code}.values():
+        if isinstance(op, ops.TensorCopy):
+            where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
+            instance = None if where is None else program.memory.find(where)
+            if instance is None or not instance.object.tensor_map or instance.base not in kept:
+                return True
+    return False
 
 
 def _by_contents(program: Program, found: list[frozenset[str]]) -> bool:

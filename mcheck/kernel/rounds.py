@@ -26,7 +26,7 @@ from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.findings import catalogue
 from mcheck.kernel import engine
-from mcheck.kernel.agents import Split
+from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.canonical import Form, Forms, rest
 from mcheck.kernel.late_looks import sees_later_copies
 from mcheck.kernel.machine import Agent, Machine
@@ -119,7 +119,7 @@ class _Prover:
         contents = contents_decide(whole)
         if contents and self.rounds.stored:
             raise Aperiodic("what is stored and may decide something")
-        loops = self.loops(setup, before)
+        loops = self.loops(setup, before, count)
         lead = next((k for k, loop in enumerate(loops) if loop.length), None)
         if lead is None:
             raise Aperiodic("no thread has a loop")
@@ -143,15 +143,22 @@ class _Prover:
         """A program of this family with the agents that the smallest of it has."""
         known = self.first.setup
         assert known is not None
+        whole = {t: k for k, group in enumerate(partition(program)) for t in group}
+        if any(len({whole[t] for t in group}) > 1 for group in known.partition):
+            raise Split(())
         return prepare(
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
             None, {},
         )  # fmt: skip
 
-    def loops(self, setup: Setup, before: Program) -> list[Loop]:
-        """The loops of the agents, ``before`` being the program with a period less."""
+    def loops(self, setup: Setup, before: Program, number: int) -> list[Loop]:
+        """The loops of the agents in the program with a number, ``before`` being that with a period less."""
         out = []
         for group in setup.partition:
+            if self.rounds.place is not None:
+                first, end, length = self.rounds.place(group[0], number)
+                out.append(Loop(first, end, length, first) if length else Loop(0, 0, 0))
+                continue
             thread = setup.program.threads[group[0]]
             spans = self.rounds.bodies.get(thread.role, frozenset())
             inside = [k for k, op in enumerate(thread.code) if op.span in spans]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.errors import Span
@@ -23,6 +24,10 @@ class Rounds:
     stored: bool = False
     written: dict[str, int] = field(default_factory=dict)
     """What of ``growing`` are addresses to which something is written."""
+    place: Callable[[int, int], tuple[int, int, int]] | None = None
+    """By thread and number, where the loop begins and ends in the code, and the operations of a period (0: there is
+    none); without it ``bodies`` tell.
+    """
 
 
 class Aperiodic(Exception):

@@ -31,6 +31,11 @@ def batched(program: Program) -> Program:
     return replace(program, threads=tuple(threads))
 
 
+def batched_code(code: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A part of a thread's code with each run of wgmma as one; equal runs are equal operations."""
+    return _batched(code, {})
+
+
 def batches(program: Program) -> bool:
     """Whether that is any shorter."""
     return any(

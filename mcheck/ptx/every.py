@@ -1,27 +1,48 @@
-"""A parameter that is every number: the answer without it where that suffices, else the first numbers one by one."""
+"""A parameter that is every number: the answer without it where that suffices, else a proof for all of them.
+
+The kernel with large numbers is what it is with smaller ones and a loop that runs on (``mcheck.ptx.repeating``), which
+is proved for as many periods as there may be (``mcheck.kernel.rounds``); smaller numbers are looked at one by one, as
+far as they differ. Without a proof the first numbers are looked at, and the answer is unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
+from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
-from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.errors import Unsupported
+from mcheck.findings.finding import Finding
+from mcheck.limit import Limit, TimeOut, no_time, timed_out
 from mcheck.policy.question import Question
+from mcheck.program.program import Program
+from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.ptx.answer import answer
+from mcheck.ptx.batches import batched_code
 from mcheck.ptx.cluster import Missing
+from mcheck.ptx.follow import Way
 from mcheck.ptx.launch import Any, Argument, Launch
 from mcheck.ptx.module import Module
 
+if TYPE_CHECKING:
+    from mcheck.kernel.rounds import Proof
+    from mcheck.ptx.repeating import Repeating
+
 LAST = {1: 8, 2: 3}
-"""The largest number that is tried, by the number of such parameters; 1 for more of them."""
+"""The largest number that is tried without a proof, by the number of such parameters; 1 for more of them."""
+LARGER = (12, 18, 27, 40, 60, 90)
+"""Further ones of a single parameter."""
+HALF = 0.5
+"""The share of the time that a proof may take."""
 
 
 def answer_for_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
     """``mcheck.ptx.answer.answer``. Where control depends on parameters that are ``"any"``, a finding is that of the
-    smallest numbers that have one and names them; without a finding the answer is ``bounded``.
+    smallest numbers that have one and names them; without a proof for all of them the answer is ``unknown``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
     try:
@@ -29,25 +50,200 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     except Missing:
         if not names:
             raise
-    limit = Limit(question.timeout)
-    last = LAST.get(len(names), 1)
-    found = Answer(verdict="unknown", engine="protocol")
-    executions = 0
-    for numbers in sorted(product(range(last + 1), repeat=len(names)), key=sum):
+    return _Every(module, launch, model, question, engine, names).answer()
+
+
+@dataclass(slots=True)
+class _Every:
+    module: Module
+    launch: Launch
+    model: Model
+    question: Question
+    engine: str
+    names: list[str]
+    found: dict[tuple[int, ...], Answer] = field(default_factory=dict)
+    """The answers by the numbers that were looked at."""
+    limit: Limit = field(init=False)
+
+    def answer(self) -> Answer:
+        """The answer for all numbers."""
+        self.limit = Limit(self.question.timeout)
+        why = "several parameters are any number"
         try:
-            asked = replace(question, timeout=limit.remaining())
+            if len(self.names) == 1:
+                ways, why = self.repeating()
+                if ways:
+                    given = self.proved(ways)
+                    if isinstance(given, Answer):
+                        return given
+                    why = given
+            for numbers in self.tried():
+                if self.decided(self.look(numbers)):
+                    self.smallest(numbers)
+                    break
         except TimeOut:
-            return replace(found, verdict="unknown", reason=no_time(question.timeout), cut=True, executions=executions)
-        found = answer(module, _with(launch, dict(zip(names, numbers, strict=True))), model, asked, engine)
-        executions += found.executions
-        said = ", ".join(f"{name} = {number}" for name, number in zip(names, numbers, strict=True))
-        if found.findings:
-            findings = tuple(replace(f, message=f"{f.message}, with {said}") for f in found.findings)
-            return replace(found, findings=findings, covered=False, executions=executions)
-        if found.verdict == "unknown":
-            return replace(found, reason=f"with {said}: {found.reason}", executions=executions)
-    reason = f"{_listed(names)} from 0 to {last}, not every number"
-    return replace(found, verdict="bounded", reason=reason, covered=False, bound=reason, executions=executions)
+            return self.conclusion(no_time(self.question.timeout), cut=True)
+        return self.conclusion(why)
+
+    # --- the proof ------------------------------------------------------------------------------------------------
+
+    def repeating(self) -> tuple[list[Repeating], str]:
+        """How the ways of the kernel repeat, or why they are not known to."""
+        from mcheck.ptx.repeating import Finder
+
+        argument = next(a for a in self.launch.arguments if _is_any(a))
+        if self.engine not in ("auto", "protocol"):
+            return [], f"the {self.engine} engine looks at single numbers"
+        ways: list[Repeating] = []
+        todo = [Way()]
+        try:
+            while todo:
+                finder = Finder(self.module, self.with_number, argument, todo.pop(), self.part(), argument.name)
+                ways.append(finder.find())
+                todo += [w for w in finder.others() if not ways[-1].way.last_leads]
+        except (Aperiodic, Unsupported) as error:
+            return [], str(error)
+        except TimeOut:
+            self.limit.check()
+            return [], "a proof takes longer than half of the time"
+        return ways, ""
+
+    def part(self) -> Limit:
+        """The time that a proof may take."""
+        left = self.limit.remaining()
+        return Limit(None if left is None else left * HALF)
+
+    def proved(self, ways: list[Repeating]) -> Answer | str:
+        """The answer from proofs for all ways, or of a number that shows something; else why there is none."""
+        proofs: list[Proof] = []
+        try:
+            proofs += [self.proof(way) for way in ways]
+        except (Aperiodic, Unsupported) as error:
+            why = str(error)
+        except TimeOut:
+            self.limit.check()
+            why = "a proof takes longer than half of the time"
+        done = len(proofs) == len(ways)
+        first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True)) if done else ways[0].starts[-1]
+        for number in self.below(ways, first):
+            given = self.look((number,))
+            if self.decided(given):
+                return self.conclusion("")
+            if done and given.verdict != "proved":
+                done, why = False, given.reason or given.verdict
+        if not done:
+            return why
+        last = min(way.last for way in ways)
+        rounds = max(p.period // len(w.starts) * w.step for w, p in zip(ways, proofs, strict=True))
+        one = next(iter(self.found.values()))
+        name = self.names[0]
+        often = f"every {rounds}" if rounds > 1 else "with every one"
+        said = (
+            f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
+            f" ({name} up to {last}: beyond that a register may overflow)"
+        )
+        answers = list(self.found.values())
+        return replace(
+            one, verdict="proved", findings=_together([*answers, *(p.answer for p in proofs)]), covered=True,
+            bound=None,
+            assumptions=_taken(answers), executions=self.executions() + sum(p.executions for p in proofs), reason=said,
+            cut=False,
+        )  # fmt: skip
+
+    def proof(self, way: Repeating) -> Proof:
+        """That nothing is found however often the loop of a way runs, from some number on."""
+        from mcheck.kernel.rounds import prove
+
+        way = replace(
+            way,
+            heads=tuple(map(batched_code, way.heads)),
+            bodies=tuple(map(batched_code, way.bodies)),
+            tails=tuple(tuple(map(batched_code, tail)) for tail in way.tails),
+        )
+
+        def sized(size: int) -> Program:
+            return way.program(size).assuming(self.launch.assume)
+
+        rounds = Rounds(len(way.starts), {}, {}, place=way.loop)
+        program = replace(sized(0), free=self.names[0], sized=sized, rounds=lambda: rounds)
+        return prove(program, self.model, self.question.profile, self.question.unroll, self.part())
+
+    def below(self, ways: list[Repeating], first: int) -> Iterator[int]:
+        """The numbers below one that differ from those before, in some way."""
+        found: set[int] = set()
+        for way in ways:
+            found.update(way.below)
+            found.update(way.starts)
+            size = len(way.starts)
+            while (number := way.number(size)) < first:
+                found.add(number)
+                size += 1
+        yield from sorted(n for n in found if n < max(first, ways[0].starts[-1] + 1))
+
+    # --- numbers one by one ---------------------------------------------------------------------------------------
+
+    def tried(self) -> Iterator[tuple[int, ...]]:
+        """The numbers that are tried without a proof."""
+        last = LAST.get(len(self.names), 1)
+        yield from sorted(product(range(last + 1), repeat=len(self.names)), key=sum)
+        if len(self.names) == 1:
+            yield from ((number,) for number in LARGER)
+
+    def smallest(self, numbers: tuple[int, ...]) -> None:
+        """Looks at the numbers below those of a finding that were left out."""
+        if len(numbers) == 1:
+            for number in range(numbers[0]):
+                if self.decided(self.look((number,))):
+                    break
+
+    def with_number(self, number: int) -> Launch:
+        """The launch with a number for the parameter."""
+        return _with(self.launch, {self.names[0]: number})
+
+    def look(self, numbers: tuple[int, ...]) -> Answer:
+        """The answer with these numbers; raises ``TimeOut``."""
+        if numbers not in self.found:
+            asked = replace(self.question, timeout=self.limit.remaining())
+            launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
+            given = answer(self.module, launch, self.model, asked, self.engine)
+            if timed_out(given.reason):
+                raise TimeOut
+            self.found[numbers] = given
+        return self.found[numbers]
+
+    def decided(self, given: Answer) -> bool:
+        """Whether something is found that decides."""
+        return any(map(decides, given.findings))
+
+    def executions(self) -> int:
+        """How many executions were followed for single numbers."""
+        return sum(a.executions for a in self.found.values())
+
+    def conclusion(self, why: str, *, cut: bool = False) -> Answer:
+        """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
+        wrong = min((n for n, a in self.found.items() if self.decided(a)), key=sum, default=None)
+        if wrong is not None:
+            given = self.found[wrong]
+            said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, wrong, strict=True))
+            findings = tuple(replace(f, message=f"{f.message}, with {said}") for f in given.findings)
+            return replace(given, findings=findings, covered=False, executions=self.executions())
+        names = " and ".join(self.names)
+        if not self.found:
+            return Answer(verdict="unknown", engine="protocol", reason=why, cut=cut)
+        looked = "; ".join(_listed(column) for column in zip(*self.found, strict=True))
+        reason = (
+            f"{names} is any number: nothing was found with {looked}; that others add nothing is not proved ({why})"
+        )
+        for numbers, given in self.found.items():
+            if given.verdict != "proved":
+                said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
+                reason = f"{names} is any number, and with {said}: {given.reason or given.bound}"
+                break
+        answers = list(self.found.values())
+        return replace(
+            answers[-1], verdict="unknown", reason=reason, findings=_together(answers[::-1]), covered=False, bound=None,
+            assumptions=_taken(answers), executions=self.executions(), cut=cut,
+        )  # fmt: skip
 
 
 def _is_any(argument: Argument) -> bool:
@@ -66,5 +262,17 @@ def _given(argument: Argument, number: int | None) -> Argument:
     return replace(argument, data=data, known=((0, argument.size),), places=())
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
+def _together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
+    """The findings of several answers, those of one statement once."""
+    return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
+
+
+def _taken(answers: Sequence[Answer]) -> tuple[str, ...]:
+    """What answers take for granted, but for the sizes."""
+    found = dict.fromkeys(a for given in answers for a in given.assumptions)
+    return tuple(a for a in found if not a.startswith("sizes as written"))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    some = sorted(set(numbers))
+    return ", ".join(map(str, some))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
 from mcheck.ptx import accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps
 from mcheck.ptx.bystanders import without_bystanders
-from mcheck.ptx.cluster import DONE, Cluster
+from mcheck.ptx.cluster import DONE, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.flow import reads, writes
@@ -54,14 +55,14 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
-    runner = _Runner(module, launch, limit or Limit(None))
-    todo = [_Way()]
-    planned = {_Way()}
+    runner = Runner(module, launch, limit or Limit(None))
+    todo = [Way()]
+    planned = {Way()}
     while todo:
         way = todo.pop()
         cluster = runner.run(way)
         if cluster.trace.doubles and not runner.code.named:
-            runner = _Runner(module, launch, runner.limit, named=True)
+            runner = Runner(module, launch, runner.limit, named=True)
             cluster = runner.run(way)
         for more in runner.others(way, cluster):
             if more not in planned and len(planned) < MOST_WAYS:
@@ -71,7 +72,7 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Way:
     """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
     how many clusters ``clusterlaunchcontrol`` wins.
     """
@@ -81,7 +82,14 @@ class _Way:
     won: int = 0
 
 
-class _Runner:
+class Watcher(Protocol):
+    """Who looks at the steps of an execution."""
+
+    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """The steps, watched."""
+
+
+class Runner:
     """What all ways of a cluster have in common."""
 
     def __init__(self, module: Module, launch: Launch, limit: Limit, *, named: bool = False) -> None:
@@ -91,7 +99,7 @@ class _Runner:
         functions = [u.function for u in self.code.units]
         self.places: Places = place(module, functions, launch, self.ctas)
 
-    def others(self, way: _Way, c: Cluster) -> Iterator[_Way]:
+    def others(self, way: Way, c: Cluster) -> Iterator[Way]:
         """Ways that differ from one in a choice that it made."""
         chosen = dict(way.choices)
         for at in c.open:
@@ -102,11 +110,13 @@ class _Runner:
         if c.answers.asked > way.won and way.won < min(MOST_WON, len(others(self.launch))):
             yield replace(way, won=way.won + 1)
 
-    def run(self, way: _Way) -> Cluster:
-        """One way, to its end."""
+    def run(self, way: Way, watch: Watcher | None = None) -> Cluster:
+        """One way, to its end; ``watch`` sees every step of it."""
         lanes = Lanes(self.launch, self.code.rows)
         compiler = Compiler(self.module, self.code, lanes, self.places)
         steps = compiler.steps()
+        if watch is not None:
+            steps = watch.wrap(compiler, steps)
         places = self.places
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
                       named=self.code.named)  # fmt: skip
@@ -135,8 +145,8 @@ class _Runner:
             return f"give {' or '.join(map(repr, wanted or absent or names))} in the launch"
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
-    def followed(self, c: Cluster) -> Followed:
-        """What the lanes did, as a program."""
+    def followed(self, c: Cluster, *, whole: bool = False) -> Followed:
+        """What the lanes did, as a program; the ``whole`` of it with the waits of bystanders."""
         c.trace.bind()
         gaps = list(c.trace.gaps.values())
         gaps += [
@@ -158,7 +168,7 @@ class _Runner:
             path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
             memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
         )  # fmt: skip
-        program, waits = without_bystanders(program)
+        program, waits = (program, ()) if whole else without_bystanders(program)
         said = list(c.trace.assumptions)
         if waits:
             said.append(KEEP_UP.format(", ".join(map(str, waits))))

@@ -109,6 +109,18 @@ def test_values_that_decide_nothing_may_grow() -> None:
     assert proof(text).answer.verdict == "proved"
 
 
+TENSOR_MAP = """.global .tensormap tm = { global_address = src, elemtype = f16, rank = 1, global_dim = {64},
+    global_stride = {}, box_dim = {64}, element_stride = {1}, interleave_layout = none, swizzle_mode = none,
+    swizzle_atomicity = 16B, fill_mode = zero };
+  """
+
+
+def test_a_tensor_map_that_nothing_writes_decides_nothing() -> None:
+    more = "st.shared.u32 [val + 4*%laneid], k*k;"
+    declared = ".shared .align 4 .u32 val[32];\n  " + TENSOR_MAP + ".shared .align 8 "
+    assert proof(changed(ring(more=more), (".shared .align 8 ", declared))).answer.verdict == "proved"
+
+
 def test_several_executions_are_left_to_the_numbers_one_by_one() -> None:
     sketch = Path(__file__).parents[2] / "litmus" / "kernels" / "P18-multicast-ring.litmus"
     with pytest.raises(Aperiodic, match="several orders"):

@@ -10,7 +10,7 @@ import pytest
 
 from mcheck.limit import Limit
 from mcheck.ptx.compiler import Compiler
-from mcheck.ptx.follow import _Runner
+from mcheck.ptx.follow import Runner
 from mcheck.ptx.forms import is_whole
 from mcheck.ptx.lanes import Lanes
 from mcheck.ptx.launching import from_file, launch
@@ -45,7 +45,7 @@ def edited(choose: random.Random, statement: Statement, parts: list[str], operan
 def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None:
     module = read(CORPUS / f"{name}.ptx")
     given = launch(module, from_file(CORPUS / f"{name}.json"))
-    runner = _Runner(module, given, Limit(None))
+    runner = Runner(module, given, Limit(None))
     compiler = Compiler(module, runner.code, Lanes(given, runner.code.rows), runner.places)
     choose = random.Random(1)
     for unit in runner.code.units:
