@@ -6,7 +6,7 @@ from mcheck.events.paths import exits_matter
 from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import warps
+from mcheck.kernel import overtaking, warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock
 from mcheck.kernel.machine import Agent, Machine
@@ -61,6 +61,8 @@ def finish(m: Machine) -> None:
     for agent in lost:
         assert isinstance(agent.where, Mbarrier)
         m.problem("UB201", f"{agent.where.label} holds no mbarrier", agent, ops.performed(agent.code[agent.pc]))
+    if lost and any(isinstance(op, ops.MbarrierInit) for a in stuck if a not in lost for op in a.code[a.pc :]):
+        overtaking.lost(m, lost[0].code[lost[0].pc])
     for signal in m.signals.values():
         text = f"{m.label(signal.address)} holds no mbarrier"
         m.problem("UB201", text, m.agents[signal.agent], signal.event.op, signal.event)

@@ -21,6 +21,7 @@ from mcheck.graph.event import Event
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import Done, Mbarrier
+from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
@@ -115,9 +116,17 @@ def all_loose(m: Machine, look: Done, behind: Sequence[Done]) -> None:
 def tell(m: Machine, first: Done, then: Event) -> None:
     """Notes two operations that might be in the other order."""
     if m.overtaken is None:
-        m.overtaken = REASON.format(first=_named(first.event), then=_named(then))
+        m.overtaken = REASON.format(first=_named(first.event.op), then=_named(then.op))
 
 
-def _named(event: Event) -> str:
-    line = f"line {event.op.span.line}: " if event.op.span is not None else ""
-    return f"`{line}{text_of(event.op)}`"
+def lost(m: Machine, op: Op) -> None:
+    """Notes an operation that finds no object because its thread lets the one go on that makes it: an mbarrier.init is
+    no order in time for those it is not published to, so it might go on all the same, and others with it.
+    """
+    if m.overtaken is None:
+        m.overtaken = f"{_named(op)} may find an object that is made only behind it"
+
+
+def _named(op: Op) -> str:
+    line = f"line {op.span.line}: " if op.span is not None else ""
+    return f"`{line}{text_of(op)}`"

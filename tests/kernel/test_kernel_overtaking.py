@@ -101,3 +101,19 @@ def test_an_exit_that_lets_a_barrier_go_orders_no_fences() -> None:
     found = check(p, model, thorough=True)
     assert not found.covered
     assert "fence.sc.gpu" in (found.bound or "")
+
+
+LOST = """PTX lost
+{ .shared .align 8 .b64 b; }
+P@cta 0 { bar.sync 0; mbarrier.init.shared::cta.b64 [b], 1; }
+Q@cta 0 { mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 16; }
+R@cta 0 { bar.sync 0; await mbarrier.try_wait.parity.shared::cta.b64 [b], 0; }
+"""
+
+
+def test_what_follows_an_operation_whose_object_comes_too_late_is_left_open() -> None:
+    p, model = parse(LOST, "lost.litmus"), load_model("ptx-9.0")
+    assert {f.code for f in answer(p, model, findings=True).findings} == {"UB201", "DEAD003"}
+    found = check(p, model, thorough=True)
+    assert {f.code for f in found.findings} == {"UB201"}
+    assert "made only behind it" in (found.bound or "")
