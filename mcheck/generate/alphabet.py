@@ -10,12 +10,14 @@ writing ``w`` of an asynchronous copy, with its kind. An edge leads from an end 
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from mcheck.errors import InputError
+from mcheck.generate.document import Document, Row, read
+from mcheck.isa.wording import listed
 from mcheck.resources import litmus
 
 THREAD_ENDS = ("R", "W")
@@ -149,61 +151,107 @@ def load(name: str) -> Alphabet:
     """The alphabet of a file, or the shipped one of this name."""
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _alphabet(path.stem, read(path))
     except OSError as error:
         if name.endswith(".toml"):
             raise InputError(f"cannot read {name}: {error.strerror}") from None
         raise InputError(f"there is no alphabet {name}", hint=f"there are {', '.join(names())}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    try:
-        return _alphabet(path.stem, data)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: a field is missing or unknown: {error}") from None
 
 
-def _alphabet(name: str, data: dict[str, Any]) -> Alphabet:
-    annotations = dict(data.get("annotations", {"rlx": "relaxed.gpu"}))
-    ends = {kind: list(data.get("ends", {}).get(kind, ["rlx"])) for kind in THREAD_ENDS}
-    for note in (*ends["R"], *ends["W"]):
-        if note not in annotations:
-            raise InputError(f"{name}: the annotation {note} is not explained")
-    copies = {row["name"]: CopyKind(**row) for row in data.get("copy", ())}
-    edges: list[Edge] = []
-    for row in data.get("edge", ()):
-        edges += _edges(name, row)
+def _alphabet(name: str, document: Document) -> Alphabet:
+    data = document.data
+    document.refuse_others(data, ("sizes", "annotations", "ends", "copy", "edge"))
+    sizes = _field(document, data, "sizes", list[int], [4])
+    annotations = _field(document, data, "annotations", dict[str, str], {"rlx": "relaxed.gpu"})
+    given = _field(document, data, "ends", dict[str, list[str]], {})
+    document.refuse_others(given, THREAD_ENDS, ("ends", 0))
+    ends = {kind: list(given.get(kind, ["rlx"])) for kind in THREAD_ENDS}
+    for kind, notes in ends.items():
+        for note in notes:
+            if note not in annotations:
+                raise document.error(f"the annotation {note} is not explained", ("ends", 0), kind)
+    copies = {c.name: c for c in (_copy(document, row, at) for row, at in _rows(document, "copy"))}
+    edges = [edge for row, at in _rows(document, "edge") for edge in _edges(document, row, at)]
+    if not edges:
+        raise document.error(
+            "an alphabet without edges", hint="an edge is a table [[edge]] with name, relation and ends"
+        )
     edges += [Edge(kind, "copy", ("r", "w"), moved=True) for kind, c in copies.items() if c.source != "register"]
     arcs = [arc for edge in edges for arc in _arcs(edge, ends, copies)]
-    return Alphabet(name, annotations, copies, tuple(arcs), tuple(data.get("sizes", (4,))))
+    return Alphabet(name, annotations, copies, tuple(arcs), tuple(sizes))
 
 
-def _edges(alphabet: str, row: dict[str, Any]) -> list[Edge]:
-    relation = row["relation"]
+def _rows(document: Document, table: str) -> Iterator[tuple[dict[str, Any], Row]]:
+    rows = document.data.get(table, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise document.error(f"{table} is no list of tables", key=table, hint=f"write [[{table}]] above each")
+    return ((row, (table, number)) for number, row in enumerate(rows))
+
+
+def _field(document: Document, row: dict[str, Any], key: str, kind: object, default: Any, at: Row = ("", 0)) -> Any:
+    """The value of a key, or the default; ``InputError`` where it is of another kind."""
+    value = row.get(key, default)
+    if not _is(value, kind):
+        raise document.error(f"{key} is no {KINDS[kind]}", at, key)
+    return value
+
+
+KINDS: dict[object, str] = {
+    str: "text",
+    bool: "true or false",
+    list[str]: "list of texts",
+    list[int]: "list of numbers",
+    dict[str, str]: "table of texts",
+    dict[str, list[str]]: "table of lists of texts",
+}
+
+
+def _is(value: object, kind: Any) -> bool:
+    inner = get_args(kind)
+    if not inner:
+        return type(value) is kind
+    several = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, get_origin(kind)) and all(_is(each, inner[-1]) for each in several)
+
+
+def _needs(document: Document, row: dict[str, Any], keys: Iterable[str], at: Row) -> None:
+    if missing := [key for key in keys if key not in row]:
+        raise document.error(f"[[{at[0]}]] needs {', '.join(missing)}", at)
+
+
+def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
+    document.refuse_others(row, tuple(f.name for f in fields(CopyKind)), at)
+    _needs(document, row, (f.name for f in fields(CopyKind) if f.default is MISSING), at)
+    for key in row:
+        _field(document, row, key, bool if key in ("expect", "most") else str, "", at)
+    return CopyKind(**row)
+
+
+def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
+    document.refuse_others(row, ("name", "relation", "ends", "far", "moved", "path", "signals"), at)
+    _needs(document, row, ("name", "relation", "ends"), at)
+    name, relation = (_field(document, row, key, str, "", at) for key in ("name", "relation"))
     if relation not in RELATIONS[:4]:
-        raise InputError(f"{alphabet}: an edge is rf, fr, co or po, not {relation}")
-    known = {"name", "relation", "ends", "far", "moved", "path", "signals"}
-    if unknown := set(row) - known:
-        raise InputError(f"{alphabet}: edges have no {', '.join(sorted(unknown))}")
-    path = tuple(row.get("path", ()))
+        raise document.error(f"an edge is rf, fr, co or po, not {relation}", at, "relation")
+    path, signals = (tuple(_field(document, row, key, list[str], [], at)) for key in ("path", "signals"))
     if sum(step in HANDOVERS for step in path) > 1:
-        raise InputError(f"{alphabet}: {row['name']} hands over more than once")
+        raise document.error(f"{name} hands over more than once", at, "path")
     handover = next((HANDOVERS[s] for s in path if s in HANDOVERS), "")
     far = row.get("far", handover or "")
-    fars = far if isinstance(far, list) else [far]
     moved = row.get("moved", [True] if relation == "po" else [False])
     out = []
-    for pair in row["ends"]:
+    for pair in _field(document, row, "ends", list[str], [], at):
         if len(pair) != 2 or any(e not in (*THREAD_ENDS, *COPY_ENDS) for e in pair):
-            raise InputError(f"{alphabet}: the ends {pair} of {row['name']} are not two of R W r w")
+            raise document.error(f"the ends {pair} of {name} are not two of R W r w", at, "ends")
         for where in moved if isinstance(moved, list) else [moved]:
-            for distance in fars:
+            if not isinstance(where, bool):
+                raise document.error("moved is neither true nor false", at, "moved")
+            for distance in far if isinstance(far, list) else [far]:
                 if distance not in ("", *DISTANCES):
-                    raise InputError(f"{alphabet}: the distance {distance} of {row['name']}")
-                name = row["name"]
-                if relation == "po" and distance and distance != handover:
-                    name = f"{name}.{distance}"
-                signals = tuple(row.get("signals", ()))
-                out.append(Edge(name, relation, (pair[0], pair[1]), distance, where, path, signals))
+                    hint = f"it is empty for one thread, or {listed(DISTANCES)}"
+                    raise document.error(f"the distance {distance} of {name}", at, "far", hint)
+                called = f"{name}.{distance}" if relation == "po" and distance and distance != handover else name
+                out.append(Edge(called, relation, (pair[0], pair[1]), distance, where, path, signals))
     return out
 
 
