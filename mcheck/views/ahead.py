@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from mcheck.algebra.tape import Tape, dependencies
 from mcheck.algebra.tapes import once_per_tape
-from mcheck.views.entries import bits
 
 ORDER = "phase-order"
 
@@ -91,6 +90,8 @@ def not_ahead(
             events &= ~back
     for rule, back in backs if events else ():
         column = kept.get(home.get(rule.way, rule.way), [])
-        for k in bits(back) if column else ():
+        while back and events and column:  # what is in the column of a member need not be looked up
+            k = back.bit_length() - 1
             events &= ~column[k]
+            back &= ~(column[k] | 1 << k)
     return events
