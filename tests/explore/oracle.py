@@ -158,7 +158,17 @@ UNUSED = (
         "CLUSTERBAR",
     ),
     *("MBARRIER_INIT_FENCE", "RESTRICTED", "PRELEASE", "PACQUIRE", "lxsx", "syncbar", "barrier", "issue", "complete"),
-    *("phase", "phase-order", "phase-fr", "object-access", "unborn", "START", "outlived", "mbarrier-object"),
+    *(
+        "phase",
+        "regardless",
+        "phase-order",
+        "phase-fr",
+        "object-access",
+        "unborn",
+        "START",
+        "outlived",
+        "mbarrier-object",
+    ),
     *("exited", "rounds", "own-outlived", "MEET", "meet", "SIGNALLED"),
 )
 """Base names that are empty for the programs that the oracle takes."""
