@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import secrets
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -114,7 +114,7 @@ def write_site(site: Site) -> list[Entry]:
 
 
 def _draft(target: Path) -> Path:
-    """A new folder beside the target, which must not be in use."""
+    """The name of a new folder beside the target, which must not be in use."""
     if astray(str(target)):
         raise InputError(f"cannot write {target}: {ASTRAY}")
     try:
@@ -127,7 +127,7 @@ def _draft(target: Path) -> Path:
             raise InputError(f"cannot write {target}: it is not a folder")
         parent = target.resolve().parent
         parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
+        return parent / f".{target.name}.{secrets.token_hex(8)}"
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None
 

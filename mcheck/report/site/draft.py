@@ -11,9 +11,13 @@ from pathlib import Path
 
 @contextmanager
 def kept_if_whole(folder: Path) -> Iterator[None]:
-    """What happens inside completes ``folder`` and moves it away; if it fails, or is killed, the folder is removed."""
+    """Makes ``folder``. What happens inside completes it and moves it away; if that fails, or is killed, it is removed.
+
+    It is watched before it is there: no moment is left in which a killed process leaves it behind.
+    """
     watcher = _watch(folder) if hasattr(os, "fork") else None
     try:
+        folder.mkdir(mode=0o700)
         yield
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
