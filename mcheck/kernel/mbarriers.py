@@ -227,6 +227,7 @@ def _failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[in
         m.reverse(other, agent.index, time, agent.single)
     overtaking.refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
     bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", bar.state.phase))
+    m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
 
 
 def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
@@ -419,6 +420,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         )
         done.kind = "failed"
         bar.failed.append(done)
+        m.assigned.append((signal.key, "refused", bar.generation, bar.state))
         raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
