@@ -6,7 +6,7 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -76,11 +76,12 @@ def handles(*kinds: type[Op]) -> Callable[[Handler], Handler]:
 
 
 class Stop(Exception):
-    """Undefined behaviour that ends the path."""
+    """Undefined behaviour that ends the path; ``before`` are the events that its operation has had by then."""
 
-    def __init__(self, misstep: Misstep) -> None:
+    def __init__(self, misstep: Misstep, before: Sequence[Event] = ()) -> None:
         super().__init__(misstep.message)
         self.misstep = misstep
+        self.before = before
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ ENTRIES = (
 The start coordinate of dimension 0 times the element size has to be a multiple of 16 bytes, for loads, stores
 and im2col alike. The texts do not say so; a Hopper chip traps (illegal instruction) on every other start, and
 on these only.""",
-        section="observed on sm_90; PTX ISA 9.0 section 9.7.9.27.1.2 is silent",
+        section="PTX ISA 9.0 section 9.7.9.27.1.2 (silent: observed on sm_90)",
         remedy="Start boxes at multiples of 16 bytes in dimension 0.",
         bad="""\
 PTX start-at-8-bytes

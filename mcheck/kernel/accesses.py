@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.events.emit import Stop
 from mcheck.events.state import State
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
@@ -279,7 +280,12 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
         whole = moved(m, agent, op)
     if whole is not None or (isinstance(op, ops.Wgmma) and shared(m, agent)):
         lanes = range(len(agent.shown))  # those that stand for all
-    emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
+    try:
+        emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
+    except Stop as stop:
+        if agent.single:
+            _begun(m, agent, op, list(stop.before))
+        raise
     width = len(emitted[0])
     if any(len(events) != width for events in emitted):
         raise Split([(t,) for t in agent.threads])
@@ -307,6 +313,14 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
         _values(m, emitted)
     _send(m, agent, emitted, issues)
     agent.pc += 1
+
+
+def _begun(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
+    """What an operation that turns out to be undefined has read by then, as a tensor map: it may race all the same."""
+    issues = _issue(m, agent, op, [events])
+    for j, event in enumerate(events):
+        if event.size:
+            _memory(m, agent, [(event, event.address, event.size, 0)], issues, None, j)
 
 
 PER_LANE = (

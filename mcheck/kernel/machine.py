@@ -529,7 +529,7 @@ class Machine:
         if following[0] is not state:
             state = agent.lanes[lane] = following[0]
         if state.ended == "undefined" and state.misstep is not None:
-            raise Stop(state.misstep)
+            raise Stop(state.misstep, state.events[before:])
         return state.events[before:]
 
     def emit_nothing(self, agent: Agent, op: Op) -> Event:

@@ -52,6 +52,10 @@ class Missing(InputError):
     """A parameter is needed that the launch does not give."""
 
 
+MOST_CHOSEN = 32
+"""So often a lane goes the way that was chosen where nobody knows."""
+
+
 @dataclass(slots=True)
 class Cluster:
     """The state of the execution. ``place`` is where each lane stands, ``returns`` where its calls return to."""
@@ -82,6 +86,8 @@ class Cluster:
     """By lane, the wait that a poll which was taken to fail makes necessary: object, parity, where it was polled."""
     open: dict[int, Span] = field(default_factory=dict)
     """Places whose way is not known, and was chosen."""
+    chosen: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """By such a place, how often each lane has gone the way that was chosen."""
     tokens: list[int] = field(default_factory=list)
     """By number, the phase in which the arrive came that returned it."""
     meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
@@ -192,8 +198,11 @@ class Cluster:
         if bits & quality.UNKNOWN:
             unknown = mask & ((known & quality.UNKNOWN) != 0)
             self.open.setdefault(self.at, statement.span)
-            chosen = self.choices.get(self.at, False)
-            value = np.where(unknown, chosen, value)
+            often = self.chosen.setdefault(self.at, np.zeros(self.lanes.count, np.int64))
+            often[unknown] += 1
+            # A loop would never end: after some rounds the lanes go the other way.
+            way = self.choices.get(self.at, False) ^ (often > MOST_CHOSEN)
+            value = np.where(unknown, way, value)
         elif bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN):
             why = "what was read from other threads" if bits & quality.ORDER else "which lanes come together"
             self.trace.ordered(f"control depends on {why}", statement.span)

@@ -17,7 +17,7 @@ from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
 from mcheck.ptx import accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps
 from mcheck.ptx.bystanders import without_bystanders
-from mcheck.ptx.cluster import DONE, Cluster, Step
+from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.flow import reads, writes
@@ -149,9 +149,8 @@ class Runner:
         """What the lanes did, as a program; the ``whole`` of it with the waits of bystanders."""
         c.trace.bind()
         gaps = list(c.trace.gaps.values())
-        gaps += [
-            Gap("control depends on data: both ways were followed, each for all", span) for span in c.open.values()
-        ]
+        said = f"control depends on data: both ways were followed, each for all and up to {MOST_CHOSEN} times"
+        gaps += [Gap(said, span) for span in c.open.values()]
         threads: list[Thread] = []
         ranks = len(self.ctas) > 1
         for lane in np.flatnonzero(c.lanes.exists).tolist():
@@ -169,12 +168,12 @@ class Runner:
             memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
         )  # fmt: skip
         program, waits = (program, ()) if whole else without_bystanders(program)
-        said = list(c.trace.assumptions)
+        taken = list(c.trace.assumptions)
         if waits:
-            said.append(KEEP_UP.format(", ".join(map(str, waits))))
+            taken.append(KEEP_UP.format(", ".join(map(str, waits))))
         if c.elects:
-            said.append(LEADERS)
-        return Followed(program, tuple(gaps), tuple(said), c.trace.operations, last_leads=c.last_leads)
+            taken.append(LEADERS)
+        return Followed(program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads)
 
 
 def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:

@@ -66,6 +66,25 @@ COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tc
 """Instructions whose first operand is written."""
 
 
+_ROUNDED = frozenset(("rn", "rz", "rm", "rp", "ftz", "sat"))
+_ORDERED = ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu")
+_TESTS = frozenset((*_ORDERED, "num", "nan", "and", "or", "xor", "ftz"))
+_BITS = ("and", "or", "xor", "not", "cnot", "shl", "shr", "rem", "popc", "clz", "brev", "selp", "bfe", "bfi", "sad")
+QUALIFIERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_BITS, frozenset[str]()),
+    **dict.fromkeys(("setp", "set"), _TESTS),
+    **dict.fromkeys(("mul", "mad"), _ROUNDED | {"lo", "hi", "wide", "cc"}),
+    **dict.fromkeys(("mul24", "mad24"), frozenset(("lo", "hi", "sat"))),
+    **dict.fromkeys(("add", "sub"), _ROUNDED | {"cc"}),
+    **dict.fromkeys(("min", "max"), frozenset(("ftz", "nan", "xorsign", "abs", "relu"))),
+    "div": _ROUNDED | {"approx", "full"},
+    "shf": frozenset(("l", "r", "wrap", "clamp")),
+    "bfind": frozenset(("shiftamt",)),
+    "prmt": frozenset(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")),
+}  # fmt: skip
+"""What may stand between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to 9.7.8)."""
+
+
 def is_whole(statement: Statement) -> bool:
     """Whether an instruction has what its step is made from; what no form knows the instruction table judges."""
     opcode, operands = statement.opcode, statement.operands
@@ -76,6 +95,10 @@ def is_whole(statement: Statement) -> bool:
     if len(opcode) < form.parts or not form.least <= len(operands) <= form.most:
         return False
     if form.typed and opcode[-1] not in SIZES:
+        return False
+    if name in QUALIFIERS and any(part not in QUALIFIERS[name] and part not in SIZES for part in opcode[1:]):
+        return False
+    if name == "setp" and opcode[1] not in _TESTS:
         return False
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
         return False

@@ -42,3 +42,30 @@ P@cta 0 {{
     found = {f.code for f in check(test, model).findings}
     assert {"RACE003", "DEAD003", "UB216"} <= found
     assert found == {f.code for f in answer(test, model, findings=True).findings}
+
+
+def test_a_copy_that_traps_has_read_its_map() -> None:
+    """The map was edited without a fence: that shows beside the coordinate that is undefined."""
+    test = parse(
+        """PTX edited
+{
+  .global .align 16 .u32 g[4] = {1, 2, 3, 4};
+  .global .tensormap gm = { global_address = g, elemtype = u32, rank = 1, global_dim = {4}, global_stride = {},
+    box_dim = {4}, element_stride = {1}, interleave_layout = none, swizzle_mode = none, swizzle_atomicity = 16B,
+    fill_mode = zero };
+  .shared .align 128 .u32 s[4];
+}
+P@cta 0 {
+  mov.u64 %rd7, g;
+  tensormap.replace.tile.global_address.global.b1024.b64 [gm], %rd7;
+  cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [gm, {1}], [s];
+}
+""",
+        "edited.litmus",
+    )
+    given = check(test, load_model("ptx-9.0")).findings
+    assert (
+        {f.code for f in given}
+        == {"RACE009", "UB401"}
+        == {f.code for f in answer(test, load_model("ptx-9.0")).findings}
+    )

@@ -15,7 +15,7 @@ from mcheck.ptx.forms import is_whole
 from mcheck.ptx.lanes import Lanes
 from mcheck.ptx.launching import from_file, launch
 from mcheck.ptx.module import Operand, Statement
-from mcheck.ptx.reading import read
+from mcheck.ptx.reading import module, read
 
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = ("cuda/tensormap_edit", "cuda/stolen_tiles", "cuda/wgmma_tile", "gluon/blackwell_sm100", "cuda/cluster_ring")
@@ -43,10 +43,10 @@ def edited(choose: random.Random, statement: Statement, parts: list[str], operan
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None:
-    module = read(CORPUS / f"{name}.ptx")
-    given = launch(module, from_file(CORPUS / f"{name}.json"))
-    runner = Runner(module, given, Limit(None))
-    compiler = Compiler(module, runner.code, Lanes(given, runner.code.rows), runner.places)
+    whole = read(CORPUS / f"{name}.ptx")
+    given = launch(whole, from_file(CORPUS / f"{name}.json"))
+    runner = Runner(whole, given, Limit(None))
+    compiler = Compiler(whole, runner.code, Lanes(given, runner.code.rows), runner.places)
     choose = random.Random(1)
     for unit in runner.code.units:
         body = unit.function.body
@@ -56,3 +56,25 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
             assert is_whole(statement), statement.text
             for _ in range(4):
                 compiler._step(unit, edited(choose, statement, parts, operands), unit.start + at)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("setp.lt.u32", "setp.ltt.u32"), ("mul.lo.s32", "mul.lw.s32"), ("and.b32", "and.lo.b32")]
+)
+def test_a_misspelt_qualifier_is_no_instruction(old: str, new: str) -> None:
+    """Its result decides what is executed: it is not taken for one that nobody knows."""
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.entry k() {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  mul.lo.s32 %r1, %r2, %r3;
+  and.b32 %r1, %r1, 3;
+  setp.lt.u32 %p1, %r1, 7;
+  @%p1 exit;
+}
+"""
+    assert all(is_whole(s) for s in module(text).functions["k"].body)
+    changed = [s for s in module(text.replace(old, new)).functions["k"].body if not is_whole(s)]
+    assert [".".join(s.opcode) for s in changed] == [new]

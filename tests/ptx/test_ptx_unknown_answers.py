@@ -95,3 +95,30 @@ def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     assert place is not None
     assert (int(won(first)[0][0]), int(won(second)[0][0])) == (1, 0)
     assert [int(x[0]) for x in place(first)] == [1, 0, 0]
+
+
+def test_a_loop_whose_end_depends_on_data_is_left() -> None:
+    """Its rounds cannot be known: some are followed, and the answer says at which branch."""
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.entry k(.param .u64 src) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  .shared .align 4 .b8 s[4];
+  ld.param.u64 %rd1, [src];
+LOOP:
+  bar.sync 0;
+  ld.global.u32 %r1, [%rd1];
+  setp.lt.u32 %p1, %r1, 7;
+  @%p1 bra LOOP;
+  ret;
+}
+"""
+    read = module(text)
+    given = {"entry": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "params": {"src": {"buffer": 64}}}
+    question = Question(about=About.FINDINGS, timeout=60)
+    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    assert found.verdict == "bounded"
+    assert "control depends on data" in (found.reason or "")
