@@ -146,7 +146,8 @@ def _of_mbarrier(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
     state = bar.state
     assert state is not None
     parity, meant = _wanted(m, agent, op, bar)
-    which = f"for parity {parity} (phase {meant}) of {bar.label}" if parity is not None else f"for {bar.label}"
+    name = m.label(bar.address)
+    which = f"for parity {parity} (phase {meant}) of {name}" if parity is not None else f"for {name}"
     return (
         f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
         f"expected {bar.expected_bytes} bytes, got {bar.got_bytes}"
@@ -160,36 +161,34 @@ def _remedy(m: Machine, group: Waits) -> str:
     bar = group.agents[0].where
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return catalogue.get(group.code).remedy
-    state = bar.state
+    state, name = bar.state, m.label(bar.address)
     parity, meant = _wanted(m, group.agents[0], group.op, bar)
     if meant is not None and meant < state.phase:
         return (
-            f"Phase {meant} of {bar.label} was over, and the next one too, before line {line_of(group.op)} asked: let "
+            f"Phase {meant} of {name} was over, and the next one too, before line {line_of(group.op)} asked: let "
             f"the phase depend on every waiter, each arriving after its wait, or meet at a barrier before one arrives "
             f"for all; or correct the parity."
         )
     if not state.pending and state.tx:
         return (
-            f"The arrivals of phase {state.phase} of {bar.label} have come, but {bar.expected_bytes} bytes are "
+            f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
             f"expected and {bar.got_bytes} came: expect what the copies bring."
         )
     if state.pending < state.expected:
         came = state.expected - state.pending
         return (
-            f"Phase {state.phase} of {bar.label} got {came} of {state.expected} arrivals: correct the count of its "
+            f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
             f"init, or let the others arrive."
         )
     if state.phase == 0 and parity == 0 and bar.got_bytes:
-        return (
-            f"Bytes came to {bar.label} without an arrival: arrive with expect_tx on the barrier that the copy signals."
-        )
+        return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
     if state.phase == 0 and parity == 0:
-        nothing = f"Nothing arrived on {bar.label}"
+        nothing = f"Nothing arrived on {name}"
         if _fills(group.agents[0]) and not _asked_before(group.agents[0]):
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
         return f"{nothing}."
     return (
-        f"Nobody arrives in phase {state.phase} of {bar.label}: let those who signal it go through as many rounds as "
+        f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
         f"line {line_of(group.op)} waits for."
     )
 
@@ -217,16 +216,17 @@ def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
     bar = group.agents[0].where
     if not isinstance(bar, Mbarrier):
         return ""
+    name = m.label(bar.address)
     able = [(b, op) for b in stuck for op in [_signals_later(b, bar)] if op is not None]
     if able:
         lines = sorted({line_of(op) for _, op in able})
         waiting = names(m, [b for b, _ in able])
         where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-        return f"Still to signal {bar.label}: {waiting} at {where}, and waits itself."
+        return f"Still to signal {name}: {waiting} at {where}, and waits itself."
     over = [b for b in m.agents if b not in stuck and _signals(b.code, bar) is not None]
     if over:
-        return f"Nobody is left who would signal {bar.label}: {names(m, over)} did what they had to, and ended."
-    return f"Nobody is left who would signal {bar.label}."
+        return f"Nobody is left who would signal {name}: {names(m, over)} did what they had to, and ended."
+    return f"Nobody is left who would signal {name}."
 
 
 def _signals_later(agent: Agent, bar: Mbarrier) -> Op | None:

@@ -60,7 +60,8 @@ def finish(m: Machine) -> None:
     lost = [a for a in stuck if isinstance(a.where, Mbarrier) and a.where.state is None]
     for agent in lost:
         assert isinstance(agent.where, Mbarrier)
-        m.problem("UB201", f"{agent.where.label} holds no mbarrier", agent, ops.performed(agent.code[agent.pc]))
+        text = f"{m.label(agent.where.address)} holds no mbarrier"
+        m.problem("UB201", text, agent, ops.performed(agent.code[agent.pc]))
     if lost and any(isinstance(op, ops.MbarrierInit) for a in stuck if a not in lost for op in a.code[a.pc :]):
         overtaking.lost(m, lost[0].code[lost[0].pc])
     for signal in m.signals.values():
@@ -95,8 +96,9 @@ def _unwaited(m: Machine, bar: Mbarrier) -> None:
     for (life, phase), event in bar.arrived.items():
         if phase > 0 and (life, phase - 1) not in bar.waited:
             agent = m.agents[m.names[event.uid[0]]]
-            text = f"arrives in phase {phase} of {bar.label} although no wait has returned true for phase {phase - 1}"
-            counts = f" {bar.label} counts {bar.state.expected}." if bar.state is not None else ""
+            name = m.label(bar.address)
+            text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"
+            counts = f" {name} counts {bar.state.expected}." if bar.state is not None else ""
             m.problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + counts)
 
 

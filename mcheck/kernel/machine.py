@@ -217,9 +217,7 @@ class Machine:
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}
         for k, address in enumerate(setup.mbarriers):
-            self.mbarriers[address] = Mbarrier(
-                address, self.label(address), base + 2 * k, base + 2 * k + 1, time=zero, next_time=zero
-            )
+            self.mbarriers[address] = Mbarrier(address, base + 2 * k, base + 2 * k + 1, time=zero, next_time=zero)
         self.mbarrier_places = sorted(self.mbarriers)
 
     def _agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:
@@ -322,7 +320,10 @@ class Machine:
     # --- names --------------------------------------------------------------------------------------------
 
     def label(self, address: int) -> str:
-        """The object at an address, with the element or the offset."""
+        """The object at an address, with the element or the offset; in the terms of the program if it has some."""
+        said = self.program.terms.label(address) if self.program.terms is not None else None
+        if said is not None:
+            return said
         instance = self.program.memory.find(address)
         if instance is None:
             return hex(address)

@@ -102,7 +102,7 @@ def operate(m: Machine, agent: Agent, op: Op) -> None:
 
 def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
     if bar.state is not None or len(agent.lanes) > 1:
-        text = f"mbarrier.init of {bar.label}, which holds a valid mbarrier object"
+        text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
         raise misuse(m, agent, op, "UB202", text, event, once(bar, op))
     try:
         state = machine.init(step.count)[0]
@@ -139,9 +139,8 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
         m.reverse(other, agent.index, time, agent.single)
     for signal in m.signals.values():
         if signal.address == bar.address:
-            raise misuse(
-                m, agent, op, "UB215", f"{bar.label} is gone while {signal.event.op.text} has still to signal it", event
-            )
+            text = f"{m.label(bar.address)} is gone while {signal.event.op.text} has still to signal it"
+            raise misuse(m, agent, op, "UB215", text, event)
     assert bar.state is not None
     bar.unannounced += unannounced(m, bar)
     entries = enter(m, agent, bar, event, bar.state.phase)
@@ -158,7 +157,7 @@ def unannounced(m: Machine, bar: Mbarrier) -> list[Problem]:
     late = [d for d in bar.now if d.kind == "complete"]
     if not late:
         return []
-    text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {bar.label} that nobody announced"
+    text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
     return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event)]
 
 
@@ -173,7 +172,7 @@ def _valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
         raise Blocked(bar)  # in another order there is an object
     m.reverse(bar.ended, agent.index, time, agent.single)
     overtaking.refused(m, agent, bar, event, [bar.ended], time)
-    raise misuse(m, agent, op, "UB201", f"{bar.label} holds no mbarrier", event)
+    raise misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
 
 
 # --- arrivals, expectations, completions ------------------------------------------------------------------------
@@ -192,10 +191,10 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
             raise Split([(t,) for t in agent.threads]) from None
         _failed(m, agent, bar, event, time)
         if goes_on(m.program, wrong.code, op):  # the object is left as it is
-            m.problem(wrong.code, f"{bar.label}: {wrong}", agent, op, event)
+            m.problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
             enter(m, agent, bar, event, before.phase)
             return
-        raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", event) from None
+        raise misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", event) from None
     kind = "arrive" if step.kind in ARRIVALS else step.kind
     if step.no_complete:
         kind = "nocomplete"
@@ -371,7 +370,7 @@ def increment(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
         try:
             bar.state, _ = machine.async_arrive_begin(bar.state)
         except Misuse as wrong:
-            raise misuse(m, agent, op, wrong.code, f"{bar.label}: {wrong}", events[0]) from None
+            raise misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", events[0]) from None
     time = agent.now() if agent.single else agent.time
     done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), events[0], "expect", bar.state.phase)
     done.effect = len(events), 0
@@ -389,7 +388,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if bar.state is None and bar.ended is None:
         raise Blocked(bar)  # it comes when there is an object: see finish
     if bar.state is None:
-        text = f"{bar.label} is gone before this operation has signalled it"
+        text = f"{m.label(bar.address)} is gone before this operation has signalled it"
         raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
     if not _in_order(m, agent, signal):
         raise Blocked(bar)
@@ -421,7 +420,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         done.kind = "failed"
         bar.failed.append(done)
         m.assigned.append((signal.key, "refused", bar.generation, bar.state))
-        raise misuse(m, agent, signal.event.op, wrong.code, f"{bar.label}: {wrong}", signal.event) from None
+        raise misuse(m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
     edges = [overtaking.begun_by(e) for e in signal.issues]
@@ -551,7 +550,7 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
         phase = _which(m, agent, op, bar, state, step, event, done, must)
         done = _answer(m, agent, op, bar, _as_of(state, phase), step)
     if isinstance(done, Misuse):
-        raise misuse(m, agent, op, done.code, f"{bar.label}: {done}", event)
+        raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:
         raise Blocked(bar)
     agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1

@@ -68,7 +68,6 @@ class Mbarrier:
     """An mbarrier object. ``seen`` and ``born`` are its components in the vectors of time."""
 
     address: int
-    label: str
     seen: int
     born: int
     state: state_machine.State | None = None

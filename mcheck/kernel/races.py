@@ -224,6 +224,13 @@ def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | Non
     return catalogue.get(code).name.replace("-", " "), ""
 
 
+def _slot(m: Machine, *records: Record) -> str:
+    """Which part of its buffer a copy among the accesses fills."""
+    terms = m.program.terms
+    said = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
+    return next(filter(None, said), "")
+
+
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
     code = entry.code
     spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
@@ -232,7 +239,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     m.reported.add(spans)
     first, second = access_of(m, old, low, high), access_of(m, new, low, high)
     base = _base(m, low)
-    where = bytes_of(first.object, low - base, high - base)
+    where = ", ".join(filter(None, (bytes_of(first.object, low - base, high - base), _slot(m, old, new))))
     what = " and ".join(f"the {a.proxy} {a.access} by {a.thread}" for a in (first, second))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = narrow_between(m, old, new) if code == "RACE010" else []

@@ -157,7 +157,7 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
         for bar in m.mbarriers.values():
             if bar.seen in old.bars:
                 phase = bar.state.phase if bar.state is not None else 0
-                names.append(f"phase {phase} (parity {phase % 2}) of {bar.label}")
+                names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
         return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
     text = completion(op, write=old.write, committed=committed(m, old))
     return (text, "group") if text is not None else (f"Wait for the completion of line {line_of(op)}", "mbar")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from mcheck.errors import Span
 from mcheck.program.assumptions import Assumptions
@@ -78,6 +78,16 @@ class Expectation:
     span: Span | None = field(default=None, compare=False)
 
 
+class Terms(Protocol):
+    """What findings call the memory of a program whose declarations say little of it."""
+
+    def label(self, address: int) -> str | None:
+        """The object, or part of one, at an address; ``None`` if it has none."""
+
+    def slot(self, op: Op) -> str:
+        """Which part of its buffer a copy fills, as ``stage 2 of 4``; empty if there is no more to say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """A litmus test or a kernel sketch.
@@ -108,6 +118,9 @@ class Program:
     """The program with another one."""
     rounds: Callable[[], Rounds] | None = field(default=None, compare=False, repr=False)
     """How the programs with all of them repeat; raises ``Aperiodic``."""
+
+    terms: Terms | None = field(default=None, compare=False, repr=False)
+    """What findings call addresses, if not by their objects and elements."""
 
     def assuming(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.program.assumptions``), by their names."""

@@ -27,6 +27,7 @@ from mcheck.ptx.launch_answers import MOST_WON, Answers, others
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
 from mcheck.ptx.places import Places, place
 from mcheck.ptx.store import Store
+from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
 
 MODULES = (accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps)
@@ -166,6 +167,7 @@ class Runner:
         program = Program(
             path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
             memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
+            terms=KernelTerms(self.places.memory, tuple(threads)),
         )  # fmt: skip
         program, waits = (program, ()) if whole else without_bystanders(program)
         taken = list(c.trace.assumptions)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mcheck.errors import Unsupported
 from mcheck.graph.terms import type_size
-from mcheck.plans.site import Objects, widened
+from mcheck.plans.site import Objects
 from mcheck.program import ops
-from mcheck.program.expr import Const, Expr, Lanes
+from mcheck.program.expr import Const
 from mcheck.program.memory import Instance, TensorMapSpec
 from mcheck.program.ops import Op
 from mcheck.program.program import Program
+from mcheck.ptx.mbarriers import Bar, indexed, numbers, uses
 
 MBARRIER = 8
 LARGE = 1 << 20
 """Buffers above this many bytes are declared as far as they are used."""
 MOST_ALIGNED = 1024
-Bar = tuple[str, int]
-"""A shared variable and an offset in it."""
 
 
 @dataclass(slots=True)
@@ -122,16 +122,6 @@ def declared(program: Program) -> Declared:
     return out
 
 
-def numbers(expr: Expr | None) -> tuple[int, ...]:
-    """The values of an operand of a trace, as addresses."""
-    match expr:
-        case Const(value):
-            return (widened(value),)
-        case Lanes(values):
-            return tuple(widened(v) for v in values if v)
-    return ()
-
-
 def accessed(op: Op) -> Iterator[tuple[int, int]]:
     """(address, size) of what an operation touches outside tensor copies, mbarrier objects left out."""
     inner = ops.performed(op)
@@ -151,49 +141,20 @@ def accessed(op: Op) -> Iterator[tuple[int, int]]:
 
 
 def _name_barriers(out: Declared, code: Iterable[Op]) -> None:
-    """Arrays of mbarriers: ``full`` are those on which copies count bytes, ``empty`` those that are only arrived at."""
-    places: dict[Bar, str] = {}
-    roles: dict[Bar, set[str]] = {}
-    for op in code:
-        inner = ops.performed(op)
-        for word, expr in _uses(inner):
-            for address in numbers(expr):
-                instance = out.objects.at(address)
-                if instance is None or instance.object.space != "shared":
-                    continue
-                bar = instance.object.name, address - instance.base
-                roles.setdefault(bar, set()).add(word)
-                if word == "init":
-                    places[bar] = ""
+    """Arrays of mbarriers by role; none where the memory is also that of data."""
     data = {
         (i.object.name, at - i.base, size)
         for op in code
         for at, size in accessed(op)
         if (i := out.objects.at(at)) is not None and i.object.space == "shared"
     }
-    for bar in sorted(places):
-        if any(n == bar[0] and at < bar[1] + MBARRIER and bar[1] < at + size for n, at, size in data):
-            continue
-        words = roles[bar]
-        name = "full" if "bytes" in words else "empty" if "arrive" in words else "bar"
-        out.bars[bar] = name, out.counts.get(name, 0)
-        out.counts[name] = out.counts.get(name, 0) + 1
-
-
-def _uses(op: Op) -> Iterator[tuple[str, Expr | None]]:
-    match op:
-        case ops.MbarrierInit():
-            yield "init", op.address
-        case ops.MbarrierTx():
-            yield "bytes", op.address
-        case ops.MbarrierArrive():
-            yield "arrive" if op.tx is None else "bytes", op.address
-        case ops.MbarrierWait():
-            yield "wait", op.address
-        case ops.CpAsyncArrive():
-            yield "bytes", op.address
-        case ops.BulkCopy() | ops.TensorCopy() | ops.AsyncStore():
-            yield "bytes", op.mbar
+    roles = {
+        bar: use.role
+        for bar, use in uses(out.objects, (t.code for t in out.program.threads)).items()
+        if not any(n == bar[0] and at < bar[1] + MBARRIER and bar[1] < at + size for n, at, size in data)
+    }
+    out.bars = indexed(roles)
+    out.counts = dict(Counter(roles.values()))
 
 
 def _map(name: str, spec: TensorMapSpec, pointed: object) -> str:
