@@ -235,8 +235,9 @@ silent here; the programming guide waits. An H200 keeps the memory of a CTA unti
 use leave the last wait out, so this is for review. For the stores themselves the end of the kernel is enough.""",
         section="PTX ISA 9.0 section 9.7.9.25.1; the end of a CTA is our reading",
         level="review",
-        remedy="Commit the group and execute cp.async.bulk.wait_group.read 0 in the issuing thread before it ends."
-        " After a copy to another CTA wait for a thread that has seen its completion, by a last barrier.cluster say.",
+        remedy="Wait before the CTA ends: for a group by cp.async.bulk.wait_group.read 0 in the issuing thread, else"
+        " for the mbarrier. After a copy to another CTA wait for a thread that has seen its completion, by a last"
+        " barrier.cluster say.",
         bad="""\
 PTX store-and-leave
 { .global .align 16 .b8 dst[16]; .shared .align 16 .b8 buf[16]; }
