@@ -52,7 +52,16 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
             others.setdefault(op.span.line, f"{where} is executed by {m.name(agent)}: {covers}")
         if agent is writer:
             covered.add(op.span.line)
-    remarks += [text for line, text in others.items() if line not in covered]  # of lanes that execute it side by side
+    early = {
+        entry.op.span.line
+        for entry in m.trace[: old.position]
+        if m.agents[entry.agent] is writer and isinstance(entry.op, ops.ProxyFence) and entry.op.span is not None
+    }
+    for line, text in others.items():
+        if line in early - covered:
+            remarks.append(f"the fence.proxy.async at line {line} comes before line {line_of(old.event.op)}")
+        elif line not in covered:  # else lanes execute it side by side
+            remarks.append(text)
     unique = list(dict.fromkeys(remarks))[:2]
     return "; ".join(unique)[:1].upper() + "; ".join(unique)[1:] + "." if unique else ""
 
