@@ -139,6 +139,17 @@ class Kernel:
         return {**inputs, "out": bytes(SHARED * self.ctas)}
 
 
+def _to_peer(name: str, opcode: str, source: str) -> Kernel:
+    """Each CTA of a pair sends bytes to the other one."""
+    body = f"""
+	xor.b32 %r8, %r30, 1;
+	mapa.shared::cluster.u32 %r9, %r2, %r8;
+	mapa.shared::cluster.u32 %r10, %r3, %r8;
+	@!%p1 {opcode} [%r9+512], {source}, 256, [%r10];
+"""
+    return Kernel(name, EXPECT.format(256) + TOGETHER + body + _wait(), ctas=2)
+
+
 KERNELS = (
     Kernel(
         "swizzled stores",
@@ -299,32 +310,8 @@ ROUND:
         )
         + GROUP,
     ),
-    Kernel(
-        "copy to the peer",
-        EXPECT.format(256)
-        + TOGETHER
-        + f"""
-	xor.b32 %r8, %r30, 1;
-	mapa.shared::cluster.u32 %r9, %r2, %r8;
-	mapa.shared::cluster.u32 %r10, %r3, %r8;
-	@!%p1 {PEER} [%r9+512], [%r2], 256, [%r10];
-"""
-        + _wait(),
-        ctas=2,
-    ),
-    Kernel(
-        "sum into the peer",
-        EXPECT.format(256)
-        + TOGETHER
-        + f"""
-	xor.b32 %r8, %r30, 1;
-	mapa.shared::cluster.u32 %r9, %r2, %r8;
-	mapa.shared::cluster.u32 %r10, %r3, %r8;
-	@!%p1 {ADDED} [%r9+512], [%r2+256], 256, [%r10];
-"""
-        + _wait(),
-        ctas=2,
-    ),
+    _to_peer("copy to the peer", PEER, "[%r2]"),
+    _to_peer("sum into the peer", ADDED, "[%r2+256]"),
     Kernel(
         "multicast",
         EXPECT.format(512)

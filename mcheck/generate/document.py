@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from mcheck.errors import InputError, Span
-from mcheck.isa.wording import did_you_mean, listed
+from mcheck.isa.wording import listed
+from mcheck.syntax.codes import did_you_mean
 
 HEADER = re.compile(r"\s*\[+\s*([\w.\"-]+)\s*\]+")
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
@@ -36,7 +36,7 @@ class Document:
         for key in given:
             if key not in known:
                 where = f"[[{row[0]}]]" if row[0] else "an alphabet"
-                hint = did_you_mean(get_close_matches(key, known, 1)) or f"it has {listed(known)}"
+                hint = did_you_mean(key, known) or f"it has {listed(known)}"
                 raise self.error(f"{where} has no {key}", row, key, hint)
 
     def _span(self, row: Row, key: str) -> Span:

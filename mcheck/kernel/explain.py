@@ -34,7 +34,6 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
     writer, issuer = m.agents[old.agent], m.agents[new.agent]
     remarks: list[str] = []
     others: dict[int, str] = {}
-    covered: set[int] = set()
     for entry in m.trace[old.position :]:
         op = entry.op
         if not isinstance(op, ops.ProxyFence) or op.kind != "async" or op.span is None:
@@ -50,18 +49,12 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
         elif agent is not issuer:
             covers = f"it covers what that thread wrote or took over, not this write of {m.name(writer)}"
             others.setdefault(op.span.line, f"{where} is executed by {m.name(agent)}: {covers}")
-        if agent is writer:
-            covered.add(op.span.line)
-    early = {
-        entry.op.span.line
-        for entry in m.trace[: old.position]
-        if m.agents[entry.agent] is writer and isinstance(entry.op, ops.ProxyFence) and entry.op.span is not None
-    }
     for line, text in others.items():
-        if line in early - covered:
-            remarks.append(f"the fence.proxy.async at line {line} comes before line {line_of(old.event.op)}")
-        elif line not in covered:  # else lanes execute it side by side
+        mine = [k for k, e in enumerate(m.trace) if m.agents[e.agent] is writer and line_of(e.op) == line]
+        if not mine:
             remarks.append(text)
+        elif mine[-1] < old.position:  # else lanes execute it side by side
+            remarks.append(f"the fence.proxy.async at line {line} comes before line {line_of(old.event.op)}")
     unique = list(dict.fromkeys(remarks))[:2]
     return "; ".join(unique)[:1].upper() + "; ".join(unique)[1:] + "." if unique else ""
 

@@ -11,7 +11,6 @@ from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.kernel.objects import Done
 from mcheck.program import ops
 from mcheck.program.ops import Op
-from mcheck.program.program import Program
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
@@ -61,21 +60,13 @@ def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live
     """Whether this fence may come before one that is before it in the order of the steps. What is observed on the way
     from that one orders the two, but no exit that lets a barrier go, nor a relaxed arrive (8.9.3, 9.7.13.3).
     """
-    if not m.absent and not _relaxed_barriers(m.program):
+    if not m.absent and not m.setup.relaxed_barriers:
         return False
     saved = m.save()
     m.put(agent, event, back={"sync_fence": sum_of(entries)})
     allowed = m.impossible is None
     m.restore(saved)
     return allowed
-
-
-def _relaxed_barriers(program: Program) -> bool:
-    return program.clustered and any(
-        isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed"
-        for code in {id(t.code): t.code for t in program.threads}.values()
-        for op in code
-    )
 
 
 @does(ops.ProxyFence)

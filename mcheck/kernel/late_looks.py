@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects
 from mcheck.kernel.polling import only_saves_a_wait, spins
-from mcheck.kernel.reordering import ANY, in_order, word_of
+from mcheck.kernel.reordering import ANY, in_order, meets, word_of
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
@@ -88,12 +88,8 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             tainted |= defined
         else:
             signal = _signals(behind)
-            if signal is not None and _same(signal, word):
+            if signal is not None and meets(signal, {word}):
                 return True
-            if isinstance(ops.performed(behind), _TELLS) and any(_same(w, word) for w in others):
+            if isinstance(ops.performed(behind), _TELLS) and meets(word, others):
                 return True
     return False
-
-
-def _same(a: int, b: int) -> bool:
-    return a == b or ANY in (a, b)

@@ -135,10 +135,11 @@ def _worth_while(threads: list[tuple[Thread, int]], needed: list[frozenset[str]]
             found = _looks(thread, pc, needed[thread.index])
             if found is not None and not found[1]:
                 return True
-    return any(n > 1 and _meets(word, looked_at) for word, n in stores.items()) or (ANY in stores and len(stores) > 1)
+    return any(n > 1 and meets(word, looked_at) for word, n in stores.items()) or (ANY in stores and len(stores) > 1)
 
 
-def _meets(word: int, words: set[int]) -> bool:
+def meets(word: int, words: set[int]) -> bool:
+    """Whether a word may be one of some."""
     return word in words or ANY in words or (word == ANY and bool(words))
 
 
@@ -188,9 +189,9 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
             entry = Passage(place, looked[0], True, acquires, looked[1])
             entries.append(_Open(entry, frozenset(defined | effects(inner)[0])))
-        elif isinstance(inner, ops.Store) and word is not None and _meets(word, looked_at):
+        elif isinstance(inner, ops.Store) and word is not None and meets(word, looked_at):
             entries.append(_Open(Passage(place, word, False, None, False), frozenset()))
-        elif isinstance(inner, ops.Atomic) and word is not None and _meets(word, looked_at):
+        elif isinstance(inner, ops.Atomic) and word is not None and meets(word, looked_at):
             # What it returns decides nothing, but that it reads what comes right before it does (8.10.3).
             acquires = inner.scope if inner.sem in ("acquire", "acq_rel") and not inner.is_red else None
             entries.append(_Open(Passage(place, word, True, acquires, False), frozenset()))

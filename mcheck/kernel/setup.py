@@ -94,6 +94,8 @@ class Setup:
     """Whether an error has been found already, so that what is stale need not be looked for any more."""
     sequential: bool = True
     """Whether the order of the fence.sc decides anything."""
+    relaxed_barriers: bool = False
+    """Whether a thread arrives at the cluster barrier without a release."""
     watched: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
@@ -200,6 +202,7 @@ def prepare(
         setup.sequential = known.sequential
     else:
         setup.sequential = sequential.decides(program) if as_shipped(setup.tape) else sequential.fenced(program)
+    setup.relaxed_barriers = program.clustered and _relaxed_barriers(program)
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     if not setup.words and watched is None and not program.free:
         setup.blind = known.blind if known is not None else _blind(setup)
@@ -208,6 +211,13 @@ def prepare(
         setup.loops[k] = loop_heads(program.threads[group[0]])
         setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))
     return setup
+
+
+def _relaxed_barriers(program: Program) -> bool:
+    return any(
+        isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed"
+        for op in {id(op): op for t in program.threads for op in t.code}.values()
+    )
 
 
 def _blind(setup: Setup) -> bool:

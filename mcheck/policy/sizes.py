@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
+from mcheck.answers.several import taken, together
 from mcheck.errors import InputError, Unsupported
 from mcheck.limit import Limit, TimeOut, timed_out
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic
 
 if TYPE_CHECKING:
-    from mcheck.findings.finding import Finding
     from mcheck.kernel.rounds import Proof
 
 Prover = Callable[[Limit], "Proof"]
@@ -90,7 +90,7 @@ def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
         f"for every number of rounds from 0 on: from {program.free} = {proof.first} on, the state repeats every {often}"
     )
     return replace(
-        last, verdict="proved", findings=_together(answers), covered=True, bound=None, assumptions=_taken(last),
+        last, verdict="proved", findings=together(answers), covered=True, bound=None, assumptions=taken([last]),
         executions=sum(a.executions for a in found.values()) + proof.executions, reason=said, cut=False,
     )  # fmt: skip
 
@@ -138,20 +138,10 @@ def _conclusion(program: Program, found: dict[int, Answer], seconds: float | Non
         reason = f"{name} is any number, and with {name} = {open_ones[0]}: {unsure}"
     last = found[max(found)] if found else Answer(verdict="unknown")
     return replace(
-        last, verdict="unknown", findings=_together([found[k] for k in sorted(found, reverse=True)]), covered=False,
-        assumptions=_taken(last), executions=executions, reason=reason,
+        last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,
+        assumptions=taken([last]), executions=executions, reason=reason,
         cut=seconds is not None and len(found) < len(list(sizes())),
     )  # fmt: skip
-
-
-def _together(answers: list[Answer]) -> tuple[Finding, ...]:
-    """The findings of several answers, those of one statement once."""
-    return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
-
-
-def _taken(answer: Answer) -> tuple[str, ...]:
-    """What an answer takes for granted, but for the sizes."""
-    return tuple(a for a in answer.assumptions if not a.startswith("sizes as written"))
 
 
 def _listed(numbers: list[int]) -> str:

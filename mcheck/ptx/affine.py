@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcheck.ptx.bits import Word, cut, floating, ones, signed, width
+from mcheck.ptx.bits import Word, cut, floating, number_of, ones, width
 from mcheck.ptx.lanes import Mask
 
 Slopes = NDArray[np.int64]
@@ -88,7 +88,7 @@ class Numbers:
     def number(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
         """The values as numbers of a type, and which of them keep to its range."""
         bits = width(kind)
-        base: NDArray[Any] = signed(value.base, bits) if kind[0] == "s" else cut(value.base, bits)
+        base: NDArray[Any] = number_of(value.base, kind)
         if kind[0] == "s":
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         else:
@@ -160,18 +160,21 @@ def _times(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
     return _made(value, np.where(bad, 0, value.slopes * factor), bad, bits)
 
 
+def _still_first(s: list[Value]) -> tuple[Value, Value]:
+    """Two operands that may change places: one that does not grow, if there is one, and the other."""
+    return (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
+
+
 def _product(kind: str, *, wide: bool) -> Rule:
     bits = width(kind)
     sign = kind if wide else "s" + kind[1:]
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])  # ``one`` is to be still
-        factor = signed(one.base, bits) if sign[0] == "s" else cut(one.base, bits)
-        bad = np.zeros(len(one.bad), np.bool_)
+        one, other = _still_first(s)
+        made = _times(other, one, number_of(one.base, sign), 64 if wide else bits)
+        slopes, bad = made.slopes, made.bad
         if wide:
-            bad = ~n.number(other, kind)[1]
-        made = _times(other, one, factor, 64 if wide else bits)
-        slopes, bad = made.slopes, made.bad | bad
+            bad = bad | ~n.number(other, kind)[1]
         if len(s) > 2:
             slopes, bad = slopes + s[2].slopes, bad | s[2].bad
         return _made(made, slopes, bad, 2 * bits if wide else bits)
@@ -190,7 +193,7 @@ def _upper(kind: str) -> Rule:
     """
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
+        one, other = _still_first(s)
         base, fits = n.number(other, kind)
         slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.still | ~fits
         for m in np.unique(cut(one.base, 32)).tolist():
@@ -248,7 +251,7 @@ def _right(kind: str) -> Rule:
 def _divided(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind)
-        by = signed(s[1].base, width(kind)) if kind[0] == "s" else cut(s[1].base, width(kind))
+        by = number_of(s[1].base, kind)
         natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
         block = np.where(natural, by, 1).astype(np.int64)
         slopes, known = _floor(n, s[0], np.where(natural, base, 0).astype(np.int64), block)
@@ -272,7 +275,7 @@ def _bitwise(name: str, bits: int) -> Rule:
     """With a constant: low bits that no slope reaches, or high ones that a mask keeps."""
 
     def run(_: Numbers, s: list[Value]) -> Value:
-        one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
+        one, other = _still_first(s)
         constant = cut(one.base, bits)
         under = _multiples(other.slopes, _above(constant))
         slopes = other.slopes
@@ -341,7 +344,7 @@ def _extreme(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         a, b = s[0], s[1]
         known = _held(n, a, b, kind, "le")
-        x, y = ((signed(v.base, width(kind)) if kind[0] == "s" else cut(v.base, width(kind))) for v in (a, b))
+        x, y = number_of(a.base, kind), number_of(b.base, kind)
         first = x <= y if name == "min" else x > y
         return _made(a, np.where(first, a.slopes, b.slopes), ~known, width(kind))
 

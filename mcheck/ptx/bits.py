@@ -60,7 +60,8 @@ def _bits(value: Any) -> Word:
     return np.asarray(value).astype(np.uint64)
 
 
-def _number(value: Word, kind: str) -> Any:
+def number_of(value: Word, kind: str) -> Any:
+    """The values as numbers of a type of integers."""
     bits = width(kind)
     return signed(value, bits) if kind[0] == "s" else cut(value, bits)
 
@@ -80,12 +81,12 @@ def _simple(name: str, kind: str) -> Function | None:
         "neg": lambda a: _ZERO - a,
         "cnot": lambda a: _bits(a == 0),
         "abs": lambda a: _bits(np.abs(signed(a, bits))),
-        "min": lambda a, b: _bits(np.minimum(_number(a, kind), _number(b, kind))),
-        "max": lambda a, b: _bits(np.maximum(_number(a, kind), _number(b, kind))),
+        "min": lambda a, b: _bits(np.minimum(number_of(a, kind), number_of(b, kind))),
+        "max": lambda a, b: _bits(np.maximum(number_of(a, kind), number_of(b, kind))),
         "div": lambda a, b: _divide(a, b, kind)[0],
         "rem": lambda a, b: _divide(a, b, kind)[1],
-        "sad": lambda a, b, c: c + _bits(np.maximum(_number(a, kind), _number(b, kind)))
-        - _bits(np.minimum(_number(a, kind), _number(b, kind))),
+        "sad": lambda a, b, c: c + _bits(np.maximum(number_of(a, kind), number_of(b, kind)))
+        - _bits(np.minimum(number_of(a, kind), number_of(b, kind))),
         "popc": popcount,
         "clz": lambda a: _U64(bits) - _length(cut(a, bits)),
         "brev": lambda a: _reversed(a, bits),
@@ -139,7 +140,7 @@ def _reversed(a: Word, bits: int) -> Word:
 def _product(a: Word, b: Word, kind: str, half: str) -> Word:
     bits = width(kind)
     if half == "wide" or (half == "hi" and bits < 64):
-        whole = _bits(_number(a, kind)) * _bits(_number(b, kind))
+        whole = _bits(number_of(a, kind)) * _bits(number_of(b, kind))
         return cut(whole, 2 * bits) if half == "wide" else cut(whole >> _U64(bits), bits)
     if half == "hi":
         return _high(a, b, kind)
@@ -194,7 +195,7 @@ def compared(test: str, kind: str, a: Word, b: Word) -> NDArray[np.bool_] | None
         return None
     if kind[0] == "s" and test in ("lo", "ls", "hi", "hs"):
         kind = "u" + kind[1:]
-    return np.asarray(_INTEGER_TESTS[test](_number(a, kind), _number(b, kind)))
+    return np.asarray(_INTEGER_TESTS[test](number_of(a, kind), number_of(b, kind)))
 
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -226,11 +227,11 @@ def _cvt(opcode: tuple[str, ...]) -> Function | None:
         return None
     bits = width(to)
     if "sat" not in opcode:
-        return lambda a: (cut(_bits(_number(cut(a, width(source)), source)), bits),)
+        return lambda a: (cut(_bits(number_of(cut(a, width(source)), source)), bits),)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
 
     def clamp(a: Word) -> tuple[Word, ...]:
-        values = [max(least, min(most, int(v))) & (1 << bits) - 1 for v in np.atleast_1d(_number(a, source))]
+        values = [max(least, min(most, int(v))) & (1 << bits) - 1 for v in np.atleast_1d(number_of(a, source))]
         return (np.array(values, np.uint64).reshape(np.shape(a)),)
 
     return clamp
@@ -346,7 +347,7 @@ def arithmetic(opcode: tuple[str, ...]) -> Function | None:
         case "mul24" | "mad24" if opcode[1] == "lo":
             narrow = kind[0] + "24"
             return lambda a, b, *c: (
-                cut(_bits(_number(a, narrow)) * _bits(_number(b, narrow)) + (c[0] if c else _ZERO), 32),
+                cut(_bits(number_of(a, narrow)) * _bits(number_of(b, narrow)) + (c[0] if c else _ZERO), 32),
             )
         case "bfe":
             return _bfe(kind)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
+from mcheck.answers.several import taken, together
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
-from mcheck.findings.finding import Finding
 from mcheck.limit import Limit, TimeOut, no_time, timed_out
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
@@ -144,9 +144,9 @@ class _Every:
         )
         answers = list(self.found.values())
         return replace(
-            one, verdict="proved", findings=_together([*answers, *(p.answer for p in proofs)]), covered=True,
+            one, verdict="proved", findings=together([*answers, *(p.answer for p in proofs)]), covered=True,
             bound=None,
-            assumptions=_taken(answers), executions=self.executions() + sum(p.executions for p in proofs), reason=said,
+            assumptions=taken(answers), executions=self.executions() + sum(p.executions for p in proofs), reason=said,
             cut=False,
         )  # fmt: skip
 
@@ -241,8 +241,8 @@ class _Every:
                 break
         answers = list(self.found.values())
         return replace(
-            answers[-1], verdict="unknown", reason=reason, findings=_together(answers[::-1]), covered=False, bound=None,
-            assumptions=_taken(answers), executions=self.executions(), cut=cut,
+            answers[-1], verdict="unknown", reason=reason, findings=together(answers[::-1]), covered=False, bound=None,
+            assumptions=taken(answers), executions=self.executions(), cut=cut,
         )  # fmt: skip
 
 
@@ -260,17 +260,6 @@ def _given(argument: Argument, number: int | None) -> Argument:
         return argument
     data = number.to_bytes(argument.size, "little")
     return replace(argument, data=data, known=((0, argument.size),), places=())
-
-
-def _together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
-    """The findings of several answers, those of one statement once."""
-    return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
-
-
-def _taken(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """What answers take for granted, but for the sizes."""
-    found = dict.fromkeys(a for given in answers for a in given.assumptions)
-    return tuple(a for a in found if not a.startswith("sizes as written"))
 
 
 def _listed(numbers: Sequence[int]) -> str:

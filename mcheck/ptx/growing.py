@@ -93,15 +93,13 @@ class Growing(Steady):
     def _copy(self, unit: Unit, statement: ptx.Statement) -> Before:
         """``cp.async`` and its like: what they read in global memory may grow with the rounds."""
         opcode, operands = statement.opcode, statement.operands
-        into_shared = any(p.startswith("shared") for p in opcode[2:5])
+        loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
         source = operands[1] if len(operands) > 1 else None
-        if "tensor" in opcode:
-            loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
-            if loads and isinstance(source, ptx.Address) and not {"im2col", "tile::gather4"} & set(opcode):
-                return self._tensor(unit, statement, source)
-        elif isinstance(source, ptx.Address) and into_shared and "global" in opcode and "reduce" not in opcode:
-            loads = next(p for p in opcode if p.startswith(("shared", "global"))).startswith("shared")
-            if loads:
+        if loads and isinstance(source, ptx.Address):
+            if "tensor" in opcode:
+                if not {"im2col", "tile::gather4"} & set(opcode):
+                    return self._tensor(unit, statement, source)
+            elif "global" in opcode and "reduce" not in opcode:
                 return self._source_of(unit, statement, source)
         return self._effect(unit, statement, reads(statement))
 

@@ -24,6 +24,9 @@ from mcheck.ptx.visits import Before, Mark
 BEFORE, INSIDE, AFTER = range(3)
 """Where a lane is: before the mark in its loop, in the period behind it, or after that."""
 COLLECTIVE = frozenset(("elect", "shfl", "vote", "match", "redux"))
+ADDRESSED = frozenset(("st", "red", "atom", "ldmatrix", "stmatrix"))
+"""Instructions that do the same whatever the values are that they store."""
+STRONG = frozenset(("release", "relaxed", "volatile", "mmio"))
 
 
 @dataclass(slots=True)
@@ -127,14 +130,10 @@ class Steady:
 
 def used(statement: ptx.Statement) -> Iterable[ptx.Register]:
     """The registers of an instruction that decide what it does: values that are only stored do not."""
-    name, opcode = statement.opcode[0], statement.opcode
-    if name in ("st", "red", "atom") and not {"release", "relaxed", "volatile", "mmio"} & set(
-        opcode[1:2] if name == "st" else ()
-    ):
-        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in registers(o)]
-    if name in ("ldmatrix", "stmatrix"):
+    name, guard = statement.opcode[0], statement.guard
+    strong_store = name == "st" and not STRONG.isdisjoint(statement.opcode[1:2])
+    if name in ADDRESSED and not strong_store:
         return [r for o in statement.operands if isinstance(o, ptx.Address) for r in registers(o)]
     if name == "wgmma":
-        return [r for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred" for r in [o]]
-    guard = statement.guard
+        return [o for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred"]
     return [r for r in reads(statement) if guard is None or r != guard.register]

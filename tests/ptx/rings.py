@@ -7,6 +7,18 @@ from typing import Any
 LAUNCH: dict[str, Any] = {"grid": 4, "block": 64, "params": {"source": {"buffer": None}, "rounds": "any"}}
 
 
+SLOT = """\
+	shl.b32 %r14, %r12, 3;
+	mov.u32 %r15, full;
+	add.s32 %r15, %r15, %r14;
+	mov.u32 %r16, empty;
+	add.s32 %r16, %r16, %r14;
+	shl.b32 %r17, %r12, 8;
+	mov.u32 %r18, tile;
+	add.s32 %r18, %r18, %r17;"""
+"""%r15 and %r16 are the mbarriers of the stage, %r18 its tile."""
+
+
 def ring(
     stages: int = 2,
     *,
@@ -58,14 +70,7 @@ $ready:
 $produce:
 	{indices}
 	xor.b32 %r13, %r11, 1;
-	shl.b32 %r14, %r12, 3;
-	mov.u32 %r15, full;
-	add.s32 %r15, %r15, %r14;
-	mov.u32 %r16, empty;
-	add.s32 %r16, %r16, %r14;
-	shl.b32 %r17, %r12, 8;
-	mov.u32 %r18, tile;
-	add.s32 %r18, %r18, %r17;
+{SLOT}
 	{produces}
 $refill:
 	mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r16], %r13;
@@ -78,14 +83,7 @@ $refill:
 	bra $end;
 $consume:
 	{indices}
-	shl.b32 %r14, %r12, 3;
-	mov.u32 %r15, full;
-	add.s32 %r15, %r15, %r14;
-	mov.u32 %r16, empty;
-	add.s32 %r16, %r16, %r14;
-	shl.b32 %r17, %r12, 8;
-	mov.u32 %r18, tile;
-	add.s32 %r18, %r18, %r17;
+{SLOT}
 	{consumes}
 $filled:
 	mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r15], %r11;
