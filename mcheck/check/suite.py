@@ -24,9 +24,14 @@ def check_files(cases: Sequence[Case], settings: Settings, options: Options, mea
         return compute(these, settings, means, task(options), lost, _preload)
 
     def texts(path: str) -> Texts:
-        return _of_module(path, options) if is_module(path) else texts_of(path)
+        return texts_of_file(path, options)
 
     return once(cases, memory_of(means, "check", settings, texts, **asdict(options)), fresh)
+
+
+def texts_of_file(path: str, options: Options) -> Texts:
+    """What an answer about a file rests on: a test with what it includes, or a module and its launch."""
+    return _of_module(path, options) if is_module(path) else texts_of(path)
 
 
 def _of_module(path: str, options: Options) -> Texts:

@@ -64,7 +64,8 @@ def command(
     """Write a page for every test under PATH: program, question, verdict under each model, all outcomes, findings.
 
     The site is static and needs no network: open DIR/index.html. With --format md it is Markdown for a repository.
-    A test that cannot be read gets a page that says why; the others are written.
+    A PTX module K.ptx has a page with what mcheck check finds in it, launched as K.json beside it says. A file that
+    cannot be read gets a page that says why; the others are written.
 
     \b
     mcheck doc litmus -o site
@@ -73,15 +74,18 @@ def command(
     """
     import sys
 
+    from mcheck.check.files import left_out, to_check
     from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color
+    from mcheck.report.problems import show_warning
     from mcheck.report.progress import Bar
     from mcheck.report.site.build import Entry, Site, write_site
     from mcheck.run.case import Settings
-    from mcheck.run.collect import collect
     from mcheck.run.pool import default_jobs
 
-    cases = collect(paths)
+    cases, bare = to_check(paths)
+    if bare:
+        show_warning(f"{left_out(bare)}: left out", None, color=color)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if paper:
         with options.means(jobs, cache, None, scheduler) as means:
@@ -103,6 +107,7 @@ def command(
                 title=title,
                 settings=settings,
                 playground=playground,
+                left_out=bare,
                 jobs=jobs or default_jobs(),
                 cache=cache,
                 scheduler=scheduler,
@@ -121,16 +126,25 @@ def command(
 
 def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Means) -> int:
     """Writes the table; the exit status."""
+    from mcheck.check.case import Options
+    from mcheck.check.files import is_module
+    from mcheck.check.suite import check_files
     from mcheck.report.output import output
-    from mcheck.report.paper import paper
+    from mcheck.report.paper import of_module, paper
+    from mcheck.run.single import reasons
     from mcheck.run.suite import results
 
+    modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
-        found = list(results(cases, settings, means))
+        rows = {r.path: r for r in results([case for case in cases if case not in modules], settings, means)}
+        rows |= {c.path: of_module(c, settings) for c in check_files(modules, settings, Options(), means)}
+        found = [rows[case.path] for case in cases]
         stream.write(paper(found, title))
     statuses = {result.verdict for result in found}
     for result in found:
         if result.verdict == "error":
-            click.echo(f"{result.path}: {result.reason}", err=True)
+            for reason in reasons(result.reason, result.problem):
+                placed = reason.startswith(f"{result.path}:")
+                click.echo(reason if placed else f"{result.path}: {reason}", err=True)
     click.echo(f"{len(found)} row{'' if len(found) == 1 else 's'}: {target}")
     return 2 if "error" in statuses else 3 if "unknown" in statuses else 0

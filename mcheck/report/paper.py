@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from mcheck import __version__
+from mcheck.check.case import Checked
 from mcheck.report.latex import latex
-from mcheck.run.case import Result
+from mcheck.run.case import DEFAULT_MODEL, Result, Settings
 
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")
 
@@ -44,6 +45,19 @@ def paper(results: Sequence[Result], title: str) -> str:
             lines += [*rule, rf"\multicolumn{{{len(COLUMNS)}}}{{@{{}}l}}{{\itshape {latex(folder)}}} \\*"]
         lines += [_row(result, several=len(models) > 1) for result in members]
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
+
+
+def of_module(checked: Checked, settings: Settings) -> Result:
+    """The row of a PTX module, which asks for no final state."""
+    return Result(
+        path=checked.path,
+        name=os.path.basename(checked.path),
+        verdict=checked.verdict,
+        model=settings.model or DEFAULT_MODEL,
+        findings=checked.findings,
+        reason=checked.reason,
+        problem=checked.problem,
+    )
 
 
 def _row(result: Result, *, several: bool) -> str:

@@ -25,8 +25,8 @@ DATA = frozenset(
         "mcheck.findings.finding",
         "mcheck.findings.trace",
         "mcheck.program.condition",
+        "mcheck.report.site.content",
         "mcheck.report.site.listing",
-        "mcheck.report.site.page",
         "mcheck.run.case",
     }
 )

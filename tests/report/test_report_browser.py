@@ -69,6 +69,7 @@ const say = (d, id, text) => { const f = d.getElementById(id); f.value = text; f
     line.click();
     await new Promise((done) => setTimeout(done, 200));
     said.opened = d.querySelector("details").open;
+    said.cut = [...d.querySelectorAll("figure .wide")].filter((part) => part.scrollWidth > part.clientWidth + 1).length;
     said.wide = d.documentElement.scrollWidth <= d.documentElement.clientWidth;
     frame.width = 380;
     await new Promise((done) => setTimeout(done, 200));
@@ -131,10 +132,10 @@ def test_a_walk_through_the_site(address: str, tmp_path: Path) -> None:
     assert "error" not in said, said
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     assert said["all"] == 5
-    assert said["count"] == "5 tests"
+    assert said["count"] == "5 pages"
     assert said["search"] == ["bulk-ring-one-slot-no-fence"]
     assert said["sections"] == ["bulk"]
-    assert said["none"] == "0 tests"
+    assert said["none"] == "0 pages"
     assert said["filtered"] == ["MP+rel+acq"]
     assert said["title"] == "MP+rel+acq"
     assert "Causality" in said["forbidden"]
@@ -144,6 +145,7 @@ def test_a_walk_through_the_site(address: str, tmp_path: Path) -> None:
     assert said["overlaps"] == 0
     assert said["finding"].startswith("error RACE006")
     assert said["opened"], "the link to a line opens the listing"
+    assert said["cut"] == 0, "pictures of up to 1600 pixels are seen whole in a window of 1200"
     assert said["wide"], "only wide parts scroll, never the page"
     assert said["narrow"], "only wide parts scroll, never the page"
-    assert said["broken"] == "This test could not be read"
+    assert said["broken"] == "This file could not be read"

@@ -268,7 +268,7 @@ def test_a_clean_sketch_shows_a_run(tmp_path: Path) -> None:
 def test_an_unreadable_test_has_a_page_that_says_so(site: Path) -> None:
     (page,) = (site / "odd_names").glob("br*.html")
     text = page.read_text()
-    assert "This test could not be read" in text
+    assert "This file could not be read" in text
     assert "line 4, column 5" in text
     assert "did you mean" in text
     assert "br &lt;oken&gt; &amp; &#34;quoted&#34; #1" in text

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcheck import __version__
+from mcheck.check.files import is_module
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.playground.links import link
+from mcheck.report.finding import compiled_from
 from mcheck.report.output import umask
+from mcheck.report.site.content import Page
 from mcheck.report.site.draft import kept_if_whole
 from mcheck.report.site.kept import at_rest, memory, once_here
-from mcheck.report.site.page import OTHERS, Page, page_lost, page_task, without_answer
+from mcheck.report.site.page import OTHERS, page_lost, page_task
+from mcheck.report.site.problems import name_of_file, without_answer
 from mcheck.run.case import Case, Settings
 
 if TYPE_CHECKING:
@@ -33,13 +37,19 @@ ASSETS = ("style.css", "search.js", "page.js")
 RESERVED = {*ASSETS, "index.html", "readme.md"}
 LONGEST = 160
 """Bytes in a name, so that there is room for what is added to it."""
+MOST_ACCESSES = 24
+"""Accesses of a finding that stand on its page; a deadlock may have hundreds."""
 FOREIGN = "it is a link to a file outside the folders that were given"
 _UNSAFE = re.compile(r"[^\w.+-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A test in the index: its ``file`` without ending, relative to the site, and what the search looks at."""
+    """A test in the index: its ``file`` without ending, relative to the site, and what the search looks at.
+
+    ``codes`` are those of its findings, each with its severity; ``grave``: one is an error; ``expected``: the file says
+    what has to be found, and that was.
+    """
 
     name: str
     path: str
@@ -49,10 +59,12 @@ class Entry:
     verdict: str
     about: str
     topics: tuple[str, ...]
-    codes: tuple[str, ...]
+    codes: tuple[tuple[str, str], ...]
     words: str
     problem: str
-    status: str = "ok"
+    status: str
+    grave: bool
+    expected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,8 @@ class _Plan:
 class Site:
     """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
     workers make them (``mcheck.machines``). ``each`` hears of every page as it is done, ``say`` of troubles on the way.
-    ``playground`` is the address of one, as seen from the site's start, or empty.
+    ``playground`` is the address of one, as seen from the site's start, or empty. ``left_out`` are modules without a
+    page, because nothing says how they are launched.
     """
 
     cases: Sequence[Case]
@@ -90,6 +103,7 @@ class Site:
     settings: Settings
     jobs: int
     playground: str
+    left_out: Sequence[str]
     cache: str | None
     scheduler: str | None
     say: Callable[[str], None]
@@ -155,7 +169,7 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
         )
         folder = os.path.dirname(inside).replace(os.sep, "/")
         suite = folder or (os.path.basename(os.path.realpath(root)) if root else "tests")
-        stem = os.path.basename(inside).removesuffix(".litmus")
+        stem = name_of_file(inside)
         file = "/".join(_safe(part) for part in f"{suite}/{stem}".split("/"))
         known = unicodedata.normalize("NFKC", file).casefold()  # what a file system may take for the same
         taken[known] += 1
@@ -197,7 +211,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
         return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
 
     def foreign(k: int) -> Entry:
-        return written(without_answer(plans[k].case.path, "error", FOREIGN, "This test is not published"), k)
+        return written(without_answer(plans[k].case.path, "error", FOREIGN, "This file is not published"), k)
 
     def make(case: Case, given: Settings) -> Entry | InputError:
         k = where[id(case)]
@@ -258,6 +272,7 @@ def _neighbour(plans: list[_Plan], k: int, step: int) -> _Plan | None:
 def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after: _Plan | None) -> Entry:
     ending = "md" if site.form == "md" else "html"
     depth = page.file.count("/")
+    tried = not is_module(page.path)
     text = (
         _environment(site.form)
         .get_template(f"test.{ending}")
@@ -265,7 +280,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             page=page,
             title=site.title,
             root="../" * depth,
-            playground=link(site.playground, "../" * depth, page.source) if site.playground else "",
+            playground=link(site.playground, "../" * depth, page.source) if site.playground and tried else "",
             anchor=anchor_of(page.suite),
             version=__version__,
             undefined=any(v.own and v.undefined for v in page.verdicts),
@@ -273,6 +288,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             leaf=page.file.rsplit("/", 1)[-1],
             before=_link(before, ending),
             after=_link(after, ending),
+            most=MOST_ACCESSES,
         )
     )
     _write(draft / f"{page.file}.{ending}", text)
@@ -285,20 +301,33 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             _write(
                 draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{ground}{rest}"
             )
-    codes = tuple(dict.fromkeys(f.finding.code for f in page.findings))
+    codes = {f.finding.code: f.finding.severity for f in page.findings}
     about = " ".join(page.doc) or page.problem
-    words = " ".join([page.name, page.suite, about, *page.sections, *page.topics, *codes, page.source])
+    leaf = page.file.rsplit("/", 1)[-1]
+    words = " ".join([page.name, leaf, page.suite, about, *page.sections, *page.topics, *codes, page.source])
     return Entry(
-        page.name, page.path, page.suite, page.file, page.kind, page.verdict, about, page.topics, codes,
-        " ".join(dict.fromkeys(words.lower().split())), page.problem, page.status,
-    )  # fmt: skip
+        name=page.name,
+        path=page.path,
+        suite=page.suite,
+        file=page.file,
+        kind=page.kind,
+        verdict=page.verdict,
+        about=about,
+        topics=page.topics,
+        codes=tuple(codes.items()),
+        words=" ".join(dict.fromkeys(words.lower().split())),
+        problem=page.problem,
+        status=page.status,
+        grave=page.grave,
+        expected=page.as_expected,
+    )
 
 
 def _link(other: _Plan | None, ending: str) -> dict[str, str] | None:
     if other is None:
         return None
     leaf = other.file.rsplit("/", 1)[-1]
-    return {"href": f"{quote(leaf)}.{ending}", "name": os.path.basename(other.case.path).removesuffix(".litmus")}
+    return {"href": f"{quote(leaf)}.{ending}", "name": name_of_file(other.case.path)}
 
 
 def _write(path: Path, text: str) -> None:
@@ -319,6 +348,7 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
         for name in dict.fromkeys(e.suite for e in entries)
     ]
     topics = Counter(t for e in entries for t in e.topics)
+    names = Counter(e.name for e in entries)
     ending, name = ("md", "README.md") if site.form == "md" else ("html", "index.html")
     text = (
         _environment(site.form)
@@ -333,6 +363,8 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
             topics=sorted(topics.items()),
             verdicts=sorted({e.verdict for e in entries}),
             failed=[e for e in entries if e.problem],
+            left_out=site.left_out,
+            shared={name for name, count in names.items() if count > 1},
         )
     )
     _write(draft / name, text)
@@ -358,7 +390,13 @@ def _environment(form: str) -> Environment:
         trim_blocks=form == "html",
         keep_trailing_newline=True,
     )
-    filters: dict[str, Callable[..., Any]] = {"href": quote, "md": _markdown, "code": _code, "fenced": _fenced}
+    filters: dict[str, Callable[..., Any]] = {
+        "href": quote,
+        "md": _markdown,
+        "code": _code,
+        "fenced": _fenced,
+        "compiled": compiled_from,
+    }
     environment.filters.update(filters)
     return environment
 

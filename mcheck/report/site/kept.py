@@ -12,10 +12,12 @@ from functools import cache
 from hashlib import sha256
 
 from mcheck.cat.library import model_names
+from mcheck.check.case import Options
+from mcheck.check.suite import texts_of_file
 from mcheck.observed import shipped
-from mcheck.report.site.page import Page
+from mcheck.report.site.content import Page
 from mcheck.run.case import Case, Settings
-from mcheck.run.once import Memory
+from mcheck.run.once import Memory, Texts
 from mcheck.run.single import model_of
 from mcheck.store.database import Store, opened
 from mcheck.store.keys import version
@@ -56,4 +58,9 @@ def memory(store: Store, settings: Settings) -> Memory[Page]:
     others = {name: model_of(name).digest for name in model_names()}
     seen = shipped()
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
-    return Memory(store, "doc", settings, others=others, observed=observed)
+    options = Options()
+
+    def texts(path: str) -> Texts:
+        return texts_of_file(path, options)
+
+    return Memory(store, "doc", settings, texts=texts, others=others, observed=observed)

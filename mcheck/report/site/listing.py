@@ -40,7 +40,7 @@ class Listing:
 
 def listing_of(program: Program, source: str) -> Listing:
     """The columns of a program, from its text where that shows them, else from its operations."""
-    blind = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)  # braces in comments do not count
+    blind = without_remarks(source)  # braces in comments do not count
     objects: tuple[str, ...] = ()
     start = blind.find("{")
     end = _closing(blind, start)
@@ -58,6 +58,11 @@ def listing_of(program: Program, source: str) -> Listing:
         columns.append(Column(header["role"], " ".join(header["place"].split()), _lines(source[header.end() : close])))
         at = close + 1
     return Listing(objects, tuple(columns) or _operations(program), False)
+
+
+def without_remarks(source: str) -> str:
+    """The text with blanks for its comments and quoted words, line by line and column by column as it was."""
+    return _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
 
 
 def _closing(text: str, start: int) -> int:

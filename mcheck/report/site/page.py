@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import State
+from mcheck.check.files import is_module
 from mcheck.errors import InputError, McheckError
 from mcheck.files import contents
-from mcheck.findings.finding import Finding
-from mcheck.findings.order import by_cause
 from mcheck.graph.execution import Execution
 from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
 from mcheck.program.program import in_words
-from mcheck.report.site.listing import Listing, listing_of
+from mcheck.report.site.content import Page, Picture, Row, Verdict
+from mcheck.report.site.listing import listing_of
+from mcheck.report.site.modules import module_page
+from mcheck.report.site.problems import BROKEN, UNANSWERED, UNREAD, failed, name_of_file, without_answer
+from mcheck.report.site.schedules import found_of, with_schedules
 from mcheck.report.site.seen import seen_of
+from mcheck.report.site.topics import topics_of
 from mcheck.report.text import name_of, number_of, state_text
 from mcheck.report.trace import texts
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
 
 if TYPE_CHECKING:
     from mcheck.answers.exploration import Exploration
+    from mcheck.answers.result import Answer
     from mcheck.program.program import Program
 
 DRAWN = 6
+"""Pictures of allowed outcomes, and of forbidden ones, on one page."""
 MOST_DATA = 60
 MOST_THREADS, MOST_OPERATIONS = 8, 16
 """Above these a program is a kernel sketch."""
 OTHERS = 4.0
 """Seconds for the answer under a model that is not the page's own."""
-"""Pictures of allowed outcomes, and of forbidden ones, on one page."""
 LARGEST = 48
 """Boxes in the largest execution that is drawn on a page."""
 BUDGET = 6.0
@@ -50,130 +54,6 @@ HOLDS = {
     frozenset[bool](): "filtered out",
 }
 """By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
-TOPICS = (
-    ("cp.async", r"\bcp\.async\.(?!bulk)"),
-    ("bulk copies", r"\bcp\.async\.bulk\.(?!tensor|prefetch\.tensor)"),
-    ("tensor copies", r"\bcp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor\b"),
-    ("asynchronous reductions", r"\bcp\.reduce\.async|\bred\.async"),
-    ("st.async", r"\bst\.async"),
-    ("multicast", r"\.multicast::cluster"),
-    ("mbarriers", r"\bmbarrier\."),
-    ("proxy fences", r"\bfence\.proxy|\bfence\.generic|\.texture|\.surface|\.constant"),
-    ("tensor maps", r"\btensormap\b"),
-    ("memory fences", r"\bfence\.(sc|acq_rel|acquire|release)|\bmembar"),
-    ("barriers", r"\bbar\.|\bbarrier\."),
-    ("clusters", r"\bcluster\b"),
-    ("atomics", r"\b(atom|red)\."),
-    ("wgmma", r"\bwgmma\."),
-    ("loops", r"\bfor\b|\bbra\b|\bawait\b|\bgoto\b"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer under one model; ``verdict`` is empty where the model has no rules for what the program does."""
-
-    model: str
-    verdict: str
-    states: int
-    complete: bool
-    undefined: bool
-    reason: str
-    own: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table of outcomes.
-
-    ``holds``: whether the condition's formula is true in it, in words. ``seen``: how often a chip showed it, where the
-    page says what was seen.
-    """
-
-    values: tuple[str, ...]
-    allowed: bool
-    holds: str
-    executions: int
-    axiom: str = ""
-    cycle: tuple[str, ...] = ()
-    picture: int = -1
-    seen: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A drawn execution; ``svg`` stands in the page, ``steps`` is the execution in words."""
-
-    number: int
-    caption: str
-    svg: str
-    steps: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A finding with what the catalogue says, and the picture that shows it."""
-
-    finding: Finding
-    name: str
-    explanation: tuple[str, ...]
-    remedy: str
-    section: str
-    picture: int = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One test. ``problem`` is why there is nothing but its text. ``digest`` is that of its own model's text; ``cut``:
-    with more time there might be more to show.
-    """
-
-    name: str
-    path: str
-    suite: str
-    file: str
-    source: str
-    doc: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    sketch: bool = False
-    assumptions: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    listing: Listing | None = None
-    kind: str = "none"
-    condition: str = ""
-    question: str = ""
-    expected: tuple[str, ...] = ()
-    status: str = "ok"
-    verdicts: tuple[Verdict, ...] = ()
-    labels: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
-    seen: str = ""
-    more_forbidden: bool = False
-    pictures: tuple[Picture, ...] = ()
-    too_large: bool = False
-    findings: tuple[Found, ...] = ()
-    model: str = ""
-    problem: str = ""
-    problem_title: str = "This test could not be read"
-    problem_line: int = 0
-    hint: str = ""
-    digest: str = ""
-    cut: bool = False
-
-    @property
-    def lasting(self) -> bool:
-        """Whether the same texts and options have this page whenever it is made."""
-        return not self.problem and not self.cut
-
-    def named(self, path: str, model: str) -> Page:
-        """The page of the same texts, where they are called so."""
-        return replace(self, path=path, model=model)
-
-    @property
-    def verdict(self) -> str:
-        """The answer under the test's own model."""
-        return next((v.verdict for v in self.verdicts if v.own), "error" if self.problem else "unknown")
 
 
 def page_of(
@@ -193,23 +73,24 @@ def page_of(
     """
     from mcheck.run.single import internal, load
 
-    stem = os.path.basename(path).removesuffix(".litmus")
-    page = Page(name=stem, path=path, suite=suite, file=file, source="")
+    page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
         page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
         return _answered(page, load(path, assume, text), model, profile, unroll, timeout)
     except InputError as error:
-        return _failed(page, error, "This test could not be read")
+        return failed(page, error, UNREAD)
     except OSError as error:
-        return _failed(page, InputError(f"cannot read {path}: {error.strerror}"), "This test could not be read")
+        return failed(page, InputError(f"cannot read {path}: {error.strerror}"), UNREAD)
     except McheckError as error:
-        return _failed(page, error, "This test has no answer")
+        return failed(page, error, UNANSWERED)
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it
-        return _failed(page, internal(error), "This test has no answer: an error of mcheck's own")
+        return failed(page, internal(error), BROKEN)
 
 
 def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
     """The page of a case; ``timeout`` is that of each answer, where that of the settings is for all of them."""
+    if is_module(case.path):
+        return module_page(case, replace(settings, timeout=timeout), DRAWN)
     return page_of(
         case.path,
         "",
@@ -225,23 +106,7 @@ def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
 
 def page_lost(case: Case, _: Settings, reason: str, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
     """The page of a test whose process had to be stopped or died."""
-    return without_answer(case.path, "unknown", reason, "This test has no answer")
-
-
-def without_answer(path: str, status: str, problem: str, title: str) -> Page:
-    """A page with nothing on it but why."""
-    name = os.path.basename(path).removesuffix(".litmus")
-    return Page(
-        name=name,
-        path=path,
-        suite="",
-        file="",
-        source="",
-        status=status,
-        problem=problem,
-        problem_title=title,
-        cut=True,
-    )
+    return without_answer(case.path, "unknown", reason, UNANSWERED)
 
 
 def _answered(
@@ -265,22 +130,6 @@ def _answered(
     return _page(program, explored, _others(program, name, profile, unroll, timeout), page, name)
 
 
-def _failed(page: Page, error: McheckError, title: str) -> Page:
-    span = error.span
-    hints = [f"Expected: {error.expected}." if error.expected else "", f"Hint: {error.hint}" if error.hint else ""]
-    here = span is not None and span.path == page.path
-    where = f"line {span.line}, column {span.column}: " if span is not None and here else ""
-    return replace(
-        page,
-        name=os.path.basename(page.path).removesuffix(".litmus"),
-        status="error",
-        problem=where + error.message,
-        problem_title=title,
-        problem_line=span.line if span is not None and here else 0,
-        hint=" ".join(filter(None, hints)),
-    )
-
-
 def _is_sketch(program: Program) -> bool:
     """A kernel: too many threads or operations to list its executions, or about nothing but findings."""
     size = sum(len(t.code) for t in program.threads)
@@ -291,27 +140,17 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
     from mcheck.policy.ask import ask
     from mcheck.report.picture.svg import draw
-    from mcheck.report.picture.timeline import timeline
     from mcheck.run.single import model_of
 
     question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
     given = ask(program, model_of(model), question)
-    pictures: list[Picture] = []
-    findings = []
-    for finding in by_cause(given.findings):
-        drawn = timeline(finding, program.name, model)
-        number = -1
-        if drawn is not None and len(pictures) < DRAWN:
-            number = len(pictures) + 1
-            svg = draw(drawn, prefix=f"p{number}", style=False)
-            pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, texts(finding.trace)))
-        findings.append(_found(finding, number))
+    findings, pictures = with_schedules(given.findings, program.name, model, DRAWN)
     if not findings:
         clean = _schedule(program, model, question)
         if clean is not None:
             svg = draw(clean, prefix="p1", style=False)
-            pictures.append(Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()))
-    own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True)
+            pictures = (Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()),)
+    own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True, _grave(given))
     expected = program.expectation.kinds
     fits = kinds_hold(expected, given.findings)
     return replace(
@@ -321,8 +160,8 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
         status="ok" if fits else "mismatch",
         verdicts=(own,),
         assumptions=given.assumptions,
-        pictures=tuple(pictures),
-        findings=tuple(findings),
+        pictures=pictures,
+        findings=findings,
     )
 
 
@@ -355,10 +194,22 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
         if lacking := missing(program, model):
             out.append(Verdict(name, "", 0, True, False, f"this model has no rules for {lacking}", False))
             continue
-        given = ask(program, model, Question(profile=profile, unroll=unroll, timeout=limit), "explicit")
-        states = len(given.outcomes)
-        out.append(Verdict(name, given.verdict, states, given.complete, given.undefined, given.reason or "", False))
+        asked = Question(profile=profile, unroll=unroll, timeout=limit, findings=program.condition.kind == "none")
+        out.append(_verdict(program, name, ask(program, model, asked, "explicit"), own=False))
     return out
+
+
+def _grave(given: Answer) -> bool:
+    return any(f.severity == "error" for f in given.findings)
+
+
+def _verdict(program: Program, model: str, given: Answer, *, own: bool) -> Verdict:
+    grave = _grave(given)
+    verdict = given.verdict
+    if program.condition.kind == "none" and verdict == "pass":
+        verdict = "finding" if grave else "clean"
+    states = len(given.outcomes)
+    return Verdict(model, verdict, states, given.complete, given.undefined, given.reason or "", own, grave)
 
 
 def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
@@ -366,7 +217,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
     from mcheck.program.condition import ConstTerm
 
     given = explored.answer
-    own = Verdict(model, given.verdict, len(given.outcomes), given.complete, given.undefined, given.reason or "", True)
+    own = _verdict(program, model, given, own=True)
     labels = tuple(t.label for t in terms_of(program.condition) if not isinstance(t, ConstTerm))
     written = dict(program.condition.notation)
     pictures: list[Picture] = []
@@ -415,7 +266,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         for f in explored.forbidden
     ]
     findings = [
-        _found(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", texts(f.trace)))
+        found_of(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", texts(f.trace)))
         for f in given.findings
     ]
     result = _result(program, explored, model)
@@ -457,7 +308,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         page,
         doc=about,
         sections=sections,
-        topics=tuple(topic for topic, pattern in TOPICS if re.search(pattern, page.source)),
+        topics=topics_of(program, page.source),
         listing=listing_of(program, page.source),
         kind=program.condition.kind,
         condition=program.condition.text.strip(),
@@ -465,6 +316,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         expected=tuple(
             filter(None, (program.expectation.verdict, in_words(program.expectation.kinds).replace(" | ", " or ")))
         ),
+        kinds=program.expectation.kinds,
         model=model,
         digest=model_of(model).digest,
         data=_data(program),
@@ -496,21 +348,6 @@ def _result(program: Program, explored: Exploration, model: str) -> str:
         model=model,
         findings=given.findings,
     ).status
-
-
-def _found(finding: Finding, picture: int) -> Found:
-    from mcheck.findings import catalogue
-
-    entry = catalogue.get(finding.code)
-    paragraphs = tuple(" ".join(p.split()) for p in re.split(r"\n\s*\n", entry.explanation.strip()))
-    return Found(
-        finding,
-        entry.name.replace("-", " "),
-        paragraphs,
-        " ".join((finding.missing or entry.remedy).split()),
-        entry.section,
-        picture,
-    )
 
 
 def _values(state: State, labels: tuple[str, ...], written: Mapping[str, Notation]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@
       shown += fits ? 1 : 0;
     }
     for (const section of sections) section.hidden = !section.querySelector("tr[data-words]:not([hidden])");
-    count.textContent = shown + (shown === 1 ? " test" : " tests");
+    count.textContent = shown + (shown === 1 ? " page" : " pages");
   }
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());

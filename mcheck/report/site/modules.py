@@ -1,0 +1,56 @@
+"""The page of a PTX module with the launch that lies beside it: what ``mcheck check`` says of the two."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from mcheck.check.case import Options, Settings
+from mcheck.check.files import launch_beside
+from mcheck.errors import InputError, InternalError
+from mcheck.report.site.content import Page, Verdict
+from mcheck.report.site.problems import BROKEN, UNREAD, failed
+from mcheck.report.site.schedules import with_schedules
+from mcheck.report.site.topics import topics_of_module
+from mcheck.run.case import DEFAULT_MODEL, Case
+
+
+def module_page(case: Case, settings: Settings, drawn: int) -> Page:
+    """The page, with at most so many pictures; one that says why where the module or its launch cannot be read."""
+    from mcheck.check.modules import check_file  # imports what reads modules, which tests never need
+
+    checked = check_file(case, settings, Options())
+    page = Page(
+        name=os.path.basename(case.path),
+        path=case.path,
+        suite="",
+        file="",
+        source=checked.source,
+        digest=checked.digest,
+        cut=checked.cut,
+        launch=_launch(case.path),
+        sketch=True,
+    )
+    if checked.verdict == "error":
+        error = checked.problem or InputError(checked.reason or "it has no answer")
+        return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
+    model = settings.model or DEFAULT_MODEL
+    findings, pictures = with_schedules(checked.findings, page.name, model, drawn)
+    return replace(
+        page,
+        doc=(f"PTX module, kernel {checked.name}.",),
+        topics=topics_of_module(checked.source),
+        model=model,
+        verdicts=(Verdict(model, checked.verdict, 0, True, False, checked.reason or "", True),),
+        assumptions=checked.assumptions,
+        findings=findings,
+        pictures=pictures,
+    )
+
+
+def _launch(path: str) -> str:
+    try:
+        said = launch_beside(path)
+    except InputError:
+        return ""  # the page says why
+    return "" if said is None else (said.text or "").strip()

@@ -1,0 +1,59 @@
+"""Pages that say why there is no answer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from mcheck.errors import McheckError
+from mcheck.report.site.content import Page, Problem
+from mcheck.run.single import located
+
+SUFFIX = ".litmus"
+UNREAD = "This file could not be read"
+UNANSWERED = "This file has no answer"
+BROKEN = "This file has no answer: an error of mcheck's own"
+
+
+def failed(page: Page, error: McheckError, title: str) -> Page:
+    """The page of a file in which something is wrong: every mistake, in the order of the text."""
+    problems = tuple(_problem(page.path, e) for e in error.all)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return replace(
+        page,
+        name=name_of_file(page.path),
+        status="error",
+        problem=problems[0].text + more,
+        problem_title=title,
+        problems=problems,
+    )
+
+
+def without_answer(path: str, status: str, problem: str, title: str) -> Page:
+    """A page with nothing on it but why."""
+    return Page(
+        name=name_of_file(path),
+        path=path,
+        suite="",
+        file="",
+        source="",
+        status=status,
+        problem=problem,
+        problem_title=title,
+        problems=(Problem(problem),),
+        cut=True,
+    )
+
+
+def name_of_file(path: str) -> str:
+    """What a test is called that does not say so itself; modules keep their ending."""
+    return os.path.basename(path).removesuffix(SUFFIX)
+
+
+def _problem(path: str, error: McheckError) -> Problem:
+    hints = [f"Expected: {error.expected}." if error.expected else "", f"Hint: {error.hint}" if error.hint else ""]
+    hint = " ".join(filter(None, hints))
+    span = error.span
+    if span is None or span.path != path:
+        return Problem(located(error), hint=hint)
+    return Problem(f"line {span.line}, column {span.column}: {error.message}", span.line, hint)
