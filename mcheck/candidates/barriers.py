@@ -15,7 +15,8 @@ from collections.abc import Callable
 from itertools import combinations
 
 from mcheck.candidates.choices import Choice, Option
-from mcheck.candidates.rounds import MIXED, Arrival, Units, fill
+from mcheck.candidates.rounds import MAX_WORK, MIXED, TOO_MANY, Arrival, Units, fill
+from mcheck.errors import Unsupported
 from mcheck.graph.event import BarrierStep
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.tags import Tag
@@ -150,10 +151,10 @@ def dynamic_choices(
             choices.append(choice)
         elif all(step.count is None for step in steps):
             relation = "meet" if key[0] == "lanes" else "barrier"
-            option = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
-            if option is None:
+            options = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
+            if not options:
                 return None
-            choices.append(Choice("barrier", [option], rank=0))
+            choices.append(Choice("barrier", options, rank=0))
         else:
             choice = rounds(_units(s, by_thread, waiting, blocked.get(key, set())))
             if not choice.options:
@@ -169,8 +170,11 @@ def _meet_all(
     blocked: set[int],
     step: BarrierStep,
     relation: str,
-) -> Option | None:
-    """The k-th executions meet; a thread that executes fewer must have exited, and before the others go on."""
+) -> list[Option]:
+    """The k-th executions meet; a thread that executes fewer must have exited, and before the others go on. Where two
+    kinds meet there is an option for every two that may come first; nobody goes on from there before both have come.
+    None if these paths cannot be.
+    """
     expected = _participants(s, step)
     exits = [n for n in s.nodes if n.has(Tag.EXIT)]
     pairs: list[tuple[int, int]] = []
@@ -178,20 +182,27 @@ def _meet_all(
     for k in range(max(len(nodes) for nodes in arrivals.values())):
         members = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
         mixed = _mixed(members)
-        if mixed is not None:
+        if mixed:
             later = [n.index for nodes in waits.values() for n in nodes[k:]]
-            late = ("rounds", tuple((mixed.index, n) for n in later))
-            uid = mixed.source.uid if mixed.source else (0, 0)
-            return Option(((relation, tuple(pairs)), ("exited", tuple(exited)), late), misstep=(*MIXED, uid))
+            if len(mixed) * len(later) > MAX_WORK:
+                raise Unsupported(TOO_MANY)
+            before = ((relation, tuple(pairs)), ("exited", tuple(exited)))
+            return [
+                Option(
+                    (*before, ("rounds", tuple((n.index, b) for n in (one, other) for b in later))),
+                    misstep=(*MIXED, other.source.uid if other.source else (0, 0)),
+                )
+                for one, other in mixed
+            ]
         complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
         resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
         standing = [t for t in blocked if len(waits.get(t, ())) == k]
         if (resumed and not complete) or (standing and complete):
-            return None
+            return []
         pairs += [(a.index, b.index) for a in members for b in resumed]
         gone = [n for n in exits if n.thread in expected and n.thread not in {m.thread for m in members}]
         exited += [(n.index, b.index) for n in gone for b in resumed]
-    return Option(((relation, tuple(pairs)), ("exited", tuple(exited))))
+    return [Option(((relation, tuple(pairs)), ("exited", tuple(exited))))]
 
 
 def _meet_group(
@@ -214,10 +225,10 @@ def _meet_group(
     return Option((("meet", met), ("exited", gone)))
 
 
-def _mixed(members: list[Node]) -> Node | None:
-    """An arrival of another kind than the first one of a round."""
-    kinds = [n.source.barrier.kind == "red" for n in members if n.source and n.source.barrier]
-    return next((n for n, red in zip(members, kinds, strict=True) if red is not kinds[0]), None)
+def _mixed(members: list[Node]) -> list[tuple[Node, Node]]:
+    """Every two arrivals of a round that are of different kinds."""
+    kinds = [(n, n.source.barrier.kind == "red") for n in members if n.source and n.source.barrier]
+    return [(a, b) for (a, one), (b, other) in combinations(kinds, 2) if one is not other]
 
 
 def _meet_instance(

@@ -224,7 +224,8 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
 def _alternatives(machine: Machine, few: bool) -> list[Forced]:
     """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
     trace = machine.trace
-    if not machine.reversals and not any(e.choices for e in trace):
+    held = _held_by_a_guess(machine)
+    if not machine.reversals and not held and not any(e.choices for e in trace):
         return []
     steps: list[Planned] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
     all_steps: list[Planned] = []
@@ -235,6 +236,9 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
         begun.append(len(all_steps))
         all_steps.append(step)
     out: list[Forced] = []
+    for position, entry in held:
+        before = begun[position] - len(trace[position].vain) if position < len(trace) else len(all_steps)
+        out.append((*all_steps[:before], *entry.vain, (entry.who, (1,))))
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of) if isinstance(of, int) else of:
@@ -255,6 +259,20 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
                 tail.append((first.who, (first.guess,)))
             out.append((*all_steps[: begun[earlier]], *tail))
     return out
+
+
+def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
+    """The steps at which agents wait for ever because a guard that nobody knows was taken to hold: they might have
+    gone on. A step that is done at last has this among its choices.
+    """
+    found = []
+    for agent in machine.agents:
+        held = machine.held.get(agent.index) if agent.status == "blocked" else None
+        if held is None or held[1].op is not agent.code[agent.pc]:
+            continue
+        if held[1].guess is not None and held[1].choices[0] == (0, 2):
+            found.append(held)
+    return found
 
 
 def _one_per_pair(machine: Machine) -> list[Reversal]:

@@ -185,6 +185,8 @@ class Machine:
         """By warp, its wgmma.fence; fence.sc under None."""
         self.trace: list[Entry] = []
         self.vain: list[Planned] = []
+        self.held: dict[object, tuple[int, Entry]] = {}
+        """The last step of those that could not do it, and how long the trace was."""
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
@@ -366,6 +368,7 @@ class Machine:
     def tried_in_vain(self) -> None:
         """Takes the last step back, which could not be done; that it has chosen to wait is remembered."""
         entry = self.trace.pop()
+        self.held[entry.who] = len(self.trace), entry
         chosen = tuple(c for c, _ in entry.choices)
         self.vain = [*entry.vain, (entry.who, chosen)] if chosen else entry.vain
 
