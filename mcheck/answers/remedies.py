@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.waits import Wait, completion, family_of, half
+from mcheck.answers.waits import Wait, closed_behind, completion, family_of, half, remark
 from mcheck.candidates.prepared import Prepared
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node
 from mcheck.graph.tags import Tag
-from mcheck.program.ops import Commit, WaitGroup
+from mcheck.program.ops import Branch, Commit, WaitGroup
 
 
 def too_early(prepared: Prepared, pair: tuple[int, int]) -> str:
@@ -27,13 +27,14 @@ def too_early(prepared: Prepared, pair: tuple[int, int]) -> str:
         return ""
     if any(uid == event.uid for uid, _ in s.paths[old.thread].tracked):
         return ""  # an mbarrier tells of its completion
-    mechanism = completion(event.op, write=Tag.W in event.tags, committed=_committed(prepared, old, None))
-    remarks = half(event.op, _waits(prepared, old, issue), write=Tag.W in event.tags)
     same = old.thread == new.thread
+    later = _closed_behind(prepared, old, issue, new.source if same else None)
+    mechanism = completion(event.op, write=Tag.W in event.tags, later=later)
+    remarks = half(event.op, _waits(prepared, old, issue), write=Tag.W in event.tags)
     if mechanism is None or new.source.op.span is None or (same and new.source.order < issue.order):
         return ""
     if same:
-        return f"{mechanism} before line {new.source.op.span.line}. {remarks}".strip()
+        return " ".join(filter(None, (f"{mechanism} before line {new.source.op.span.line}.", remarks, remark(later))))
     if not remarks:
         return ""
     line = new.source.op.span.line
@@ -53,6 +54,14 @@ def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
                 name = s.program.threads[path.thread].name
                 committed = _committed(prepared, old, event)
                 yield Wait(op=event.op, thread=name, own=own, committed=committed)
+
+
+def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | None) -> int | None:
+    """How many groups are closed behind that of an operation before ``new``; none, if that is not known."""
+    code = prepared.s.thread(old).code
+    if new is not None and not any(isinstance(op, Branch) for op in code):
+        return closed_behind(code[issue.instruction : new.instruction], issue.op)
+    return 0 if _committed(prepared, old, None) else None
 
 
 def _committed(prepared: Prepared, old: Node, before: Event | None) -> bool:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from mcheck.program import ops
 from mcheck.program.expr import Const
-from mcheck.program.ops import Op, WaitGroup
+from mcheck.program.ops import Commit, Op, WaitGroup
+
+MOST_OF_WGMMA = 7
+"""Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +30,32 @@ def family_of(op: Op) -> str:
     return "wgmma" if isinstance(op, ops.Wgmma) else "cp.async" if isinstance(op, ops.CpAsync) else "bulk"
 
 
-def completion(op: Op, *, write: bool, committed: bool) -> str | None:
-    """What waits for an operation of a group: for its writes, or for its reads alone."""
+def remark(later: int | None) -> str:
+    """What is to be said beside the advice to leave ``later`` groups pending."""
+    return "In rounds with fewer groups behind the one waited for, as a loop's last, leave fewer." if later else ""
+
+
+def completion(op: Op, *, write: bool, later: int | None) -> str | None:
+    """What waits for an operation of a group: for its writes, or for its reads alone. ``later``: so many groups are
+    closed behind its own by then, and may go on; ``None``: its own is open.
+    """
     match op:
         case ops.Wgmma():
-            return "Execute wgmma.wait_group.sync.aligned 0"
+            return f"Execute wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
         case ops.CpAsync():
-            return f"Execute {'cp.async.wait_group 0' if committed else 'cp.async.wait_all'}"
+            return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
         case ops.BulkCopy() | ops.TensorCopy():
-            commit = "" if committed else "cp.async.bulk.commit_group; "
-            return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} 0"
+            commit = "cp.async.bulk.commit_group; " if later is None else ""
+            return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} {later or 0}"
     return None
+
+
+def closed_behind(commits: Iterable[Op], op: Op) -> int | None:
+    """How many groups what follows an operation closes behind the group of the operation, ``None`` if not even that
+    one: at least so many where a guard decides.
+    """
+    mine = [c for c in commits if isinstance(c, Commit) and c.family == family_of(op)]
+    return max(sum(c.guard is None for c in mine) - 1, 0) if mine else None
 
 
 def half(op: Op, waits: Iterable[Wait], *, write: bool) -> str:

@@ -7,7 +7,7 @@ and the tests carry them out.
 from __future__ import annotations
 
 from mcheck.answers.steps import text_of
-from mcheck.answers.waits import completion
+from mcheck.answers.waits import closed_behind, completion, family_of, remark
 from mcheck.findings import catalogue
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Entry, Machine
@@ -127,7 +127,8 @@ def _completion(m: Machine, old: Record, new: Record) -> str:
             return _map_fences(m, old, new)
         return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
     if old.agent == new.agent and m.agents[old.agent].single:
-        return f"{mechanism} before line {second}."
+        mechanism, later = _group(m, old, new.position) if what == "group" else (mechanism, 0)
+        return f"{mechanism} before line {second}. {remark(later)}".strip()
     if not old.write and m.agents[new.agent].time[old.agent] < old.step:
         return (
             f"Hand line {second} over before line {line_of(op)} is issued: fence.proxy.async, then a barrier or a "
@@ -136,12 +137,11 @@ def _completion(m: Machine, old: Record, new: Record) -> str:
         )
     issuer, other = m.agents[old.agent], m.agents[new.agent]
     if what == "group":
-        over = hand_over(m, issuer, old.position)
-        known = over is not None and any(
-            e.op is over and other.time[e.agent] >= e.step for e in m.trace[old.position :] if e.agent == old.agent
-        )
-        if known and over is not None:
-            return f"{mechanism} before line {line_of(over)}, which hands the bytes over."
+        over = _taken_over(m, issuer, other, old.position, new.position)
+        if over is not None:
+            mechanism, later = _group(m, old, over)
+            line = line_of(m.trace[over].op)
+            return f"{mechanism} before line {line}, which hands the bytes over. {remark(later)}".strip()
         return (
             f"{mechanism} in {m.name(issuer)}, then hand over to line {second}: "
             f"a barrier, or a release that is acquired."
@@ -159,8 +159,29 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
                 phase = bar.state.phase if bar.state is not None else 0
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
         return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
-    text = completion(op, write=old.write, committed=committed(m, old))
+    text = completion(op, write=old.write, later=0 if committed(m, old) else None)
     return (text, "group") if text is not None else (f"Wait for the completion of line {line_of(op)}", "mbar")
+
+
+def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
+    """What waits, before a step of the trace, for an operation of a group, and how many later groups that leaves."""
+    behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
+    later = closed_behind(behind, old.event.op)
+    return completion(old.event.op, write=old.write, later=later) or "", later
+
+
+def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
+    """The last step of ``issuer`` in a part of the trace that hands its accesses over and that ``other`` knows of."""
+    for k in range(min(until, len(m.trace)) - 1, since, -1):
+        entry = m.trace[k]
+        if entry.agent == issuer.index and _hands_over(entry) and other.time[entry.agent] >= entry.step:
+            return k
+    return None
+
+
+def _hands_over(entry: Entry) -> bool:
+    releases = isinstance(entry.op, HANDS_OVER) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
+    return entry.signal < 0 and releases
 
 
 def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:
@@ -220,12 +241,7 @@ def hand_over(m: Machine, agent: Agent, position: int, step: int | None = None) 
     over.
     """
     for entry in m.trace[position + 1 :]:
-        if (
-            entry.agent == agent.index
-            and entry.signal < 0
-            and (step is None or entry.step < step)
-            and (isinstance(entry.op, HANDS_OVER) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak"))
-        ):
+        if entry.agent == agent.index and (step is None or entry.step < step) and _hands_over(entry):
             return entry.op
     return None
 
@@ -233,7 +249,10 @@ def hand_over(m: Machine, agent: Agent, position: int, step: int | None = None) 
 def committed(m: Machine, old: Record, step: int | None = None) -> bool:
     """Whether the issuing thread closed a group behind the operation (and before a step)."""
     return any(
-        isinstance(e.op, ops.Commit) and e.agent == old.agent and (step is None or e.step < step)
+        isinstance(e.op, ops.Commit)
+        and e.op.family == family_of(old.event.op)
+        and e.agent == old.agent
+        and (step is None or e.step < step)
         for e in m.trace[old.position :]
     )
 

@@ -69,3 +69,70 @@ def test_why_the_fence_of_another_lane_is_not_enough() -> None:
     checked = check_case(Case("staged.litmus", text=text), Settings(), Options())
     told = next(f.missing for f in checked.findings if f.code == "RACE004")
     assert "is executed by P[3]: it covers what that thread wrote or took over, not this write of P[0]." in told
+
+
+PIPELINE = """PTX pipeline
+{{ .global .align 128 .u32 src[16]; .shared .align 128 .u32 buf[16]; }}
+P@cta 0 {{
+  for k in 0..2 {{
+    {copy} [buf + 16*k], [src + 16*k], 16;
+    {commit};
+  }}
+  for k in 0..2 {{
+    {copy} [buf + 16*(k+2)], [src + 16*(k+2)], 16;
+    {commit};
+    {wait}
+    ld.shared.u32 r0, [buf + 16*k];
+  }}
+}}
+"""
+FAMILIES = {
+    "cp.async": ("cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group"),
+    "stores": ("cp.async.bulk.global.shared::cta.bulk_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group"),
+}
+
+
+def pipeline(family: str, wait: str) -> Case:
+    copy, commit, _ = FAMILIES[family]
+    text = PIPELINE.format(copy=copy, commit=commit, wait=wait)
+    if family == "stores":  # from shared memory, whose slot is written again
+        text = text.replace("[buf", "[_").replace("[src", "[buf").replace("[_", "[src")
+        text = text.replace("ld.shared.u32 r0, [src + 16*k];", "st.shared.u32 [buf + 16*k], 1;")
+    return Case("pipeline.litmus", text=text)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_groups_behind_the_one_waited_for_go_on(family: str) -> None:
+    wait, half = FAMILIES[family][2], ".read" if family == "stores" else ""
+    case = pipeline(family, "")
+    for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
+        told = next(f.missing for f in found if f.code == "RACE003")
+        assert told.startswith(f"Execute {wait}{half} 2 before line 12. In rounds with fewer groups behind")
+    for pending, codes in ((2, set()), (3, {"RACE003"})):
+        checked = check_case(pipeline(family, f"{wait}{half} {pending};"), Settings(), Options())
+        assert {f.code for f in checked.findings} - {"RACE005", "UB501"} == codes
+
+
+HANDED = """PTX handed
+{ .global .align 128 .u32 src[256]; .shared .align 128 .u32 buf[256]; }
+P@cta 0, warp 0..1 {
+  for k in 0..2 {
+    if (%warpid == 0) { cp.async.cg.shared.global [buf + 512*(k%2) + 16*%laneid], [src + 512*(k%2) + 16*%laneid], 16; }
+    cp.async.commit_group;
+  }
+  cp.async.commit_group;
+  bar.sync 0;
+  ld.shared.u32 r0, [buf + 4*%laneid];
+  bar.sync 1;
+}
+"""
+
+
+def test_groups_behind_go_on_where_a_barrier_hands_over() -> None:
+    case = Case("handed.litmus", text=HANDED)
+    found = check_case(case, Settings(), Options()).findings
+    told = [f.missing for f in found if f.code == "RACE003"]
+    assert told
+    assert all(t.startswith("Execute cp.async.wait_group 2 before line 9, which hands the bytes over.") for t in told)
+    mended = HANDED.replace("  bar.sync 0;", "  cp.async.wait_group 2;\n  bar.sync 0;")
+    assert check_case(Case("handed.litmus", text=mended), Settings(), Options()).verdict == "proved"
