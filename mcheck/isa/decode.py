@@ -17,6 +17,7 @@ from mcheck.isa.unmodelled import UNMODELLED
 from mcheck.isa.wording import Wording, did_you_mean, said
 from mcheck.program.ops import Op
 
+ILLEGAL = "illegal-instruction"
 _WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))
 
 
@@ -114,7 +115,9 @@ def _unknown(opcode: Opcode) -> Failure:
         hint = did_you_mean(["." + name for name in difflib.get_close_matches(part, legal, n=1, cutoff=0.6)])
         wording = Wording(f"'{'.'.join(opcode)}' is not an instruction", tuple("." + name for name in legal), hint)
         return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
-    near = difflib.get_close_matches(opcode[0], sorted({head[0] for head in (*_PTX, *_DIALECT)}), n=1, cutoff=0.5)
+    known = {head[0] for head in (*_PTX, *_DIALECT)}
+    tries = ((known, 0.8), (UNMODELLED, 0.8), (known, 0.5))
+    near = next(filter(None, (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)), [])
     unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=did_you_mean(near))
     return Failure((0, 0), _NOWHERE, lambda: unknown, 0)
 
@@ -129,7 +132,7 @@ def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...
     return InputError(
         words.message,
         span,
-        code="illegal-instruction",
+        code=ILLEGAL,
         expected=words.legal,
         hint=words.hint,
         section=failure.family.section,

@@ -29,6 +29,7 @@ from mcheck.ptx.names import Names, Scope
 from mcheck.ptx.operands import operand, operands, undeclared
 from mcheck.ptx.problems import problem
 from mcheck.syntax.codes import did_you_mean
+from mcheck.syntax.mistakes import Mistakes
 from mcheck.syntax.source import Source
 
 _STATEMENT = re.compile(
@@ -45,6 +46,9 @@ _STATEMENT = re.compile(
 )
 _DEEPEST = 256
 _BRANCHES = ("bra", "brx")
+_HEADS = (".entry", ".func", ".version", ".target")
+_FATAL = ("PTX008", "PTX009", "PTX028")
+"""Mistakes behind which nobody knows what belongs to what."""
 _LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
 
@@ -76,7 +80,9 @@ class _Pending:
 class Reader:
     """Reads the body that begins at an offset, behind its opening brace."""
 
-    def __init__(self, source: Source, start: int, names: Names, scope: Scope, lines: Lines, title: str) -> None:
+    def __init__(
+        self, source: Source, start: int, names: Names, scope: Scope, lines: Lines, title: str, mistakes: Mistakes
+    ) -> None:
         self._source = source
         self._clean = source.clean
         self._at = start
@@ -91,33 +97,61 @@ class Reader:
         self._opcodes: dict[str, tuple[str, ...]] = {}
         self._guards: dict[tuple[str, str, Scope], Guard] = {}
         self._depth = 1
+        self._mistakes = mistakes
+        self._told: set[str] = set()
+        self._doubtful: set[str] = set()
         self._body = Body([], {}, {}, {}, {}, [], start)
 
     def read(self) -> Body:
-        """The body; raises ``InputError``."""
+        """The body; without meaning if there are mistakes. Raises ``InputError`` where nobody can read on."""
         match_at, clean = _STATEMENT.match, self._clean
         while self._depth:
             match = match_at(clean, self._at)
             if match is None:
                 raise self._astray()
             self._at = match.end()
-            match match.lastgroup:
-                case "operands":
-                    self._statement(match)
-                case "directive":
-                    self._directive(match["directive"], match.start("directive"))
-                case "label":
-                    self._label(match["label"], match.start("label"))
-                case "open":
-                    self._open(match.start("open"))
-                case _:
-                    self._depth -= 1
-                    if self._depth:
-                        assert self._scope.outer is not None
-                        self._scope = self._scope.outer
+            try:
+                match match.lastgroup:
+                    case "operands":
+                        self._statement(match)
+                    case "directive":
+                        self._directive(match["directive"], match.start("directive"))
+                    case "label":
+                        self._label(match["label"], match.start("label"))
+                    case "open":
+                        self._open(match.start("open"))
+                    case _:
+                        self._depth -= 1
+                        if self._depth:
+                            assert self._scope.outer is not None
+                            self._scope = self._scope.outer
+            except InputError as error:
+                self._keep(error, match)
         self._resolve()
         self._body.end = self._at
         return self._body
+
+    def _keep(self, error: InputError, match: re.Match[str]) -> None:
+        """Notes a mistake and goes on behind its statement. What may follow from another one is not told: that a name
+        is undeclared once more, or behind a broken declaration.
+        """
+        if error.code in _FATAL or (match.lastgroup == "directive" and match["directive"] in _HEADS):
+            raise error
+        if match.lastgroup not in ("operands", "open"):
+            end = self._clean.find("\n" if match["directive"] == ".loc" else ";", self._at)
+            if end < 0:
+                raise error
+            if match["directive"] != ".loc":
+                self._doubtful |= {"PTX030", "PTX031"} if match.lastgroup == "label" else {"PTX030"}
+            self._at = end + 1
+        self._tell(error)
+
+    def _tell(self, error: InputError) -> None:
+        """Adds a mistake, unless it is a name that is undeclared because of another mistake."""
+        key = f"{error.code} {error.message}"
+        if error.code not in ("PTX030", "PTX031") or (key not in self._told and error.code not in self._doubtful):
+            self._mistakes.add(error)
+        self._told.add(key)
 
     # --- statements -------------------------------------------------------------------------------------------
 
@@ -144,6 +178,7 @@ class Reader:
                 " ".join(self._clean[start:last].split()),
                 place(self._source, start, last),
                 self._line,
+                None if "\n" in self._clean[start : match.start("opcode")] else match.start("opcode") - start,
             )
         )
 
@@ -280,13 +315,22 @@ class Reader:
         """Puts the labels in their places, now that all are known."""
         body = self._body
         for use in self._pending:
-            found = self._find(use.name, use.scope, use.span)
+            found = self._found(use.name, use.scope, use.span)
+            if self._mistakes:
+                continue  # the numbers of the statements are not right
             statement = body.statements[use.statement]
             given = list(statement.operands)
             given[use.operand] = Label(found)
             body.statements[use.statement] = replace(statement, operands=tuple(given))
         for name, targets in self._lists:
-            body.branch_targets[name] = tuple(self._find(*target) for target in targets)
+            body.branch_targets[name] = tuple(self._found(*target) for target in targets)
+
+    def _found(self, name: str, scope: Scope, span: Span) -> str:
+        try:
+            return self._find(name, scope, span)
+        except InputError as error:
+            self._tell(error)
+            return name
 
     def _find(self, name: str, scope: Scope, span: Span) -> str:
         for here in scope.chain():
@@ -331,7 +375,7 @@ class Reader:
 
     def _refuse(self, word: str, start: int) -> None:
         span = place(self._source, start, start + len(word))
-        if word in (".entry", ".func", ".version", ".target"):
+        if word in _HEADS:
             raise self._unclosed(span)
         known = [f".{name}" for name in (*declarations.SPACES, "loc", "pragma", "branchtargets")]
         hint = did_you_mean(word, known)

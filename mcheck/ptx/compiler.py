@@ -16,11 +16,14 @@ from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, resolved
 from mcheck.ptx.flow import writes
-from mcheck.ptx.forms import is_whole
+from mcheck.ptx.forms import fault
 from mcheck.ptx.lanes import Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import asked
+from mcheck.ptx.lower import template
 from mcheck.ptx.naming import namer
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE, Places
+from mcheck.ptx.reach import reachable
+from mcheck.syntax.mistakes import MOST, place_of
 
 Fetch = Callable[[], tuple[Word, Quality]]
 Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
@@ -52,6 +55,8 @@ class Compiler:
     lanes: Lanes
     places: Places
     heads: set[int] = field(default_factory=set)
+    mistakes: dict[int, InputError] = field(default_factory=dict)
+    """What is wrong with statements that are no instructions, by their places."""
 
     def steps(self) -> list[Step]:
         """The code; each function ends with a return."""
@@ -64,21 +69,39 @@ class Compiler:
         return out
 
     def _step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-        if not is_whole(statement):
-            return unfollowed(statement, f"'{statement.text}' is not an instruction that an assembler takes")
+        wrong = fault(statement)
+        if wrong is not None:
+            return self._mistaken(unit, statement, at, wrong.error(statement))
         name = statement.opcode[0]
         if computes(statement):
             return self._computation(unit, statement)
         maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
-        if maker is None:
-            return unfollowed(statement, f"'{statement.text}' is not followed")
         try:
+            if maker is None:
+                template(unit.function, statement)  # raises if it is no instruction at all
+                return unfollowed(statement, f"'{statement.text}' is not followed")
             made = maker(self, unit, statement, at)
-        except (InputError, Unsupported) as error:
+        except InputError as error:
+            return self._mistaken(unit, statement, at, error)
+        except Unsupported as error:
             return unfollowed(statement, error.message)
         if name in ("bra", "brx", "ret", "exit", "call", "trap"):
             return made  # look at their guards themselves
         return self.guarded(unit, statement, made)
+
+    def _mistaken(self, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
+        """What is no instruction: a mistake where it is executed, told with the others that control may come to."""
+        if error.span is None:
+            error.span = statement.span
+        self.mistakes[at] = error
+
+        def run(_c: Cluster, _mask: Mask) -> None:
+            live = reachable(self.module, self.code, self.mistakes) | {at}
+            first, *others = sorted((self.mistakes[k] for k in live & set(self.mistakes)), key=place_of)[:MOST]
+            first.others = tuple(others)
+            raise first
+
+        return self.guarded(unit, statement, run)
 
     def guarded(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
         """A step that only the lanes make for which the guard holds."""

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcheck.errors import InputError
+from mcheck.isa.decode import ILLEGAL
 from mcheck.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.ptx.types import SIZES
+from mcheck.syntax.codes import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Form:
 
 ANY = 99
 """As many operands as there are."""
+_MANY = 24
+"""Of more legal words only the nearest is named."""
 FORMS = {
     **dict.fromkeys(("and", "or", "xor", "div", "rem", "shl", "shr", "add", "sub", "mul", "mul24"), Form(2, 3, 3)),
     **dict.fromkeys(("min", "max"), Form(2, 3, 4)),
@@ -85,23 +90,55 @@ QUALIFIERS: dict[str, frozenset[str]] = {
 """What may stand between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to 9.7.8)."""
 
 
-def is_whole(statement: Statement) -> bool:
-    """Whether an instruction has what its step is made from; what no form knows the instruction table judges."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an instruction is none: what is wrong, with which part of its name if it is one, what is legal there."""
+
+    message: str
+    part: int | None = None
+    legal: tuple[str, ...] = ()
+
+    def error(self, statement: Statement) -> InputError:
+        """The complaint about the statement."""
+        spans = statement.parts()
+        span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
+        word = statement.opcode[self.part] if self.part is not None else ""
+        near = nearest(word, self.legal) if word else None
+        return InputError(
+            self.message,
+            span,
+            code=ILLEGAL,
+            expected=", ".join(f".{name}" for name in self.legal) if len(self.legal) <= _MANY else None,
+            hint=f"did you mean '.{near}'?" if near is not None else None,
+        )
+
+
+def fault(statement: Statement) -> Fault | None:
+    """What an instruction lacks from which its step is made; what no form knows the instruction table judges."""
     opcode, operands = statement.opcode, statement.operands
     name = opcode[0]
     form = WORDS.get(opcode[:2]) or FORMS.get(name)
     if form is None:
-        return True
-    if len(opcode) < form.parts or not form.least <= len(operands) <= form.most:
-        return False
+        return None
+    if len(opcode) < form.parts:
+        return Fault(f"'{statement.name}' lacks a part of its name, such as its type")
+    if not form.least <= len(operands) <= form.most:
+        wanted = f"{form.least}" + (
+            "" if form.most == form.least else " or more" if form.most == ANY else f" to {form.most}"
+        )
+        return Fault(f"'{statement.name}' takes {wanted} operands, {len(operands)} given")
     if form.typed and opcode[-1] not in SIZES:
-        return False
-    if name in QUALIFIERS and any(part not in QUALIFIERS[name] and part not in SIZES for part in opcode[1:]):
-        return False
+        return Fault(f"'.{opcode[-1]}' is not a type", len(opcode) - 1, tuple(SIZES))
+    legal = QUALIFIERS.get(name)
+    for at, part in enumerate(opcode[1:], 1):
+        if legal is not None and part not in legal and part not in SIZES:
+            return Fault(f"'.{part}' is not a qualifier of '{name}'", at, tuple(sorted(legal)))
     if name == "setp" and opcode[1] not in _TESTS:
-        return False
+        return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
-        return False
+        return Fault(f"operand {ADDRESS[name] + 1} of '{statement.name}' is not an address in brackets")
     if name in COMPUTED and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
-        return False
-    return name in ("bra", "brx", "call") or not any(isinstance(o, Label) for o in operands)
+        return Fault(f"the first operand of '{statement.name}' is not a register")
+    if name not in ("bra", "brx", "call") and any(isinstance(o, Label) for o in operands):
+        return Fault(f"'{statement.name}' takes no label")
+    return None

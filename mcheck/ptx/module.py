@@ -10,7 +10,7 @@ Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); siz
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcheck.errors import Span
 
@@ -159,6 +159,7 @@ class Statement:
     or ``Register`` for the callee, ``Arguments``, and a ``Label`` of its prototype or targets. Branches have a
     ``Label``. ``text`` is the instruction as it is written with its blanks squeezed, without guard and semicolon;
     ``span`` covers it in the module (its first line if there are several). ``source`` is that of the ``.loc`` above.
+    ``lead`` is how far behind the beginning the opcode stands, if in the same line.
     """
 
     opcode: tuple[str, ...]
@@ -167,11 +168,22 @@ class Statement:
     text: str
     span: Span = field(compare=False)
     source: SourceLine | None = field(default=None, compare=False)
+    lead: int | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
         """The opcode as one word."""
         return ".".join(self.opcode)
+
+    def parts(self) -> tuple[Span, ...]:
+        """Where the parts of the opcode stand, as it is written without blanks; none if that is not known."""
+        if self.lead is None:
+            return ()
+        column, found = self.span.column + self.lead, []
+        for part in self.opcode:
+            found.append(replace(self.span, column=column, length=max(len(part), 1)))
+            column += len(part) + 1
+        return tuple(found)
 
 
 # --- variables and functions ----------------------------------------------------------------------------------

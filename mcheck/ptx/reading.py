@@ -19,6 +19,7 @@ from mcheck.ptx.module import Function, Module, Parameter, Variable
 from mcheck.ptx.names import Names, Scope
 from mcheck.ptx.problems import problem
 from mcheck.syntax.codes import did_you_mean
+from mcheck.syntax.mistakes import Mistakes
 from mcheck.syntax.source import Source, read_bytes, text_of
 
 MAX_BYTES: Final = 64 * MEBIBYTE
@@ -70,6 +71,7 @@ class _Reader:
         self._target: tuple[str, ...] = ()
         self._target_span: Span | None = None
         self._address_size = 32
+        self._mistakes = Mistakes()
 
     def read(self) -> Module:
         cursor = Cursor(self._source, 0, len(self._clean))
@@ -78,8 +80,9 @@ class _Reader:
         if cursor.text != ".version":
             expected = "such as .version 8.7"
             raise problem("PTX006", cursor.span(), expected=expected)
-        while cursor.kind != END:
-            self._item(cursor)
+        with self._mistakes:
+            while cursor.kind != END:
+                self._item(cursor)
         if not self._target:
             raise problem("PTX007", Span(self._source.path, 1, 1), expected="such as .target sm_90a")
         return Module(
@@ -230,7 +233,9 @@ class _Reader:
                 outer.find(parameter.name)
             else:
                 outer.declare_variable(parameter.name, parameter.span)
-        found: Body = Reader(self._source, start, names, outer, Lines(self._files, self._strings), title).read()
+        found: Body = Reader(
+            self._source, start, names, outer, Lines(self._files, self._strings), title, self._mistakes
+        ).read()
         self._end = found.end
         return replace(
             head,

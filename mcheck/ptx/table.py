@@ -36,6 +36,7 @@ def instruction(statement: Statement) -> isa.Instruction:
         guard=None if guard is None else ops.Guard(Reg(guard.register.name), guard.negated),
         text=statement.text,
         span=span,
+        spans=statement.parts(),
     )
 
 

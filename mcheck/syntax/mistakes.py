@@ -65,7 +65,7 @@ class Mistakes:
     def tell(self) -> None:
         """Raises what was found, if anything, as the first with the others beside it."""
         if self._found:
-            first, *others = self._found
+            first, *others = sorted(self._found, key=place_of)
             first.others = tuple(others)
             raise first from None
 
@@ -79,6 +79,11 @@ class Mistakes:
             self._found.append(error)
         if error is None or isinstance(error, InputError | Unsupported | _Enough):
             self.tell()
+
+
+def place_of(error: InputError) -> tuple[int, int]:
+    """Where a mistake stands in its text; one without a place comes first."""
+    return (error.span.line, error.span.column) if error.span is not None else (0, 0)
 
 
 def begins_statement(tokens: Tokens) -> bool:

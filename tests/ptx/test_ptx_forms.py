@@ -11,7 +11,7 @@ import pytest
 from mcheck.limit import Limit
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.follow import Runner
-from mcheck.ptx.forms import is_whole
+from mcheck.ptx.forms import fault
 from mcheck.ptx.lanes import Lanes
 from mcheck.ptx.launching import from_file, launch
 from mcheck.ptx.module import Operand, Statement
@@ -53,7 +53,7 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
         parts = sorted({part for s in body for part in s.opcode})
         operands = [o for s in body for o in s.operands]
         for at, statement in list(enumerate(body))[:: max(len(body) // 80, 1)]:
-            assert is_whole(statement), statement.text
+            assert fault(statement) is None, statement.text
             for _ in range(4):
                 compiler._step(unit, edited(choose, statement, parts, operands), unit.start + at)
 
@@ -75,6 +75,6 @@ def test_a_misspelt_qualifier_is_no_instruction(old: str, new: str) -> None:
   @%p1 exit;
 }
 """
-    assert all(is_whole(s) for s in module(text).functions["k"].body)
-    changed = [s for s in module(text.replace(old, new)).functions["k"].body if not is_whole(s)]
+    assert all(fault(s) is None for s in module(text).functions["k"].body)
+    changed = [s for s in module(text.replace(old, new)).functions["k"].body if fault(s) is not None]
     assert [".".join(s.opcode) for s in changed] == [new]
