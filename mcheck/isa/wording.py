@@ -90,14 +90,20 @@ def wrong_part(family: Family, variant: Variant, opcode: Sequence[str], position
         meant = next(slot for slot in (*free, *others) if near[0] in slot.values)
         values = _dots(meant.values) if len(meant.values) <= 2 * _MANY else ()
         return Wording(message, values, did_you_mean(["." + near[0]]))
-    longer = {f.head[position] for f in PTX if len(f.head) > position and f.head[:position] == tuple(opcode[:position])}
-    near = difflib.get_close_matches(part, sorted(longer), n=1, cutoff=0.6)
+    longer = _longer(tuple(opcode[:position]))
+    near = difflib.get_close_matches(part, longer, n=1, cutoff=0.6)
     if near:
-        return Wording(message, (), did_you_mean(["." + near[0]]))
+        return Wording(message, _dots(longer), did_you_mean(["." + near[0]]))
     same = dict.fromkeys(value for slot in others if part in roles(slot.name) for value in slot.values)
     if same:
         return Wording(message, _dots(same))
-    return Wording(message, tuple(item for slot in free for item in _slot(slot)))
+    return Wording(message, (*_dots(longer), *(item for slot in free for item in _slot(slot))))
+
+
+@cache
+def _longer(head: tuple[str, ...]) -> tuple[str, ...]:
+    """What may follow ``head`` in the names of instructions."""
+    return tuple(sorted({f.head[len(head)] for f in PTX if len(f.head) > len(head) and f.head[: len(head)] == head}))
 
 
 @cache

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from mcheck.kernel.agents import Split, registers_of, together
+from mcheck.kernel.endless import ENDLESS, line_of, rounds_of
 from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.program import ops
 from mcheck.program.ops import Op
-
-LOOP_LIMIT = 10_000
-"""Rounds of one loop that changes something."""
 
 
 def skip(m: Machine, agent: Agent) -> Op | None:
@@ -137,8 +135,10 @@ def _enter(m: Machine, agent: Agent) -> bool:
     before = agent.visits.get(head)
     if before is None or before[1] != agent.effects:
         count = before[2] + 1 if before is not None else 0
-        if count > LOOP_LIMIT:
+        thread = m.program.threads[agent.threads[0]]
+        if count > ENDLESS and count > rounds_of(thread, head):
             m.bounded = True
+            m.cut = line_of(thread, head), count - 1
             agent.status = "cut"
             return False
         agent.visits[head] = (state, agent.effects, count)

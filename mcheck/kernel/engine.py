@@ -17,6 +17,7 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import garbage, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
+from mcheck.kernel.endless import ENDLESS
 from mcheck.kernel.late_looks import sees_later_copies
 from mcheck.kernel.machine import Entry, Forced, Machine, Planned, Reversal
 from mcheck.kernel.needed import Watched
@@ -178,7 +179,7 @@ class Search:
             self.watch(machine)
             coarse |= machine.coarse
             if machine.bounded:
-                self.bounded = "the rounds of a loop, or the latest writes of a word"
+                self.bounded = _bound(machine)
             self.overtaken = self.overtaken or machine.overtaken
             if machine.unsure:
                 self.unsure = machine.unsure
@@ -332,6 +333,15 @@ def answer(
         engine="protocol",
         reason=reason,
     )
+
+
+def _bound(m: Machine) -> str:
+    """Up to what an execution was followed that was left before its end."""
+    if m.cut is None:
+        return "the rounds of a loop, or the latest writes of a word"
+    span, rounds = m.cut
+    where = f" at line {span.line}" if span is not None else ""
+    return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == ENDLESS else ''}"
 
 
 INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"

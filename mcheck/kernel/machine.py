@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcheck.answers.steps import text_of
-from mcheck.errors import Unsupported
+from mcheck.errors import Span, Unsupported
 from mcheck.events.emit import Emitter, Stop, handler_of
 from mcheck.events.state import State
 from mcheck.findings import catalogue
@@ -213,6 +213,8 @@ class Machine:
         self.absent = False
         """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
         self.bounded = False
+        self.cut: tuple[Span | None, int] | None = None
+        """The loop that was left, and after how many rounds."""
         self.overtaken: str | None = None
         """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
         self.ended = "end"

@@ -9,6 +9,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
+from mcheck.errors import InputError
 from mcheck.policy.question import About, Question
 from mcheck.ptx.answer import answer
 from mcheck.ptx.bits import arithmetic
@@ -148,8 +149,6 @@ def test_a_broken_ring_is_found(old: str, new: str, kind: str, at: str, rounds: 
 
 
 def test_a_parameter_that_control_needs_is_asked_for() -> None:
-    from mcheck.errors import InputError
-
     with pytest.raises(InputError) as error:
         ask(RING, {**RING_LAUNCH, "params": {"src": {"buffer": None}}})
     assert "'rounds'" in str(error.value.hint)
@@ -282,10 +281,14 @@ def test_what_is_opaque(opcode: str) -> None:
     assert arithmetic(tuple(opcode.split("."))) is None
 
 
-@pytest.mark.parametrize("text", ["ld.b %r2, [role];", "setp.b32 %p1, %r1, %r2;"])
-def test_what_no_assembler_takes_is_named_by_line(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("ld.b %r2, [role];", "'.b' is not a type"), ("setp.b32 %p1, %r1, %r2;", "'setp.b32' lacks a part of its name")],
+)
+def test_what_no_assembler_takes_is_named_by_line(text: str, says: str) -> None:
     broken = DISPATCH.replace("DONE:\n", f"DONE:\n  {text}\n")
-    found = ask(broken, {"grid": 1, "block": 64})
-    assert found.verdict == "unknown"
-    assert f"'{text[:-1]}' is not an instruction" in (found.reason or "")
-    assert f"line {line_of(broken, text)}" in (found.reason or "")
+    with pytest.raises(InputError) as caught:
+        ask(broken, {"grid": 1, "block": 64})
+    assert says in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.line == line_of(broken, text)

@@ -1,0 +1,40 @@
+"""How many rounds of a loop are followed: few of one that nothing leaves, for nothing ends them."""
+
+from __future__ import annotations
+
+from mcheck.errors import Span
+from mcheck.program.ops import Branch, Exit
+from mcheck.program.program import Thread
+
+ROUNDS = 10_000
+"""Rounds of a loop that something leaves."""
+ENDLESS = 8
+"""Rounds of a loop that nothing leaves."""
+
+
+def rounds_of(thread: Thread, head: int) -> int:
+    """The rounds of the loop with this head."""
+    return ROUNDS if _left(thread, head) else ENDLESS
+
+
+def _left(thread: Thread, head: int) -> bool:
+    """Whether a thread that has come to a place can come to the end of its code."""
+    code, found, todo = thread.code, set[int](), [head]
+    while todo:
+        at = todo.pop()
+        if at >= len(code) or isinstance(code[at], Exit):
+            return True
+        if at in found:
+            continue
+        found.add(at)
+        op = code[at]
+        if isinstance(op, Branch):
+            todo.append(thread.labels[op.target])
+        if not isinstance(op, Branch) or op.guard is not None or op.condition is not None:
+            todo.append(at + 1)
+    return False
+
+
+def line_of(thread: Thread, head: int) -> Span | None:
+    """Where the loop with this head stands."""
+    return next((op.span for op in thread.code[head:] if op.span is not None), None)
