@@ -11,6 +11,7 @@ import click
 from mcheck.commands import options
 
 if TYPE_CHECKING:
+    from mcheck.generate.choose import Search
     from mcheck.generate.judge import Generated
     from mcheck.report.lines import Printer
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 @click.option(
     "--edges",
     metavar="FILE.toml|NAME",
-    required=True,
-    help="The alphabet: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, tensor.",
+    help="The alphabet: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, tensor.  "
+    "[default with --differs: the shipped ones]",
 )
 @click.option(
     "--size", type=click.IntRange(min=2), metavar="N", help="Edges of a cycle (default: the alphabet's sizes)."
@@ -28,16 +29,18 @@ if TYPE_CHECKING:
 @click.option("-o", "directory", type=click.Path(file_okay=False), metavar="DIR", help="Write a file per test.")
 @click.option("--differs", nargs=2, metavar="MODEL MODEL", help="Keep the tests about which two models differ.")
 @click.option("--every", type=click.IntRange(min=1), default=1, metavar="K", help="A sample: every K-th test.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="K", help="At most K tests.")
 @options.model
 @options.format_("text", "json")
 @options.timeout
 @options.color
 def command(
-    edges: str,
+    edges: str | None,
     size: int | None,
     directory: str | None,
     differs: tuple[str, str] | None,
     every: int,
+    limit: int | None,
     model: str | None,
     form: str,
     timeout: float | None,
@@ -46,14 +49,16 @@ def command(
     """Write each cycle of N edges over an alphabet once, as a litmus test that expects what the model says of it.
 
     The name of a test says its cycle, as diy's names do where they apply; a forbidden one says which axiom forbids it.
-    With --differs the smallest come first, and expect what the second model says.
+    With --differs the smallest come first, and expect what the second model says; without --edges the shipped alphabets
+    are searched, 2 edges, 3 edges and so on, up to the first one with such a test.
 
     \b
     mcheck generate --edges classic --size 4 -o generated
     mcheck generate --edges async --size 3 --format json
-    mcheck generate --edges tensor --differs ptx-9.0 ptx-9.3
+    mcheck generate --differs ptx-9.0 ptx-9.3
     """
     import sys
+    from itertools import islice
 
     from mcheck.cat import load_model
     from mcheck.generate import choose
@@ -62,29 +67,51 @@ def command(
     from mcheck.report.output import wants_color
     from mcheck.run.case import DEFAULT_MODEL
 
-    alphabet = load(edges)
-    sample = choose.sample(alphabet, (size,) if size is not None else alphabet.sizes, every)
-    chosen = model or DEFAULT_MODEL
-    if differs:
-        found = choose.different(sample, (load_model(differs[0]), load_model(differs[1])), timeout)
+    if edges is None and not differs:
+        raise click.UsageError("give an alphabet: --edges FILE.toml or NAME")
+    chosen = differs[1] if differs else model or DEFAULT_MODEL
+    models = (load_model(differs[0]), load_model(chosen)) if differs else None
+    searched = choose.Search()
+    if edges is None:
+        assert models is not None
+        found = choose.smallest(models, size, every, timeout, searched)
     else:
-        found = choose.judged_all(sample, load_model(chosen), timeout)
+        alphabet = load(edges)
+        sample = choose.sample(alphabet, (size,) if size is not None else alphabet.sizes, every)
+        found = (
+            choose.different(sample, models, timeout)
+            if models
+            else choose.judged_all(sample, load_model(chosen), timeout)
+        )
     if directory is not None:
         os.makedirs(directory, exist_ok=True)
     printer = Printer(sys.stdout, color=form == "text" and wants_color(color, sys.stdout))
     rows: list[dict[str, Any]] = []
     unknown = 0
-    for test in found:
+    for test in islice(found, limit):
         path = _save(directory, test)
         rows.append(_row(test, path, differs))
         unknown += test.verdict == "unknown"
         if form == "text":
             _show(printer, test)
     if form == "json":
-        click.echo(_document(edges, differs[1] if differs else chosen, rows), nl=False)
+        click.echo(_document(edges or searched.alphabet, chosen, rows), nl=False)
     else:
-        printer.line(f"{len(rows)} {'test' if len(rows) == 1 else 'tests'}")
+        printer.line(_count(len(rows)) + (_where(searched) if edges is None else ""))
     return 3 if unknown else 0
+
+
+def _count(tests: int) -> str:
+    return f"{tests:,} {'test' if tests == 1 else 'tests'}"
+
+
+def _where(searched: Search) -> str:
+    """Which alphabet and size the tests are of, and how many were looked at in vain before."""
+    agreed = f"the models agree about {_count(searched.agreed)}"
+    if not searched.alphabet:
+        return f": {agreed} of the shipped alphabets"
+    before = f"; {agreed} that came before" if searched.agreed else ""
+    return f" of {searched.size} edges over {searched.alphabet}{before}"
 
 
 def _save(directory: str | None, test: Generated) -> str | None:
@@ -121,7 +148,7 @@ def _row(test: Generated, path: str | None, differs: Iterable[str] | None) -> di
     return row
 
 
-def _document(edges: str, model: str, rows: list[dict[str, Any]]) -> str:
+def _document(edges: str | None, model: str, rows: list[dict[str, Any]]) -> str:
     import json
 
     from mcheck import __version__

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from mcheck.cat.ast import Model
-from mcheck.generate.alphabet import Alphabet
+from mcheck.generate.alphabet import Alphabet, load, names
 from mcheck.generate.judge import Generated, generate, judged
 
 
@@ -24,11 +24,49 @@ def judged_all(found: Iterator[Generated], model: Model, timeout: float | None) 
         yield judged(test, model, timeout=timeout)
 
 
-def different(found: Iterator[Generated], models: tuple[Model, Model], timeout: float | None) -> Iterator[Generated]:
-    """The tests about whose verdict or errors the models differ; they expect what the second model says."""
+def different(found: Iterable[Generated], models: tuple[Model, Model], timeout: float | None) -> Iterator[Generated]:
+    """The tests about whose verdict or errors the models differ; they expect what the second model says.
+
+    A test that a model does not answer comes as unknown.
+    """
     for test in found:
-        first, second = (judged(test, m, timeout=timeout) for m in models)
+        first, second = (judged(test, m, timeout=timeout, why=False) for m in models)
         if "unknown" in (first.verdict, second.verdict):
-            continue
-        if (first.verdict, first.codes) != (second.verdict, second.codes):
-            yield replace(second, other=first.verdict, other_codes=first.codes)
+            yield first if first.verdict == "unknown" else second
+        elif (first.verdict, first.codes) != (second.verdict, second.codes):
+            yield replace(judged(test, models[1]), other=first.verdict, other_codes=first.codes)
+
+
+@dataclass(slots=True)
+class Search:
+    """How far a search got: the alphabet and the size with a difference, and how many tests without one came before."""
+
+    alphabet: str | None = None
+    size: int = 0
+    agreed: int = 0
+
+
+def smallest(
+    models: tuple[Model, Model], size: int | None, every: int, timeout: float | None, search: Search
+) -> Iterator[Generated]:
+    """The smallest tests about which the models differ: of the first size and shipped alphabet that has one.
+
+    Size by size, and of a size the alphabets with the fewest edges first.
+    """
+    alphabets = sorted((load(name) for name in names()), key=lambda a: len(a.arcs))
+    sizes = sorted({n for a in alphabets for n in a.sizes}) if size is None else [size]
+    for n in sizes:
+        for alphabet in alphabets:
+            if n not in alphabet.sizes:
+                continue
+            agreed = 0
+            for test in sample(alphabet, (n,), every):
+                agreed += 1
+                for found in different([test], models, timeout):
+                    agreed -= 1
+                    if found.verdict != "unknown":
+                        search.alphabet, search.size = alphabet.name, n
+                    yield found
+            if search.alphabet:
+                return
+            search.agreed += agreed

@@ -70,8 +70,10 @@ def spelled(cycle: Cycle) -> Iterator[str]:
         yield f"{arc.source.note}>{arc.edge.label}" if arc.source.note else arc.edge.label
 
 
-def judged(test: Generated, model: Model, *, engine: str = "explicit", timeout: float | None = None) -> Generated:
-    """The test with what the model says of it, and with ``expect`` lines that say the same."""
+def judged(
+    test: Generated, model: Model, *, engine: str = "explicit", timeout: float | None = None, why: bool = True
+) -> Generated:
+    """The test with what the model says of it, and with ``expect`` lines that say the same; ``why``: and the axiom."""
     program = test.program()
     question = Question(about=About.STATES, timeout=timeout, findings=True)
     given = ask(program, model, question, engine)
@@ -80,7 +82,7 @@ def judged(test: Generated, model: Model, *, engine: str = "explicit", timeout: 
     errors = [f for f in given.findings if f.severity in ("error", "review")]
     kinds = tuple(dict.fromkeys(f.kind for f in errors))
     codes = tuple(sorted({f.code for f in given.findings if f.severity == "error"}))
-    axiom = forbidding(program, model) if given.verdict == "fail" else ""
+    axiom = forbidding(program, model) if why and given.verdict == "fail" else ""
     clean = not any(f.severity == "error" for f in given.findings)
     expects = [f"expect {given.verdict}", f"expect {'clean' if clean else ' | '.join(sorted(set(kinds)))}"]
     notes = f'"Forbidden by {axiom} of {model.name}."\n' if axiom else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from mcheck.cli import main
@@ -28,6 +29,36 @@ def test_reductions_of_two_gpus_tell_9_0_from_9_3(capsys) -> None:
     assert main(["generate", "--edges", "reduce", "--size", "4", "--differs", "ptx-9.0", "ptx-9.3"]) == 0
     out = capsys.readouterr().out
     assert "RACE003 | clean" in out
+
+
+def test_the_smallest_differences_are_found_without_an_alphabet(capsys) -> None:
+    """9.0 knows asynchronous copies, 7.5 does not: cycles of two edges tell."""
+    assert main(["generate", "--differs", "ptx-7.5", "ptx-9.0", "--limit", "2", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["edges"] == "oneway"
+    assert [test["size"] for test in document["tests"]] == [2, 2]
+    assert all(test["verdicts"] == {"ptx-7.5": "pass", "ptx-9.0": test["verdict"]} for test in document["tests"])
+
+
+def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -> None:
+    """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
+    monkeypatch.setattr("mcheck.generate.choose.names", lambda: ["families", "reduce"])
+    assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "-o", str(tmp_path)]) == 0
+    assert "2 tests of 4 edges over reduce; the models agree about 51 tests that came before" in capsys.readouterr().out
+    assert main(["run", str(tmp_path), "--model", "ptx-9.3", "-q"]) == 0
+    assert main(["run", str(tmp_path), "--model", "ptx-9.0", "-q"]) == 1
+
+
+def test_models_that_agree_have_no_test(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("mcheck.generate.choose.names", lambda: ["families", "oneway"])
+    assert main(["generate", "--differs", "ptx-9.0", "ptx-9.0", "--every", "40"]) == 0
+    out = capsys.readouterr().out
+    assert re.fullmatch(r"0 tests: the models agree about \d+ tests of the shipped alphabets\n", out)
+
+
+def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
+    assert main(["generate", "--size", "4"]) == 2
+    assert "give an alphabet" in capsys.readouterr().err
 
 
 def test_an_alphabet_that_is_not_there_is_a_usage_error(capsys) -> None:
