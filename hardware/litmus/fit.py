@@ -28,6 +28,12 @@ WARP = 32
 """How many threads count as arrived when a warp does."""
 
 ELSEWHERE = ("sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121")
+_LEFT_OUT: dict[type[Op], str] = {
+    ops.TensormapReplace: "tensormap.replace",
+    ops.TensormapCopyFence: "tensormap.cp_fenceproxy",
+    ops.Prefetch: "a prefetch",
+    ops.MbarrierInval: "mbarrier.inval",
+}
 _ASYNC_WRITERS = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
 
 
@@ -112,7 +118,7 @@ def _refuse(program: Program) -> None:
     if any(t.place.cta.gpu for t in program.threads):
         raise CannotEmit("it needs several GPUs")
     if program.model is not None and program.model.split(".")[0] in ("sc", "ptx-6", "ptx-7"):
-        raise CannotEmit(f"it speaks about the model {program.model}")
+        raise CannotEmit("it speaks about another model")
     if any(i.object.alias_of is not None for i in program.memory.instances):
         raise CannotEmit("it has aliases")
     if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
@@ -145,8 +151,9 @@ def _refuse_op(op: Op) -> None:
         raise CannotEmit("it has .cp_mask, which needs sm_100")
     if isinstance(op, ops.Barrier) and op.instance is not None:
         raise CannotEmit("it has a barrier of the table dialect")
-    if isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence | ops.Prefetch | ops.MbarrierInval):
-        raise CannotEmit(f"it has {op.text.split()[0]}")
+    for kind, name in _LEFT_OUT.items():
+        if isinstance(op, kind):
+            raise CannotEmit(f"it has {name}")
 
 
 def _refuse_barriers(program: Program) -> None:

@@ -1,16 +1,17 @@
 """The generated tests that went to the chip: which sizes of which alphabets, and every how many of a large one.
 
 python -m hardware.litmus.generated --out BUNDLE
+python -m hardware.litmus.generated async:4 scopes:4:3 --unseen --out BUNDLE    # others, but what has run already
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hardware.litmus.observe import observed
-from hardware.litmus.plan import bundle
+from hardware.litmus.plan import bundle, tell, unseen
 from mcheck.generate.alphabet import load
 from mcheck.generate.judge import generate
 from mcheck.program.program import Program
@@ -23,10 +24,10 @@ SAMPLES = (
 """Alphabet, size, and of how many tests one was taken: the most telling first."""
 
 
-def sampled() -> Iterator[tuple[str, Program]]:
+def sampled(samples: Iterable[tuple[str, int, int]] = SAMPLES) -> Iterator[tuple[str, Program]]:
     """The tests by name, each text once."""
     seen: set[str] = set()
-    for name, size, step in SAMPLES:
+    for name, size, step in samples:
         for number, test in enumerate(generate(load(name), size)):
             code = test.text.split("{", 1)[1]
             if number % step == 0 and code not in seen:
@@ -34,14 +35,22 @@ def sampled() -> Iterator[tuple[str, Program]]:
                 yield f"{name}/{test.name}", observed(test.program())
 
 
+def sample(text: str) -> tuple[str, int, int]:
+    """The sample ``ALPHABET:SIZE[:STEP]``."""
+    name, size, *step = text.split(":")
+    return name, int(size), int(step[0]) if step else 1
+
+
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("samples", nargs="*", type=sample, metavar="ALPHABET:SIZE[:STEP]")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--ms", type=int, default=15, help="time of a test beyond one launch for each setting")
+    parser.add_argument("--unseen", action="store_true", help="leave out what the committed results have")
     given = parser.parse_args()
-    for reason, count in bundle(sampled(), given.out, milliseconds=given.ms).most_common():
-        print(count, reason)
+    tests = sampled(given.samples or SAMPLES)
+    tell(bundle(unseen(tests) if given.unseen else tests, given.out, milliseconds=given.ms))
 
 
 if __name__ == "__main__":

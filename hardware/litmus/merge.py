@@ -1,6 +1,6 @@
-"""Makes the file of results that is committed, from what the runner wrote and from the bundles that it ran.
+"""Adds what the runner wrote, and the texts of the bundles that it ran, to the file of results that is committed.
 
-    python -m hardware.litmus.merge SEEN.jsonl... --bundle FOLDER...
+    python -m hardware.litmus.merge SEEN.jsonl... --bundle FOLDER... [--out FILE]
 
 The texts of the tests make the file complete: what was run can be held against a model that nobody had thought of then.
 """
@@ -17,8 +17,8 @@ from mcheck.observed import records, shipped
 
 
 def merge(paths: Iterable[Path], bundles: Iterable[Path], target: Path) -> None:
-    """Writes the lines of several files and the texts of their tests into one, compressed."""
-    rows = [row for path in paths for row in records(path)]
+    """Adds the lines of several files and the texts of their tests to a compressed one, which need not be there yet."""
+    rows = [row for path in (target, *paths) if path.exists() for row in records(path)]
     wanting = {row["hash"] for row in rows if "hash" in row} - {row["hash"] for row in rows if "text" in row}
     for bundle in bundles:
         for test in json.loads((bundle / "plan.json").read_text()):

@@ -1,6 +1,9 @@
 """Bundles of tests for the runner: modules of PTX, and ``plan.json`` with what the runner has to know.
 
-python -m hardware.litmus.plan FOLDER --out BUNDLE    # every *.litmus file below FOLDER that the chip can run
+python -m hardware.litmus.plan FOLDER --out BUNDLE             # every *.litmus file below FOLDER that the chip can run
+python -m hardware.litmus.plan FOLDER --unseen --out BUNDLE    # of these, what the committed results lack
+
+What one GPU cannot run is counted, reason by reason.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from hardware.litmus import formula
 from hardware.litmus.kernel import Kernel, kernel, module
 from hardware.litmus.observe import observed
 from mcheck import syntax
-from mcheck.observed import hash_of
+from mcheck.observed import hash_of, load, shipped
 from mcheck.program.memory import GLOBAL_BASE
 from mcheck.program.program import Program
 
@@ -84,8 +87,14 @@ def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
             yield str(file), observed(syntax.load(str(file)))
 
 
-def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60) -> Counter[str]:
-    """Writes the bundle; the reasons why tests are not in it."""
+def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
+    """The tests that the committed results say nothing of."""
+    _, found = load(shipped())
+    return ((name, program) for name, program in tests if hash_of(program.source) not in found)
+
+
+def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60) -> tuple[int, Counter[str]]:
+    """Writes the bundle; the number of tests in it, and the reasons why others are not."""
     out.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     texts: list[str] = []
@@ -106,7 +115,15 @@ def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int
     if texts:
         (out / f"m{(len(rows) - 1) // PER_MODULE}.ptx").write_text(module(texts))
     (out / "plan.json").write_text("[\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rows) + "\n]\n")
-    return skipped
+    return len(rows), skipped
+
+
+def tell(planned: tuple[int, Counter[str]]) -> None:
+    """Prints how many tests are in a bundle, and how many are not, by reason."""
+    inside, skipped = planned
+    print(f"{inside} of {inside + skipped.total()} tests")
+    for reason, count in skipped.most_common():
+        print(f"{count:5} {reason}")
 
 
 def main() -> None:
@@ -115,10 +132,10 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--ms", type=int, default=60, help="time of a test")
+    parser.add_argument("--unseen", action="store_true", help="leave out what the committed results have")
     given = parser.parse_args()
-    skipped = bundle(programs(given.paths), given.out, milliseconds=given.ms)
-    for reason, count in skipped.most_common():
-        print(count, reason)
+    tests = programs(given.paths)
+    tell(bundle(unseen(tests) if given.unseen else tests, given.out, milliseconds=given.ms))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_the_common_kernels_assemble(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("classic/SB.sc", "model sc"),
+        ("classic/SB.sc", "another model"),
         ("proxies/Alias+fence", "aliases"),
         ("barriers/Bar.arrive+then-sync-early", "left over"),
         ("barriers/Bar+counts-differ", "expects undefined"),
