@@ -5,7 +5,8 @@
 Every alternative of a union and every conjunct of an intersection in a definition or an axiom is left out in turn, and
 so is what a difference takes away. For each such edit the first test is named whose verdict or errors change: a
 generated one if there is one (the smallest), else one of the suites, or a PTX module of ``benchmarks/modules`` where
-litmus tests lack the instructions. An edit that no test notices is a part that nobody has shown to be needed.
+litmus tests lack the instructions. An edit that no test notices is a part that nobody has shown to be needed. What the
+models share is left out of the first of them; where none of its tests notices, of the next one too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,12 +66,17 @@ Test = Callable[[Model, float], Said | None]
 """Verdict and codes of errors under a model; nothing if the seconds are over."""
 
 
-def edits(model: Model, known: frozenset[str] = frozenset()) -> Iterator[Edit]:
-    """The model with one part left out, part by part; statements that read as ``known`` ones are left alone."""
+Part = tuple[str, str]
+"""In which definition, and which part."""
+
+
+def edits(model: Model, known: frozenset[str] = frozenset(), needless: Collection[Part] = ()) -> Iterator[Edit]:
+    """The model with one part left out, part by part; of statements that are ``known`` only the ``needless`` parts."""
     for number, statement in enumerate(model.statements):
-        if show_statement(statement) in known:
-            continue
+        before = show_statement(statement) in known
         for where, part, changed in _statement(statement):
+            if before and (where, part) not in needless:
+                continue
             statements = (*model.statements[:number], changed, *model.statements[number + 1 :])
             yield Edit(where, part, replace(model, statements=statements))
 
@@ -202,10 +208,11 @@ def main() -> int:
     unseen = 0
     lines = []
     known: frozenset[str] = frozenset()
+    needless: set[Part] = set()
     for name in given.models:
         started = time.perf_counter()
         model = load_model(name)
-        every = [e for e in edits(model, known) if re.search(given.only, f"{e.where}: {e.part}")]
+        every = [e for e in edits(model, known, needless) if re.search(given.only, f"{e.where}: {e.part}")]
         known |= {show_statement(statement) for statement in model.statements}
         with ProcessPoolExecutor(given.jobs) as processes:
             rows = [r for r in processes.map(_Judge(model), asked, chunksize=8) if r is not None]
@@ -213,6 +220,8 @@ def main() -> int:
         with ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(rows,)) as processes:
             for where, part, test, looked in processes.map(_notices, every):
                 found.append(test)
+                if test is None:
+                    needless.add((where, part))
                 lines.append({"model": name, "where": where, "part": part, "test": test, "looked": looked})
                 print(f"{name} {where}: {part}: {test or 'NOBODY'}", flush=True)
         nobody = found.count(None)
