@@ -20,7 +20,7 @@ from mcheck.kernel.agents import Partition
 from mcheck.kernel.axioms import check_axioms
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
-from mcheck.kernel.needed import Watched, data_decides, needed
+from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
@@ -112,6 +112,10 @@ class Setup:
     """The ranges of the objects that hold tensor maps."""
     blind: bool = False
     """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
+    contents: bool = True
+    """Whether anything may depend on what memory holds."""
+    fenced: list[int] = field(default_factory=list)
+    """For each agent, the place in its code up to which a fence may follow."""
 
     def in_map(self, address: int, size: int) -> bool:
         """Whether an access touches an object that holds a tensor map."""
@@ -206,10 +210,12 @@ def prepare(
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
     if not setup.words and watched is None and not program.free:
         setup.blind = known.blind if known is not None else _blind(setup)
+    setup.contents = known.contents if known is not None else _contents(setup)
     setup.components = len(partition) + 2 * len(mbarriers)
     for k, group in enumerate(partition):
         setup.loops[k] = loop_heads(program.threads[group[0]])
         setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))
+        setup.fenced.append(_fenced(program.threads[group[0]].code, setup.loops[k]))
     return setup
 
 
@@ -222,6 +228,18 @@ def _relaxed_barriers(program: Program) -> bool:
 
 def _blind(setup: Setup) -> bool:
     return all(low in setup.unwritten for low, _ in setup.maps) and not data_decides(setup.program)
+
+
+def _contents(setup: Setup) -> bool:
+    atomics = [o for o in map(ops.performed, _code(setup.program)) if isinstance(o, ops.Atomic)]
+    asked = setup.watched is not None or any(op.op == "cas" for op in atomics)  # it stores or not
+    return not atomics or asked or contents_decide(setup.program)
+
+
+def _fenced(code: tuple[ops.Op, ...], heads: set[int]) -> int:
+    """The place of the last fence; that of the end, if there are loops."""
+    places = [k for k, op in enumerate(code) if isinstance(op, ops.Fence)]
+    return 0 if not places else len(code) if heads else places[-1]
 
 
 def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:

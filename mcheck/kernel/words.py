@@ -17,7 +17,7 @@ from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
 from mcheck.kernel.mbarriers import wait
 from mcheck.kernel.objects import Done, Word, Written
-from mcheck.kernel.races import COMMUTING, commutes, touch
+from mcheck.kernel.races import commutes, touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
 from mcheck.kernel.values import value_of
@@ -32,6 +32,12 @@ STALE = 12
 """So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
 COPIED = "copied"
 """What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
+ORDERED = frozenset(("read", "write", "atomic", COPIED))
+"""Kinds of accesses of which each has its place; every other kind is a function, and two that are alike may change
+places.
+"""
+ANY = "any"
+"""The kind of an atomic whose function is of no consequence, since nothing depends on what memory holds."""
 INITIAL = frozenset(("IW", "W", "M"))
 
 
@@ -173,7 +179,7 @@ def _observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
     w = word.writes[index]
     for first in word.writes[1 : index + 1]:  # of those that commute, it might have seen others
         for then in word.writes[index + 1 :]:
-            if first.position >= 0 and first.position < then.position and then.kind == first.kind in COMMUTING:
+            if first.position >= 0 and first.position < then.position and then.kind == first.kind not in ORDERED:
                 m.swap(first.position, then.position)
     agent.time = joined(agent.time, w.time)
     m.assigned.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
@@ -215,7 +221,7 @@ def _dependent(
 ) -> None:  # fmt: skip
     """Notes the earlier operations on the word that could come after this one, to other effect."""
     for other in reversed(word.done):
-        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind in COMMUTING)):
+        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in ORDERED)):
             continue
         if other.kind == "write":
             continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
@@ -369,9 +375,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     read_event, write_event = m.emit(agent, 0, op)[:2]
     word = word_at(m, read_event.address, size)
     values = [v if isinstance(v, int) else None for v in operands]
-    used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
-    plain = op.op in COMMUTING and _commutes(agent, op)
-    kind = op.op if plain and not used and compare is None else "atomic"
+    kind = "atomic" if compare is not None else _kind(m, agent, op, values)
     edges = {"addr": m.origin_of(agent, 0, registers_of(op.address))}
     ways = _ways(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
     index = ways[m.choose(len(ways))] if len(ways) > 1 else ways[0]
@@ -410,13 +414,15 @@ def _ways(
     """The writes that the atomic may read, its own write coming right behind; ``None``: it goes on waiting."""
     last = len(word.writes) - 1
     found = [last]
-    if (
-        kind == "atomic" and not agent.spinning and not m.brief
-    ):  # in a loop that waits, an earlier round might have found what is stale
-        for k in range(last - 1, max(last - STALE, -1), -1):
+    if not agent.spinning and not m.brief:  # in a loop that waits, an earlier round might have found what is stale
+        ordered = kind in ORDERED
+        places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
+        for k in places[: STALE - 1]:
+            m.setup.deadline()
             if _may_be(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
-        _cut(m, last, found)
+        if len(places) >= STALE and found[-1] == places[STALE - 2]:
+            m.bounded = True  # those before it might be read, too
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):
@@ -471,12 +477,21 @@ def _result(
     return stores, result
 
 
-def _commutes(agent: Agent, op: ops.Atomic) -> bool:
-    """Whether nothing is left to tell in which order operations of this kind came: neither what they wrote, nor what
-    their threads have acquired since.
+def _kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:
+    """What an atomic does, where nothing is left to tell in which order it and its like came: neither what they wrote,
+    nor what their threads have acquired since.
     """
-    acquires = op.sem in ("acquire", "acq_rel") or any(isinstance(o, ops.Fence) for o in agent.code)
-    return commutes(op.op, op.type) and (op.is_red or not acquires)
+    used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
+    acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.fenced[agent.index]
+    if used or (acquires and not op.is_red):
+        return "atomic"
+    if not m.setup.contents:
+        return ANY
+    if commutes(op.op, op.type):
+        return f"{op.op}.{op.type[0]}" if op.op in ("min", "max") else op.op
+    if op.op in ("inc", "dec") and None not in values:
+        return f"{op.op} {values}"  # one function, whichever comes first
+    return "atomic"
 
 
 @does(ops.Await)
