@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,11 @@ NO_TIME = "no answer within"
 def no_time(seconds: float | None) -> str:
     """Why there is no answer when the time is over."""
     return f"{NO_TIME} {seconds:g} s"
+
+
+def of_all_the_time(reason: str | None, seconds: float | None) -> str | None:
+    """A reason that names the time that a person gave, where the one who gave it had only what was left of that."""
+    return reason and re.sub(rf"{NO_TIME} [\d.e+-]+ s", lambda _: no_time(seconds), reason)
 
 
 def timed_out(reason: str | None) -> bool:

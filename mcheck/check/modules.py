@@ -11,6 +11,7 @@ from mcheck.check.files import launch_beside
 from mcheck.check.single import conclude, failed, question
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
+from mcheck.limit import of_all_the_time
 from mcheck.ptx import launching, reading
 from mcheck.ptx.every import answer_for_every
 from mcheck.ptx.launch import Buffer, Extent, Launch
@@ -60,6 +61,7 @@ def check_text(
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
+        reason=of_all_the_time(found.reason, settings.timeout),
         assumptions=(*assumptions(launch), *found.assumptions),
     )
     checked = conclude(path, subject, found, options, perf_counter() - started)

@@ -12,6 +12,7 @@ from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import by_cause
 from mcheck.findings.suppress import apply, suppressions
+from mcheck.limit import of_all_the_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
@@ -29,6 +30,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         model = model_of(name, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
+        given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)

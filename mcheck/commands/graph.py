@@ -81,6 +81,7 @@ class _Drawn:
 
 
 def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
+    from mcheck.limit import of_all_the_time
     from mcheck.policy.question import Question
     from mcheck.policy.show import executions as explore
     from mcheck.report.picture.formats import picture
@@ -102,4 +103,5 @@ def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settin
         executions = list(explored.allowed.values())
     if len(executions) >= number:
         return _Drawn(picture(executions[number - 1], target), len(executions), None)
-    return _Drawn(None, len(executions), None if explored.answer.complete else explored.answer.reason)
+    reason = None if explored.answer.complete else of_all_the_time(explored.answer.reason, settings.timeout)
+    return _Drawn(None, len(executions), reason)

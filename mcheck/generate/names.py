@@ -68,7 +68,7 @@ def _classic(cycle: Cycle) -> str | None:
             choices.append((found, *_threads(rotated)))
     if not choices:
         return None
-    family, tokens, far = min(choices, key=lambda c: (c[1], c[2]))
+    family, tokens, far = min(choices, key=lambda c: ([t or "" for t in c[1]], c[2]))
     # A lone access has a token only where it is not relaxed.
     shown = [t for t in tokens if t]
     if len(shown) > 1 and len(set(shown)) == 1 and len(shown) == len([t for t in tokens if t is not None]):

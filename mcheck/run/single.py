@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.errors import Exceeded, InputError, InternalError, McheckError, Span, Unsupported
 from mcheck.findings.order import by_cause
+from mcheck.limit import of_all_the_time
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def run_case(case: Case, settings: Settings) -> Result:
         named = model_of(model, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
+        given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
     except InputError as error:
         return _failed(case, program, model, "error", started, error)
     except Unsupported as error:

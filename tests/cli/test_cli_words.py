@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.explore.exploration import _may_be
+from mcheck.limit import of_all_the_time
 from mcheck.report.picture.layout import instruction_lines
 
 RANGES = re.compile(r"\[\d+:\d+\]")
@@ -149,3 +150,19 @@ def test_a_test_of_another_language_is_told_by_name(
     done = mcheck("run", path)
     assert done.status == 2
     assert f"this is a litmus test for {language}, not for PTX" in done.err
+
+
+@pytest.mark.parametrize("command", [("run", "--engine", "explicit"), ("check", "--engine", "explicit")])
+def test_the_limit_that_was_given_is_named(command: tuple[str, ...], mcheck: Callable, written: Callable) -> None:
+    """The engine had what reading left of it."""
+    rows = (" | ".join(f"atom.relaxed.gpu.add r{k}, x{k}, 1" for _ in range(8)) + " ;" for k in range(8))
+    threads = " | ".join(f"P{k}@cta {k},gpu 0" for k in range(8)) + " ;"
+    text = "\n".join(["PTX hard", "{ x0=0; }", threads, *rows, "exists (x0 == 1)", ""])
+    done = mcheck(*command, written(text), "--timeout", 0.8)
+    assert (done.status, re.findall("within .*", done.out)) == (3, ["within 0.8 s"])
+
+
+def test_a_reason_within_a_reason_names_it_too() -> None:
+    said = "N is any number, and with N = 3: no answer within 1.98883 s"
+    assert of_all_the_time(said, 2.0) == "N is any number, and with N = 3: no answer within 2 s"
+    assert of_all_the_time(None, 2.0) is None

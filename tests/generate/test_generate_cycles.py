@@ -64,6 +64,12 @@ def test_iriw_has_six_edges() -> None:
     assert "IRIW+fence.scs" in generated("families", 6)
 
 
+def test_one_of_two_lone_writes_is_a_release() -> None:
+    """Both rotations are of the family; a lone relaxed access has no token."""
+    found = (names.name(c) for c in cycles(load("classic"), 6) if any(arc.source.note == "rel" for arc in c))
+    assert next(n for n in found if n.startswith("IRIW")) == "IRIW+rlx+w.rel+rlx"
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_classic_verdicts_are_those_of_the_suites(name: str) -> None:
     found = generated("families", 4)[name]

@@ -1,10 +1,10 @@
 """Mutates PTX modules and launches as people, tools and transport get them wrong, and checks them: nothing may crash.
 
-    python -m tests.ptx.fuzz --count 20000 --seed 1
+    python -m tests.ptx.fuzz --count 20000 --seed 1 --state fuzz.json
 
 A crash is an internal error, an error without a place, a report that cannot be written, an answer that takes far longer
 than its limits of time and memory allow, which a process of its own keeps. The modules are those below ``tests/ptx``
-with a launch beside them, and two that stand alone.
+with a launch beside them, and two that stand alone. With ``--state`` a run goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,12 +216,22 @@ def check(text: str, launch: str, settings: Settings, *, apart: bool) -> Checked
 
 
 def run(
-    count: int, seed: int, first: int = 0, *, largest: int = LARGEST, apart: bool = False, log: bool = False
+    count: int,
+    seed: int,
+    first: int = 0,
+    *,
+    largest: int = LARGEST,
+    apart: bool = False,
+    found: Found | None = None,
+    each: Callable[[int, Found], None] = lambda _, __: None,
 ) -> Found:
-    """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone."""
+    """``count`` mutants from the ``first`` on; each has a generator of its own, so that it can be had alone.
+
+    What comes of them is added to ``found``, and ``each`` hears of every one.
+    """
     known = modules(largest)
     preload("protocol")
-    found = Found(log)
+    found = found or Found()
     for number in range(first, first + count):
         rng = random.Random(f"{seed}:{number}")
         text, launch = rng.choice(known)
@@ -231,7 +242,34 @@ def run(
         seconds = time.monotonic() - start
         said = complaint(result, 0.0 if seconds < PATIENCE else seconds)
         found.see(number, f"{seed}:{number}", result, said, seconds, f"{shape}\n{mutant}")
+        each(number, found)
     return found
+
+
+# --- the state ------------------------------------------------------------------------------------------------
+
+FIELDS = ("verdicts", "errors", "crashes", "slowest", "slowest_text")
+
+
+def load(path: Path, seed: int) -> tuple[int, Found]:
+    """The number of the next mutant, and what came of those before it."""
+    if not path.exists():
+        return 0, Found(log=True)
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if kept["seed"] != seed:
+        raise SystemExit(f"{path} is of seed {kept['seed']}")
+    crashes = [(name, text) for name, text in kept["crashes"]]
+    found = Found(True, Counter(kept["verdicts"]), Counter(kept["errors"]), crashes)
+    found.slowest, found.slowest_text = kept["slowest"], kept["slowest_text"]
+    return kept["next"], found
+
+
+def store(path: Path, seed: int, following: int, found: Found) -> None:
+    """Writes the state in one step."""
+    draft = path.with_name(f".{path.name}")
+    kept = {name: getattr(found, name) for name in FIELDS}
+    draft.write_text(json.dumps({"seed": seed, "next": following, **kept}), encoding="utf-8")
+    draft.replace(path)
 
 
 def main() -> int:
@@ -239,9 +277,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant, where there is no state")
+    parser.add_argument("--state", type=Path, help="the file with what came of them, which a later run goes on from")
     options = parser.parse_args()
-    found = run(options.count, options.seed, options.first, apart=True, log=True)
+    kept: Path | None = options.state
+    first, found = load(kept, options.seed) if kept else (options.first, Found(log=True))
+
+    def each(number: int, found: Found) -> None:
+        if kept and number % 20 == 19:
+            store(kept, options.seed, number + 1, found)
+
+    run(options.count - first if kept else options.count, options.seed, first, apart=True, found=found, each=each)
+    if kept:
+        store(kept, options.seed, max(first, options.count), found)
     return found.report(options.count, resource.RUSAGE_CHILDREN, shown=4000)
 
 

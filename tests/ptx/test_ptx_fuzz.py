@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,15 @@ def test_names_of_many_blocks_take_no_longer_than_their_number() -> None:
     blocks = "{ .reg .b32 q; mov.b32 q, 1; }\n" * (MANY // 5)
     assert len(module(f"{BODY}{blocks}}}").functions["k"].registers) == MANY // 5
     assert time.process_time() - started < 10
+
+
+def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    whole = fuzz.run(6, seed=5, largest=2000)
+    _, kept = fuzz.load(state, 5)
+    fuzz.store(state, 5, 3, fuzz.run(3, seed=5, largest=2000, found=kept))
+    following, again = fuzz.load(state, 5)
+    assert following == 3
+    assert fuzz.run(3, 5, following, largest=2000, found=again).verdicts == whole.verdicts
+    with pytest.raises(SystemExit):
+        fuzz.load(state, 6)
