@@ -420,10 +420,13 @@ def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
     (suite / "plain.litmus").write_text(ODD)
     (suite / "inside.litmus").symlink_to(suite / "plain.litmus")
     (suite / "outside.litmus").symlink_to(tmp_path / "secret")
+    (suite / "module.ptx").write_text(".version 8.7\n")
+    (suite / "module.json").symlink_to(tmp_path / "secret")  # the launch is on the page of its module
     assert main(["doc", str(suite), "-o", str(tmp_path / "site")]) == 2
     pages = {path.name: path.read_text() for path in (tmp_path / "site").rglob("*") if path.is_file()}
     assert not any("swordfish" in text for text in pages.values())
     assert "outside the folders" in pages["outside.html"]
+    assert "outside the folders" in pages["module.ptx.html"]
 
 
 def test_a_page_whose_process_ended_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcheck import __version__
-from mcheck.check.files import is_module
+from mcheck.check.files import is_module, launch_file
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.playground.links import link
@@ -39,7 +39,7 @@ LONGEST = 160
 """Bytes in a name, so that there is room for what is added to it."""
 MOST_ACCESSES = 24
 """Accesses of a finding that stand on its page; a deadlock may have hundreds."""
-FOREIGN = "it is a link to a file outside the folders that were given"
+FOREIGN = "it, or its launch, is a link to a file outside the folders that were given"
 _UNSAFE = re.compile(r"[^\w.+-]")
 
 
@@ -154,14 +154,7 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
     taken: Counter[str] = Counter()
     out = []
     for case in cases:
-        root = next(
-            (
-                r
-                for r in roots
-                if os.path.isdir(r) and os.path.realpath(case.path).startswith(os.path.realpath(r) + os.sep)
-            ),
-            "",
-        )
+        root = _folder_of(case.path, roots)
         inside = (
             os.path.relpath(os.path.realpath(case.path), os.path.realpath(root))
             if root
@@ -175,8 +168,22 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
         taken[known] += 1
         if taken[known] > 1:
             file += f"~{taken[known]}"
-        out.append(_Plan(case, suite, file, foreign=not root and case.path not in roots))
+        out.append(_Plan(case, suite, file, foreign=_is_foreign(case.path, roots)))
     return out
+
+
+def _folder_of(path: str, roots: Sequence[str]) -> str:
+    """Of the folders that were given, the one that a file lies in, wherever links lead."""
+    real = os.path.realpath(path)
+    return next((r for r in roots if os.path.isdir(r) and real.startswith(os.path.realpath(r) + os.sep)), "")
+
+
+def _is_foreign(path: str, roots: Sequence[str]) -> bool:
+    """Whether a page would show a file that nobody named: the test, or the launch of a module, which it shows too."""
+    if path in roots:
+        return False
+    shown = (path, launch_file(path) if is_module(path) else None)
+    return any(file is not None and not _folder_of(file, roots) for file in shown)
 
 
 def _safe(part: str) -> str:
