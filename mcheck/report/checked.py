@@ -14,7 +14,7 @@ from mcheck.findings.finding import Finding
 from mcheck.findings.order import leading
 from mcheck.program.program import in_words
 from mcheck.report import finding as finding_report
-from mcheck.report.finding import compiled_from, to_json
+from mcheck.report.finding import to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import to_json as problems_to_json
@@ -162,45 +162,24 @@ def _summary(tally: Tally) -> dict[str, int]:
 
 # --- GitHub --------------------------------------------------------------------------------------------------
 
-LEVELS = {"error": "error", "review": "warning", "advice": "notice"}
-
 
 def github(results: list[Checked], tally: Tally) -> str:
     """Workflow commands: an annotation per finding, at its first access."""
+    from mcheck.report.github import annotation, of_finding, place_of
+
     lines = []
     for result in results:
-        for finding in result.findings:
-            level = LEVELS[finding.severity] if result.status != "ok" or finding.severity != "error" else "notice"
-            span = next((a.span for a in finding.accesses if a.span is not None), None)
-            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-            text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
-            text += "".join(f"\ncompiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source)
-            lines.append(_annotation(level, place, f"{finding.code} {finding.kind}", text))
+        lines += [of_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
             for span, text in told(result.problem, result.reason or result.verdict):
-                place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-                lines.append(_annotation(level, place, result.verdict, text))
+                lines.append(annotation(level, place_of(span, result.path), result.verdict, text))
         elif result.status == "finding" and not result.findings:
-            span = result.expectation_span
-            place = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-            lines.append(_annotation("error", place, "expectation", _unmet(result)))
+            place = place_of(result.expectation_span, result.path)
+            lines.append(annotation("error", place, "expectation", _unmet(result)))
     counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {tally.error} errors")
     return "\n".join(lines) + "\n"
-
-
-def _annotation(level: str, place: tuple[str, int, int], title: str, text: str) -> str:
-    path, line, column = place
-    return f"::{level} file={_property(path)},line={line},col={column},title={_property(title)}::{_data(text)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 # --- JUnit -----------------------------------------------------------------------------------------------------

@@ -1,39 +1,66 @@
-"""GitHub's workflow commands: one annotation per test that is not ok, at the line that expects something else."""
+"""GitHub's workflow commands: an annotation per test that is not ok, at the line that expects something else, and one
+per finding, at its first access.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcheck.errors import Span
+from mcheck.findings.finding import Finding
+from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
 from mcheck.run.case import Result, Summary
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
+_SEVERITIES = {"error": "error", "review": "warning", "advice": "notice"}
+ACCESSES = 6
+"""Accesses of a finding whose source is told."""
 
 
 def document(results: list[Result], summary: Summary) -> str:
     """The annotations, then the counts as a notice."""
     lines = [_annotation(result) for result in results if not result.ok]
     lines += [note for result in results for note in _others(result)]
+    lines += [of_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
     counts = f"{summary.ok} of {summary.tests} tests ok, {summary.mismatch} mismatches"
     lines.append(f"::notice title=mcheck::{counts}, {summary.unknown} unknown, {summary.error} errors")
     return "\n".join(lines) + "\n"
 
 
+def of_finding(finding: Finding, path: str, *, expected: bool) -> str:
+    """The annotation of a finding; one that is as ``expected`` is a notice at most."""
+    level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
+    span = next((a.span for a in finding.accesses if a.span is not None), None)
+    text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
+    text += "".join(f"\ncompiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source)
+    return annotation(level, place_of(span, path), f"{finding.code} {finding.kind}", text)
+
+
+def annotation(level: str, place: tuple[str, int, int], title: str, text: str) -> str:
+    """A workflow command."""
+    path, line, column = place
+    return f"::{level} file={_property(path)},line={line},col={column},title={_property(title)}::{_data(text)}"
+
+
+def place_of(span: Span | None, path: str) -> tuple[str, int, int]:
+    """A place; without a span, the beginning of the file."""
+    return (span.path, span.line, span.column) if span is not None else (path, 1, 1)
+
+
 def _annotation(result: Result) -> str:
     span = result.problem.span if result.problem is not None else result.expectation_span
-    path, line, column = (span.path, span.line, span.column) if span else (result.path, 1, 1)
-    text = "\n".join(plain(part) for part in describe(result, states=10))
-    where = f"file={_property(path)},line={line},col={column},title={_property(f'{result.name}: {result.status}')}"
-    return f"::{_LEVELS[result.status]} {where}::{_data(text)}"
+    text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))
+    title = f"{result.name}: {result.status}"
+    return annotation(_LEVELS[result.status], place_of(span, result.path), title, text)
 
 
 def _others(result: Result) -> Iterator[str]:
     """The mistakes behind the first of a text that has several."""
     for other in result.problem.others if result.problem is not None else ():
         if other.span is not None:
-            place = f"file={_property(other.span.path)},line={other.span.line},col={other.span.column}"
-            yield f"::error {place},title={_property(f'{result.name}: error')}::{_data(other.message)}"
+            yield annotation("error", place_of(other.span, result.path), f"{result.name}: error", other.message)
 
 
 def _data(text: str) -> str:

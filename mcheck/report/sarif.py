@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from mcheck.check.case import Checked
 from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
-from mcheck.program.program import in_words
+from mcheck.program.program import Kinds, in_words
 from mcheck.report.problems import told
 from mcheck.report.trace import instruction
 
@@ -34,17 +35,42 @@ PROBLEMS = {"error": "error", "review": "warning", "advice": "recommendation"}
 Object = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """Those of one file, whichever command found them; ``ok``: they are as the file's ``expect`` lines say."""
+
+    path: str
+    source: str
+    ok: bool
+    expected: Kinds
+    found: tuple[Finding, ...]
+    suppressed: tuple[tuple[Finding, str], ...] = ()
+
+
 def document(results: list[Checked], exit_status: int = 0) -> str:
     """One run with a result per finding. Those that a file suppresses or expects are kept, marked as suppressed."""
-    codes = sorted({f.code for r in results for f in (*r.findings, *(g for g, _ in r.suppressed))})
-    rules = {code: k for k, code in enumerate(codes)}
+    files = [
+        Findings(
+            path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected, found=r.findings,
+            suppressed=r.suppressed,
+        )
+        for r in results
+    ]  # fmt: skip
+    rules, found = findings_of(files)
     invocation: Object = {
         "executionSuccessful": not any(r.verdict == "error" for r in results),
         "exitCode": exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
-    found = [item for r in results for item in _results(r, rules)]
-    return log([_rule(code) for code in codes], invocation, [r.path for r in results], found)
+    return log(rules, invocation, [r.path for r in results], found)
+
+
+def findings_of(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:
+    """The rules of all findings, of which the first has number ``first``, and a result for each finding."""
+    files = list(files)
+    codes = sorted({f.code for one in files for f in (*one.found, *(g for g, _ in one.suppressed))})
+    numbers = {code: k for k, code in enumerate(codes, start=first)}
+    return [_rule(code) for code in codes], [item for one in files for item in _results(one, numbers)]
 
 
 def log(rules: list[Object], invocation: Object, paths: Iterable[str], results: list[Object]) -> str:
@@ -92,28 +118,24 @@ def _rule(code: str) -> Object:
     }
 
 
-def _results(result: Checked, rules: dict[str, int]) -> Iterator[Object]:
+def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
     """The findings that stand, and those that the file suppresses (by a comment) or expects (``expect race``)."""
     alike: Counter[str] = Counter()
-    reasons: list[tuple[Finding, str | None]] = [(f, _expected(result, f)) for f in result.findings]
+    reasons: list[tuple[Finding, str | None]] = [(f, _expected(result, f)) for f in result.found]
     for finding, reason in (*reasons, *result.suppressed):
         print_ = _fingerprint(result, finding)
         alike[print_] += 1
         yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason)
 
 
-def _expected(result: Checked, finding: Finding) -> str | None:
+def _expected(result: Findings, finding: Finding) -> str | None:
     """Why a finding is no news: the file's ``expect`` line asks for its kind and is met."""
-    if (
-        result.status != "ok"
-        or not any(finding.kind in line for line in result.expected)
-        or finding.severity == "advice"
-    ):
+    if not result.ok or not any(finding.kind in line for line in result.expected) or finding.severity == "advice":
         return None
     return f"expected by the file: expect {in_words(result.expected)}"
 
 
-def _fingerprint(result: Checked, finding: Finding) -> str:
+def _fingerprint(result: Findings, finding: Finding) -> str:
     """The code and the text of the lines concerned, blanks aside: moving them, or editing others, changes nothing."""
     lines = result.source.split("\n")
     numbers = [a.span.line for a in finding.accesses if a.span is not None and 0 < a.span.line <= len(lines)]
@@ -121,7 +143,7 @@ def _fingerprint(result: Checked, finding: Finding) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _result(result: Checked, finding: Finding, rule: int, fingerprint: str, reason: str | None) -> Object:
+def _result(result: Findings, finding: Finding, rule: int, fingerprint: str, reason: str | None) -> Object:
     spec = finding.spec
     text = ". ".join(part.rstrip(". ") for part in (finding.message, finding.missing) if part)
     places = [a for a in finding.accesses if a.span is not None]
@@ -154,7 +176,7 @@ def _says(access: Access) -> str:
     return f"{access.access} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
 
 
-def _flow(result: Checked, finding: Finding) -> list[Object]:
+def _flow(result: Findings, finding: Finding) -> list[Object]:
     """The steps of a schedule that name a line of the file."""
     out = []
     for step in finding.trace:

@@ -1,7 +1,5 @@
-"""SARIF 2.1.0 of ``mcheck run``: a result per test that answers otherwise than expected, at the line that expects it.
-
-Findings count through ``expect`` lines alone here, so they are told with a mismatch and are no results of their own;
-``mcheck check`` has them as such.
+"""SARIF 2.1.0 of ``mcheck run``: a result per test that answers otherwise than expected, at the line that expects it,
+and one per finding, as ``mcheck check`` has them.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from collections.abc import Iterator
 
 from mcheck.report.lines import plain
 from mcheck.report.problems import told
-from mcheck.report.sarif import Object, location, log, notification
+from mcheck.report.sarif import Findings, Object, findings_of, location, log, notification
 from mcheck.report.text import describe
 from mcheck.run.case import Result, Summary
 
@@ -32,8 +30,13 @@ def document(results: list[Result], summary: Summary) -> str:
         "exitCode": summary.exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
-    found = [_mismatch(r) for r in results if r.status == "mismatch"]
-    return log([RULE], invocation, [r.path for r in results], found)
+    mismatches = [_mismatch(r) for r in results if r.status == "mismatch"]
+    files = (
+        Findings(path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings)
+        for r in results
+    )
+    rules, found = findings_of(files, first=1)
+    return log([RULE, *rules], invocation, [r.path for r in results], mismatches + found)
 
 
 def _mismatch(result: Result) -> Object:
@@ -41,7 +44,7 @@ def _mismatch(result: Result) -> Object:
         "ruleId": RULE["id"],
         "ruleIndex": 0,
         "level": "error",
-        "message": {"text": "\n".join(plain(line) for line in describe(result, states=10))},
+        "message": {"text": "\n".join(plain(line) for line in describe(result, states=10, findings=False))},
         "locations": [location(result.expectation_span, result.path)],
         "partialFingerprints": {"test/v1": result.name},
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mcheck.answers.numbers import MEANING, UNKNOWN
 from mcheck.answers.result import State, Value
+from mcheck.findings.finding import Finding
 from mcheck.program.condition import Notation
 from mcheck.program.program import in_words
 from mcheck.report import finding as finding_report
@@ -72,9 +73,10 @@ def describe(
     states: int | None = 40,
     width: int | None = None,
     errors: bool = True,
+    findings: bool = True,
 ) -> Iterator[Line]:
     """A result in words; at most ``states`` states of it. ``width`` is that of the terminal, if it goes to one;
-    ``errors``: an error is told here and not beside it.
+    ``errors``: an error is told here and not beside it; ``findings``: so are they.
     """
     status = result.status
     verdict = result.verdict if result.verdict in ("pass", "fail") else ""
@@ -89,10 +91,10 @@ def describe(
     if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
         yield (f"{_INDENT}hint: {result.problem.hint}",)
     if result.was_read and result.verdict != "error" and (details or status == "mismatch"):
-        yield from _answer(result, states, width)
+        yield from _answer(result, states, width, result.findings if findings else ())
 
 
-def _answer(result: Result, most: int | None, width: int | None) -> Iterator[Line]:
+def _answer(result: Result, most: int | None, width: int | None, findings: tuple[Finding, ...]) -> Iterator[Line]:
     yield _INDENT, (result.condition or "no condition", "cyan"), f" under {result.model}"
     executions = count(result.executions, "execution", "executions")
     engine = "" if result.engine == "explicit" else f", by {result.engine}"
@@ -113,7 +115,7 @@ def _answer(result: Result, most: int | None, width: int | None) -> Iterator[Lin
         yield (f"{_INDENT}  and {len(result.outcomes) - len(shown)} more (-v shows all)",)
     if result.undefined and result.reason is None:
         yield _INDENT, ("undefined behaviour", "bold red"), " in some execution, so anything may happen"
-    for found in result.findings:
+    for found in findings:
         for line in finding_report.lines(found, result.source, width=width):
             yield (_INDENT, *line)
 

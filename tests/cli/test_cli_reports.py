@@ -93,13 +93,14 @@ def test_junit() -> None:
 
 def test_annotations() -> None:
     lines = github.document(RESULTS, SUMMARY).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert lines[0].startswith("::error file=a/bad.litmus,line=1,col=1,title=bad%3A mismatch::mismatch")
     assert "%0A" in lines[0]
     assert lines[1].startswith("::warning file=b%2Cc/slow.litmus,")
     assert lines[2].startswith("::error file=b%2Cc/broken.litmus,line=3,col=7,")
     assert "100 %25" in lines[2]
-    assert lines[3] == "::notice title=mcheck::1 of 4 tests ok, 1 mismatches, 1 unknown, 1 errors"
+    assert "title=RACE003 race::the copy and the load touch the same bytes%0A" in lines[3]
+    assert lines[4] == "::notice title=mcheck::1 of 4 tests ok, 1 mismatches, 1 unknown, 1 errors"
 
 
 def test_findings_in_json() -> None:

@@ -174,25 +174,41 @@ def test_odd_names(report: Callable, command: str) -> None:
     root = junit_of(report(command, "--format", "junit", *paths, raw))
     assert len(root.findall(".//testcase")) == len(paths) + 1
     (run,) = sarif_of(report(command, "--format", "sarif", *paths, raw))["runs"]
-    assert len(run["results"]) == (len(paths) if command == "check" else 0)
+    assert len(run["results"]) == len(paths)
     assert len(run["artifacts"]) == len(paths) + 1
     for form in ("text", "json", "github"):
         assert "bufer" in report(command, "--format", form, *paths, raw)
 
 
 def test_mismatches_of_run(report: Callable) -> None:
-    """A result per test that answers otherwise, at its expect line; what has no answer is a notification."""
+    """A result per test that answers otherwise, at its expect line, and one per finding; what has no answer is a
+    notification.
+    """
     unmodelled = "PTX u\n{ .global .u32 x; }\nP@cta 0 { ld.global.nc.u32 r0, [x]; }\n"
     texts = {"unmet": UNMET, "expected": EXPECTED, "unknown": unmodelled, "error": "PTX"}
     paths = [write(f"r/{name}", text) for name, text in texts.items()]
     (run,) = sarif_of(report("run", "--format", "sarif", *paths))["runs"]
-    (found,) = run["results"]
+    found, *others = run["results"]
     place = found["locations"][0]["physicalLocation"]
+    assert found["ruleId"] == "mismatch"
     assert place["artifactLocation"]["uri"] == "r/unmet.litmus"
     assert place["region"]["startLine"] == len(UNMET.splitlines())
     assert "expected deadlock" in found["message"]["text"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert others
+    for other in others:  # what is found, as `mcheck check` tells it
+        assert rules[other["ruleIndex"]] == other["ruleId"] != "mismatch"
+        expected = other["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "r/expected.litmus"
+        assert ("suppressions" in other) is expected
     assert [n["level"] for n in run["invocations"][0]["toolExecutionNotifications"]] == ["warning", "error"]
     assert run["invocations"][0]["exitCode"] == 2
+
+
+def test_findings_of_run_are_annotations(report: Callable) -> None:
+    lines = report("run", "--format", "github", write("r/expected", EXPECTED)).splitlines()
+    assert lines[0].startswith("::notice file=r/expected.litmus,line=")
+    assert "title=RACE" in lines[0]
+    assert lines[-1].startswith("::notice title=mcheck::1 of 1 tests ok")
 
 
 def test_a_path_outside_the_folder(report: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
