@@ -43,6 +43,7 @@ def step_of(
     effect: Effect | None = None,
     number: int | None = None,
     skipped: int = 0,
+    turn: str = "",
 ) -> Step:
     """A step of a thread or role that executes an operation, or a part of it."""
     return Step(
@@ -54,6 +55,7 @@ def step_of(
         effect=effect,
         number=number,
         skipped=skipped,
+        turn=turn,
     )
 
 

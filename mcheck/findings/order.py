@@ -11,9 +11,13 @@ AHEAD = "UB212"
 _FOLLOWS = frozenset(("RACE001", "RACE003"))
 """Nothing orders two accesses in time, as where a wait returns a round early."""
 
+_KINDS = {"undefined": 1, "race": 2, "deadlock": 3}
+
 
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings, undefined behaviour before the races and deadlocks that it may be the cause of."""
+    """The findings, undefined behaviour before the races and deadlocks that it may be the cause of, races before
+    deadlocks: who reads what is not there yet may wait for what never comes.
+    """
     given = tuple(findings)
     grave = [f for f in given if f.severity == "error"]
     early = any(f.kind == "deadlock" or f.code in _FOLLOWS for f in grave)
@@ -24,8 +28,8 @@ def _rank(finding: Finding, *, early: bool) -> int:
     if finding.code == AHEAD and early:
         return 0
     if finding.severity != "error":
-        return 3
-    return 1 if finding.kind == "undefined" else 2
+        return 4
+    return _KINDS.get(finding.kind, 2)
 
 
 def leading(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -89,7 +89,8 @@ Effect = Reads | Writes | Signals | Answers
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """``thread`` is a role, or one of its threads. ``number`` is the place in the schedule, ``skipped`` how many steps
-    before it are left out.
+    before it are left out. ``turn`` is the round of the loops around it (``k=3``) or, where loops have no variables,
+    how often the thread has come to the statement (``#4``).
     """
 
     thread: str
@@ -100,6 +101,7 @@ class Step:
     effect: Effect | None = None
     number: int | None = None
     skipped: int = 0
+    turn: str = ""
 
 
 Trace = tuple[Step, ...]

@@ -13,6 +13,7 @@ from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.remedies import line_of
+from mcheck.kernel.turns import turn_of
 from mcheck.kernel.warps import GROUPS
 from mcheck.program import ops
 from mcheck.program.expr import Const
@@ -35,7 +36,9 @@ class Waits:
 def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """The problem of those who can never go on."""
     groups = list(_groups(m, stuck))
-    parts = [f"{names(m, g.agents)} at line {line_of(g.op)} ({text_of(g.op)}) {g.why}" for g in groups[:SHOWN]]
+    parts = [
+        f"{names(m, g.agents)} at line {line_of(g.op)}{_turn(m, g)} ({text_of(g.op)}) {g.why}" for g in groups[:SHOWN]
+    ]
     if len(groups) > SHOWN:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
@@ -49,6 +52,11 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         max(len(m.trace) - 40, 0),
         " ".join(dict.fromkeys(filter(None, missing))),
     )
+
+
+def _turn(m: Machine, group: Waits) -> str:
+    turns = {turn_of(m, a, a.pc) for a in group.agents}
+    return f" in round {turns.pop()}" if len(turns) == 1 and "" not in turns else ""
 
 
 def _groups(m: Machine, stuck: list[Agent]) -> Iterator[Waits]:

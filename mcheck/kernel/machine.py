@@ -139,6 +139,8 @@ class Entry:
     note: str = ""
     signal: int = -1
     phase: int = 0
+    place: int = -1
+    """Where in the code the operation stands."""
     guess: int | None = None
     """The way that was taken where what decides is not known."""
     vain: list[Planned] = field(default_factory=list)

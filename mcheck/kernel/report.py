@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mcheck.answers.steps import step_of
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Happening, Step, Trace
 from mcheck.kernel.machine import Machine
+from mcheck.kernel.objects import Mbarrier
 from mcheck.kernel.problems import Problem
+from mcheck.kernel.turns import turn_at
 from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op
 
 TRACE_LINES = 16
 """Steps of a trace."""
@@ -46,24 +50,56 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
 
 
 def trace(m: Machine, problem: Problem) -> Trace:
-    """The steps that matter, numbered as in the whole execution: those of the agents concerned since the earlier access
-    of the two, or their last ones.
+    """The steps that matter, numbered as in the whole execution: both accesses, what is done to the mbarriers that they
+    signal or wait for, what else orders something, the nearest to the accesses first.
     """
-    theirs = [k for k in range(problem.since, min(problem.until, len(m.trace))) if _concerns(m, problem, k)]
-    kept = {k for k in theirs if _matters(m, problem, k)}
+    last = min(problem.until, len(m.trace))
+    bars = _bars(m, problem, last)
+    if problem.code.startswith("DEAD"):
+        theirs = [k for k in range(last) if _concerns(m, problem, k) or _names(m.trace[k].op, bars)]
+        ends = {max((k for k in theirs if m.trace[k].agent == a), default=-1) for a in problem.agents}
+        nearest = {k: last - k for k in theirs}
+    else:
+        theirs = [k for k in range(problem.since, last) if _concerns(m, problem, k)]
+        ends = {problem.since, theirs[-1]} if problem.since and theirs else set(theirs[-1:])
+        nearest = {k: min(k - problem.since, last - k) for k in theirs}
+    ranks = {k: 0 if k in ends else 1 if _names(m.trace[k].op, bars) else 2 for k in theirs}
+    worth = [k for k in theirs if k in ends or _matters(m, problem, k)]
+    kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:TRACE_LINES])
     chosen = [k for k in theirs if k in kept or {k - 1, k + 1} <= kept]  # one step takes no more room than its absence
-    tail = chosen[-TRACE_LINES:]
-    if problem.since and problem.since in chosen:
-        tail[0] = problem.since
-    befores = [k - 1 for k in tail[:1]] + tail
-    return tuple(step(m, k, skipped=k - before - 1) for before, k in zip(befores, tail, strict=False))
+    befores = [k - 1 for k in chosen[:1]] + chosen
+    return tuple(step(m, k, skipped=k - before - 1) for before, k in zip(befores, chosen, strict=False))
+
+
+def _bars(m: Machine, problem: Problem, last: int) -> set[int]:
+    """The addresses of the mbarriers that decide: what is waited for, or signalled by an access."""
+    if problem.code.startswith("DEAD"):
+        waited = (m.agents[a].where for a in problem.agents)
+        return {where.address for where in waited if isinstance(where, Mbarrier)}
+    spans = {a.span for a in problem.accesses}
+    theirs = (e.op for e in m.trace[problem.since : last] if e.op.span in spans and e.agent in problem.agents)
+    return {address for op in theirs for address in _addresses(op)} & set(m.mbarriers)
+
+
+def _names(op: Op, addresses: set[int]) -> bool:
+    return not addresses.isdisjoint(_addresses(op))
+
+
+def _addresses(op: Op) -> Iterator[int]:
+    """What an operation names as its object, or as what it signals."""
+    inner = ops.performed(op)
+    for name in ("address", "mbar"):
+        expr = getattr(inner, name, None)
+        if isinstance(expr, Const):
+            yield expr.value
 
 
 def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
     """A step of the machine's trace."""
     entry = m.trace[k]
     happening = Happening(entry.note) if entry.note else Happening.EXECUTES
-    return step_of(m.name(m.agents[entry.agent]), entry.op, happening=happening, number=k + 1, skipped=skipped)
+    name, turn = m.name(m.agents[entry.agent]), turn_at(m, k)
+    return step_of(name, entry.op, happening=happening, number=k + 1, skipped=skipped, turn=turn)
 
 
 def _concerns(m: Machine, problem: Problem, k: int) -> bool:

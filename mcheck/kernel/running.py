@@ -99,7 +99,9 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
         op = skip(m, agent)
         if op is not None:
             agent.step += 1
-            entry = Entry(agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices])
+            entry = Entry(
+                agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices], place=agent.pc
+            )
             m.begin(entry)
             doer_of(op)(m, agent, op)
             entry.time = agent.time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -35,6 +36,22 @@ class Place:
         return self.cta.number, self.warp // 4
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Which round of which loops the operations of a code of this ``length`` belong to: from ``starts[k]`` on,
+    ``texts[k]``, as in ``k=3``.
+    """
+
+    length: int
+    starts: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    def at(self, place: int) -> str:
+        """The round of the operation at a place; empty outside of loops."""
+        k = bisect_right(self.starts, place) - 1
+        return self.texts[k] if k >= 0 else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """A declared thread. ``name`` is how results call it: ``P0``, or ``role`` if its role has one thread, ``role[3]``
@@ -55,6 +72,7 @@ class Thread:
     labels: dict[str, int]
     init: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    turns: Turns | None = field(default=None, compare=False, repr=False)
 
 
 Kinds = tuple[tuple[str, ...], ...]

@@ -32,9 +32,10 @@ def _cell(step: Step) -> str:
 
 
 def instruction(step: Step) -> str:
-    """The instruction, marked if only a part of it happens."""
+    """The instruction with its round, marked if only a part of it happens."""
+    turn = f"[{step.turn}] " if step.turn else ""
     part = "" if step.happening is Happening.EXECUTES else f"({step.happening}) "
-    return f"{part}{step.instruction}"
+    return f"{turn}{part}{step.instruction}"
 
 
 def _execution(trace: Trace) -> Iterator[str]:

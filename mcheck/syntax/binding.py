@@ -184,6 +184,7 @@ def _threads(
                     labels=unroller.labels,
                     init=inits.get((role.name, number), {}),
                     types=types,
+                    turns=unroller.turns(),
                 )
             )
     return together(tuple(found))

@@ -13,7 +13,7 @@ from mcheck.errors import InputError, Span
 from mcheck.program.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Branch, Label, Op
-from mcheck.program.program import Place
+from mcheck.program.program import Place, Turns
 from mcheck.program.resolve import Fold, Undefined, expressions, fold_with, free, resolve
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.placement import Grid
@@ -152,6 +152,8 @@ class Unroller:
         self._share = share
         self._frames: list[tuple[frozenset[str], str]] = []
         self._fresh = 0
+        self._loops: list[str] = []
+        self._turns: dict[int, str] = {}
         self.fold = fold_with(self._lookup)
 
     def run(self, body: Body) -> None:
@@ -163,6 +165,12 @@ class Unroller:
             if isinstance(op, Branch) and op.target not in self.labels:
                 known = [label for label in self.labels if "." not in label]
                 raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known))
+
+    def turns(self) -> Turns | None:
+        """Which rounds the operations belong to; ``None`` if there is no loop."""
+        if not self._turns:
+            return None
+        return Turns(len(self.code), tuple(self._turns), tuple(self._turns.values()))
 
     def _lookup(self, item: Name | Special, fold: Fold) -> Expr:
         if isinstance(item, Special):
@@ -225,8 +233,11 @@ class Unroller:
         before = self._values.get(loop.variable)
         self._budget.require(loop.span, (high - low) * (1 + _least(loop.body)))
         self._budget.take(loop.span, high - low)
+        self._loops.append("")
         for value in range(low, high):
             self._values[loop.variable] = Const(value)
+            self._loops[-1] = f"{loop.variable}={value}"
+            self._turns[len(self.code)] = " ".join(self._loops)
             if loop.body.labels:
                 self._fresh += 1
                 self._frames.append((loop.body.labels, f".{self._fresh}"))
@@ -234,6 +245,8 @@ class Unroller:
                 self._frames.pop()
             else:
                 self._body(loop.body)
+        self._loops.pop()
+        self._turns[len(self.code)] = " ".join(self._loops)
         if before is None:
             self._values.pop(loop.variable, None)
         else:

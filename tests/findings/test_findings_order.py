@@ -45,6 +45,7 @@ def test_a_wrong_count_comes_first() -> None:
     codes = [f.code for f in checked.findings]
     assert codes[0] == "UB212"
     assert {"DEAD003", "RACE003"} <= set(codes[1:])
+    assert codes.index("RACE003") < codes.index("DEAD003"), "who reads too early may wait for what never comes"
     first = checked.findings[0]
     assert "correct the count" in first.missing
     assert "counts 64" in first.missing

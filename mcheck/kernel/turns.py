@@ -1,0 +1,28 @@
+"""Which round of its loops a step belongs to."""
+
+from __future__ import annotations
+
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.remedies import at_step
+
+
+def turn_at(m: Machine, k: int) -> str:
+    """That of a step of the trace; of a completion, that of its operation."""
+    entry = m.trace[k]
+    agent = m.agents[entry.agent]
+    issued = entry if entry.place >= 0 else at_step(m, agent, entry.step)
+    return turn_of(m, agent, issued.place) if issued is not None else ""
+
+
+def turn_of(m: Machine, agent: Agent, place: int) -> str:
+    """That of the operation at a place of an agent's code: the variables of the loops around it or, in a module, how
+    often the thread comes to the statement up to there. Empty where it comes there once, or nobody knows.
+    """
+    turns = m.program.threads[agent.threads[0]].turns
+    if turns is not None:
+        return turns.at(place) if turns.length == len(agent.code) else ""
+    if m.program.terms is None or not 0 <= place < len(agent.code):
+        return ""
+    span = agent.code[place].span
+    again = [at for at, op in enumerate(agent.code) if op.span == span]
+    return f"#{again.index(place) + 1}" if len(again) > 1 else ""
