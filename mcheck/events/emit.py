@@ -92,6 +92,8 @@ class Emitter:
     thread: Thread
     semantics: Semantics
     domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
+    unsure: Callable[[Uid, State], bool] = lambda _uid, _state: False
+    """Whether a read may return what nobody knows, beside its ``domain``."""
     unroll: int = 0
     meets: bool = True
     """Whether instructions at which threads wait for each other become meetings, with a path that waits for ever."""

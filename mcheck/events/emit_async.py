@@ -299,7 +299,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
     """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the
     async one.
 
-    The fields of the map are what the read of the map returns: the path forks over the maps that may be found there.
+    The fields of the map are what the read of the map returns: the path forks over the maps that may be found there,
+    and ends where it finds contents that nobody knows.
     """
     assert isinstance(op, ops.TensorCopy)
     found = e.plan(op, state)
@@ -309,7 +310,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
         state, op, Tag.R, place.address, MAP_SIZE, "weak", "tensormap", None, ordered=False, issue=issue.uid
     )
     out: list[State] = []
-    for contents in e.domain(map_read.uid, state) or ():
+    possible = e.domain(map_read.uid, state) or ()
+    for contents in possible:
         fork = state.fork()
         fork.assume(("e", map_read.uid), contents)
         try:
@@ -317,6 +319,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
         except Stop as stop:
             fork.misstep, fork.ended = stop.misstep, "undefined"
         out.append(fork)
+    if e.unsure(map_read.uid, state):
+        out.append(state.otherwise(map_read.uid, possible))
     return out
 
 

@@ -64,13 +64,14 @@ class Walker:
     unroll: int
     wanted: frozenset[str]
     domain: Domain
+    unsure: Callable[[Uid, State], bool]
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
     paths: list[Path] = field(default_factory=list)
 
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
-        emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unroll)
+        emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unsure, self.unroll)
         heads = loop_heads(self.thread)
         live = live_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
@@ -169,10 +170,7 @@ class Walker:
             fork.assume(("e", uid), value)
             yield fork
         if state.events[uid[1]].size:
-            other = state.fork()  # on which the read returns what is not known: see the engine
-            for value in values:
-                other.constrain(("x", "==", ("e", uid), value), False)
-            self._finish(other, "unknown")
+            self._finish(state.otherwise(uid, values), "unknown")
 
     def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
         """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +144,14 @@ class State:
         """This path is the one on which the raw bits of an event are ``value``."""
         self.constraints.append((("x", "==", term, value), True))
         self._learn(term, value)
+
+    def otherwise(self, uid: Uid, values: Iterable[int]) -> State:
+        """The path on which an event returns none of these values: what is left is what nobody knows."""
+        fork = self.fork()
+        for value in values:
+            fork.constrain(("x", "==", ("e", uid), value), truth=False)
+        fork.ended = "unknown"
+        return fork
 
     def _learn(self, term: Term, value: int) -> None:
         if isinstance(term, int):

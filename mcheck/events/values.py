@@ -44,6 +44,8 @@ class PossibleValues:
 
     program: Program
     asked: dict[Place, Costs] = field(default_factory=dict)
+    unsure: set[Place] = field(default_factory=set)
+    """Those of the places asked for that may hold what nobody knows, beside these values."""
     new: bool = False
 
     def of(self, uid: Uid, state: State) -> tuple[int, ...] | None:
@@ -53,11 +55,20 @@ class PossibleValues:
             return None if Tag.MET in event.tags else (0, 1)
         return tuple(sorted(self._place((event.address, event.size))))
 
+    def open(self, uid: Uid, state: State) -> bool:
+        """Whether a read may also return what nobody knows."""
+        event = state.events[uid[1]]
+        place = event.address, event.size
+        self._place(place)
+        return place in self.unsure
+
     def _place(self, place: Place) -> Costs:
         known = self.asked.get(place)
         if known is None:
             initial = initial_bytes(self.program, *place)
             known = self.asked[place] = {initial: self._nothing()} if isinstance(initial, int) else {}
+            if not known:
+                self.unsure.add(place)
             self.new = True
         return known
 
@@ -99,13 +110,22 @@ class PossibleValues:
         least = self._nothing()
         for ways in fixed:
             least = _both(least, ways or least)
-        for value, ways in _value_set(e.value, lambda uid: self._returned(uid, events), least).items():
+        values, unknown = _value_set(e.value, lambda uid: self._returned(uid, events), least)
+        for value, ways in values.items():
             own = {tuple(n + (k == path.thread) for k, n in enumerate(cost)) for cost in ways}
             own = {cost for cost in own if all(n <= m for n, m in zip(cost, most, strict=True))}
             if own:
                 known[value] = _cheapest(own | known.get(value, frozenset()))
+        if place not in self.unsure and (unknown or self._reads_unsure(e, events, path)):
+            self.unsure.add(place)
+            self.new = True
         if len(known) > LIMIT:
             raise Unsupported(f"an operand may have more than {LIMIT} values")
+
+    def _reads_unsure(self, e: Event, events: dict[Uid, Event], path: Path) -> bool:
+        """Whether a write depends on what was read where there may be what nobody knows."""
+        reads = (events[uid] for uid in reads_of(e.value) if uid not in path.known)
+        return any((r.address, r.size) in self.unsure for r in reads)
 
     def _returned(self, uid: Uid, events: dict[Uid, Event]) -> Costs:
         event = events[uid]
@@ -127,8 +147,8 @@ def _cheapest(ways: AbstractSet[Cost]) -> Ways:
     return found if len(found) <= MAX_WAYS else frozenset({tuple(map(min, *found))})
 
 
-def _value_set(term: Term, returned: Callable[[Uid], Costs], nothing: Ways) -> Costs:
-    """The values of a term when each event returns any of its values."""
+def _value_set(term: Term, returned: Callable[[Uid], Costs], nothing: Ways) -> tuple[Costs, bool]:
+    """The values of a term when each event returns any of its values, and whether it may have none that is known."""
     combinations: list[tuple[dict[Uid, int], Ways]] = [({}, nothing)]
     for uid in sorted(reads_of(term)):
         values = returned(uid)
@@ -136,10 +156,12 @@ def _value_set(term: Term, returned: Callable[[Uid], Costs], nothing: Ways) -> C
         if len(combinations) > LIMIT:
             raise Unsupported("the value of an operand depends on too many reads to enumerate")
     out: Costs = {}
+    unknown = False
     for c, ways in combinations:
         try:
             value = evaluate(term, c.__getitem__)
         except Unknown:
+            unknown = True
             continue
         out[value] = _cheapest(ways | out.get(value, frozenset()))
-    return out
+    return out, unknown

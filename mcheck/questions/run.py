@@ -118,6 +118,7 @@ class Run(ABC):
                     self.unroll,
                     frozenset(wanted.get(t.index, ())),
                     values.of,
+                    values.open,
                     self.deadline,
                 ).run()
                 for t in self.program.threads
@@ -412,7 +413,9 @@ class Run(ABC):
                     self.bounded = True
                     return
                 if path.end == "unknown" and self._reachable(every, {thread: [path]}):
-                    raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
+                    raise Unsupported(
+                        "an address, a size, a barrier or a tensor map depends on unknown initial contents"
+                    )
 
 
 def _may_be_undefined(program: Program) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -14,6 +15,7 @@ from mcheck import syntax
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.explore.engine import answer
+from mcheck.solve.engine import answer as by_z3
 
 
 def ask(text: str, model: str = "ptx-9.0", **options: object) -> Answer:
@@ -305,3 +307,30 @@ def test_the_phases_of_the_next_object_count_from_0_again() -> None:
     found = ask(INIT_AGAIN)
     assert found.verdict == "pass"
     assert values(found, "P0:r0") == {1}
+
+
+HALF_A_MAP = """
+{ .global .align 16 .u32 g[4], h[4] = {5, 6, 7, 8};
+  .global .tensormap gm = { global_address = g, elemtype = u32, rank = 1, global_dim = {4}, global_stride = {},
+    box_dim = {4}, element_stride = {1}, interleave_layout = none, swizzle_mode = none, swizzle_atomicity = 16B,
+    fill_mode = zero };
+  .shared .align 128 .b8 map[128]; .shared .align 128 .u32 s[4]; .shared .align 8 .b64 bar; }
+a@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], h;
+  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [gm], [map], 128;
+  fence.proxy.tensormap::generic.acquire.gpu [gm], 128;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+  cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [s], [gm, {0}], [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}
+forall (h[0] == 5)
+"""
+
+
+@pytest.mark.parametrize("ask_it", [answer, by_z3], ids=["explicit", "z3"])
+def test_a_copy_by_a_map_that_nobody_filled_is_unknown(ask_it: Callable[..., Answer]) -> None:
+    """One field of the map is set, the others hold what was there: it may copy anything from anywhere."""
+    found = ask_it(syntax.parse("PTX t\n" + HALF_A_MAP, "t.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert (found.verdict, found.complete) == ("unknown", False)
+    assert "tensor map depends on unknown initial contents" in (found.reason or "")
