@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
@@ -57,6 +58,22 @@ class Driver:
         address = c_uint64()
         self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
         return address.value
+
+    def allocate_twice(self, size: int) -> tuple[int, int]:
+        """Two addresses of the same new device memory, which is never given back; ``size`` is a multiple of 2 MiB."""
+        location = struct.pack("<ii", 1, 0)  # CU_MEM_LOCATION_TYPE_DEVICE 0
+        wanted = struct.pack("<ii8sQQ", 1, 0, location, 0, 0)  # CU_MEM_ALLOCATION_TYPE_PINNED
+        access = struct.pack("<8si", location, 3)  # CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        handle = c_uint64()
+        self.call("cuMemCreate", byref(handle), c_size_t(size), wanted, c_uint64(0))
+        found = []
+        for _ in range(2):
+            address = c_uint64()
+            self.call("cuMemAddressReserve", byref(address), c_size_t(size), c_size_t(0), c_uint64(0), c_uint64(0))
+            self.call("cuMemMap", address, c_size_t(size), c_size_t(0), handle, c_uint64(0))
+            self.call("cuMemSetAccess", address, c_size_t(size), access, c_size_t(1))
+            found.append(address.value)
+        return found[0], found[1]
 
     def free(self, address: int) -> None:
         """Gives device memory back."""

@@ -11,6 +11,8 @@ from hardware.driver import MAX_DYNAMIC_SHARED, Driver
 from mcheck.program.memory import TensorMapSpec
 
 ARENA = 3 << 30
+TWICE = 256 << 20
+"""Bytes that have two addresses each."""
 NUMBER_OF_REGISTERS = 4  # CU_FUNC_ATTRIBUTE_NUM_REGS
 
 
@@ -20,12 +22,13 @@ class Device:
     def __init__(self) -> None:
         self.driver = Driver()
         self.arena = self.driver.allocate(ARENA)
-        self.used = 0
+        self.used = self.used_twice = 0
+        self.twice: tuple[int, ...] = ()
         self.driver.call("cuMemsetD8_v2", c_uint64(self.arena), ctypes.c_ubyte(0), c_size_t(1 << 26))
 
     def reset(self, kept: int = 0) -> None:
         """Gives back all memory after the first ``kept`` bytes."""
-        self.used = kept
+        self.used, self.used_twice = kept, 0
 
     def take(self, size: int) -> int:
         """Memory aligned to 4 KiB."""
@@ -34,6 +37,20 @@ class Device:
         if self.used > ARENA:
             raise MemoryError("the arena is full")
         return self.arena + at
+
+    def take_twice(self, size: int) -> int:
+        """Memory that has another address as well, aligned to 4 KiB; reserved and mapped when it is first asked for."""
+        if not self.twice:
+            self.twice = self.driver.allocate_twice(TWICE)
+        at = self.used_twice
+        self.used_twice += (size + 4095) // 4096 * 4096
+        if self.used_twice > TWICE:
+            raise MemoryError("the arena with two addresses is full")
+        return self.twice[0] + at
+
+    def other_address(self, address: int) -> int:
+        """The other address of memory that ``take_twice`` gave."""
+        return address - self.twice[0] + self.twice[1]
 
     def zero(self, address: int, size: int) -> None:
         """Clears memory whose size is a multiple of four, in the order of the launches."""

@@ -119,8 +119,8 @@ def _refuse(program: Program) -> None:
         raise CannotEmit("it needs several GPUs")
     if program.model is not None and program.model.split(".")[0] in ("sc", "ptx-6", "ptx-7"):
         raise CannotEmit("it speaks about another model")
-    if any(i.object.alias_of is not None for i in program.memory.instances):
-        raise CannotEmit("it has aliases")
+    if any(i.object.alias_of is not None and i.cta is not None for i in program.memory.instances):
+        raise CannotEmit("it has aliases in shared memory")
     if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
         raise CannotEmit("it has whole warps")
     kinds = program.expectation.kinds

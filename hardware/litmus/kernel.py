@@ -87,6 +87,7 @@ class _Kernel:
         signalled = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
         self.pause = any(isinstance(op, signalled) and op.mbar is not None for op in executed)
         self.warm = warmable(program)
+        self.fences_aliases = any(isinstance(op, ops.ProxyFence) and op.kind == "alias" for op in executed)
 
     def watch(self, term: object) -> None:
         if isinstance(term, RegTerm):
@@ -345,6 +346,8 @@ class _Kernel:
                 f"setp.eq.u32 %p{k}, %acc{k}, 0x7fffffff;",
                 f"ld.param.u64 %w{k}, [A+{settings.at('scratch')}];",
                 f"@%p{k} st.global.u32 [%w{k}], %acc{k};",
+                # A program that keeps its aliases apart has nothing to do with these reads.
+                *(["fence.proxy.alias;"] if self.fences_aliases else []),
             ]
         lines += [
             f"ld.param.u64 %w{k}, [A+{settings.at('line')}];",

@@ -36,6 +36,8 @@ def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
     objects = []
     for item, stride in ((o.item, o.stride) for o in made.objects):
         row: dict[str, Any] = {"stride": stride, "init": (item.init or b"").hex()}
+        if item.alias_of is not None:
+            row["alias"] = names[item.alias_of]
         if item.tensor_map:
             row["maps"] = [
                 {"spec": dataclasses.asdict(spec), **_target(program, made, names, spec.global_address)}

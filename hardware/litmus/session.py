@@ -105,11 +105,10 @@ class Session:
         scatter = list(SCATTER) if preset.scatter and not maps else [1] * len(SCATTER)
         if preset.scatter:
             self.random.shuffle(scatter)
-        objects = []
+        objects = self.places(test["objects"], count, scatter)
         for number, item in enumerate(test["objects"]):
-            objects.append((device.take(item["stride"] * count), scatter[number % len(scatter)]))
-        for number, item in enumerate(test["objects"]):
-            self.initialise(item, objects, number, count)
+            if "alias" not in item:
+                self.initialise(item, objects, number, count)
         device.zero(self.line, 4096)
         device.zero(self.table, tally.TABLE_BYTES)
         parameter = self.parameter(test, preset, shape, objects, results, stuck)
@@ -142,6 +141,20 @@ class Session:
             hits = 0
         rare = min(hits, count - hits)  # where what is asked for is the rule, the exceptions are looked for
         return (rare / count, 1 - common / count)
+
+    def places(self, items: list[dict[str, Any]], count: int, scatter: list[int]) -> list[tuple[int, int]]:
+        """The address of each global object, and what scatters its instances; an alias lies as its target does."""
+        device = self.device
+        aliased = {item["alias"] for item in items if "alias" in item}
+        found: list[tuple[int, int]] = []
+        for number, item in enumerate(items):
+            if "alias" in item:
+                base, multiplier = found[item["alias"]]
+                found.append((device.other_address(base), multiplier))
+                continue
+            take = device.take_twice if number in aliased else device.take
+            found.append((take(item["stride"] * count), scatter[number % len(scatter)]))
+        return found
 
     def initialise(self, item: dict[str, Any], objects: list[tuple[int, int]], number: int, count: int) -> None:
         """The initial contents of a global object, for all instances."""

@@ -56,7 +56,7 @@ def test_the_common_kernels_assemble(tmp_path: Path) -> None:
     ("name", "reason"),
     [
         ("classic/SB.sc", "another model"),
-        ("proxies/Alias+fence", "aliases"),
+        ("proxies/Alias-surf+both-fences", "surface proxy"),
         ("barriers/Bar.arrive+then-sync-early", "left over"),
         ("barriers/Bar+counts-differ", "expects undefined"),
         ("fences/SB+fence.sc.syss+other-gpu", "several GPUs"),
@@ -76,6 +76,15 @@ def test_the_plan_says_where_the_terms_are() -> None:
     _, row = entry(load_test(str(LITMUS / "bulk/bulk-ring-one-slot.litmus")), 0)
     assert not row["free"]
     assert [w["slot"] for w in row["watched"]] == [0, 1]
+
+
+def test_an_alias_is_another_address_of_its_target() -> None:
+    """Early reads through both addresses are no part of a program that keeps them apart by alias fences."""
+    made, row = entry(load_test(str(LITMUS / "proxies/MP+alias+writer-fence.litmus")), 0)
+    assert [item.get("alias") for item in row["objects"]] == [None, None, 0]
+    assert made.text.count("fence.proxy.alias") == 3
+    made, _ = entry(load_test(str(LITMUS / "proxies/MP+alias+no-fence.litmus")), 0)
+    assert "fence.proxy.alias" not in made.text
 
 
 def test_formulas_survive_the_plan() -> None:
