@@ -78,6 +78,11 @@ RULES = (
          ("MP+restricted-acquire+acq", "MP+rel+restricted-release", "MP+fence.cta+restricted-acquire")),
     Rule("A wait on an mbarrier acquires, unless it is relaxed", "9.7.13.15", ("bulk-relaxed-wait-then-acquire-fence",),
          ("bulk-relaxed-wait-alone",)),
+    Rule("What is written by one virtual address is read by another behind an alias fence", "8.6",
+         ("Alias+fence", "Alias+CoWW+fence", "Alias+CoRW+fence", "MP+alias+writer-fence", "MP+alias+reader-fence",
+          "MP+alias+third-thread-fence"),
+         ("Alias+no-fence", "Alias+CoWW", "Alias+fence-too-early", "CoRR+alias+relaxed", "Alias+memory-fence",
+          "MP+alias+no-fence")),
     Rule("The ends of a synchronising pair access the same bytes at one scope", "8.7, 8.9.4", (),
          ("Mixed-size-release+narrow-read", "Mixed-size-release+rewritten")),
 )  # fmt: skip
