@@ -118,7 +118,7 @@ def _cell(name: str, found: dict[str, list[Observation]]) -> str:
 
 
 def _short(number: int) -> str:
-    for unit, size in ((" G", 10**9), (" M", 10**6), (" k", 10**4)):
+    for unit, size in ((" T", 10**12), (" G", 10**9), (" M", 10**6), (" k", 10**4)):
         if number >= size:
             return f"{number / (size if unit != ' k' else 1000):.3g}{unit}"
     return str(number)
