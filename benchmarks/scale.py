@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring.
+"""How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring, and
+stages of one whose CTAs are not alike.
 
     python -m benchmarks.scale [--quick] [--limit SECONDS] [--memory MEBIBYTES]
 
 Prints a table per dimension: operations, seconds for reading and for checking (of the processor), executions, peak
 memory, verdict, and the exponent that fits the seconds against the size. Beside it the same ring as a Promela model
 under SPIN, in the same time and memory: with a step per instruction, and with as much merged into one step as the ring
-allows (``spin/ring.pml``). A row that SPIN does not finish says what ran out, after how many states; larger sizes are
-then not tried. Generating and compiling its verifier, a second or two, is not counted. Where SPIN is not installed its
-columns are left out.
+allows (``spin/ring.pml``); there is none of CTAs that are not alike. A row that SPIN does not finish says what ran out,
+after how many states; larger sizes are then not tried. Generating and compiling its verifier, a second or two, is not
+counted. Where SPIN is not installed its columns are left out.
 
 Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT``, or if SPIN finds an error.
 """
@@ -58,12 +59,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What grows: the sketch of a size for mcheck, and the macros of the Promela model for the same."""
+    """What grows: the sketch of a size for mcheck, and the macros of the Promela model for the same, if it has any."""
 
     title: str
     sizes: tuple[int, ...]
     sketch: Callable[[int], str]
-    macros: Callable[[int], dict[str, int]]
+    macros: Callable[[int], dict[str, int]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,64 @@ consumer@cluster 0, cta 0..{ctas}, warp 1 {{
 """
 
 
+def one_sided(stages: int, rounds: int = 12, ctas: int = 2) -> str:
+    """A product in a cluster: every CTA loads a tile of its own, rank 0 multicasts another one to all, and all
+    consumers release the stages of all CTAs.
+    """
+    every = (1 << ctas) - 1
+    shared = f"""
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+      [both[k%S]], [b + 1024*k], 1024, [full[k%S]], {every};"""
+    producers = "".join(
+        f"""producer{rank}@cluster 0, cta {rank}, warp 0, lane 0 {{
+  for s in 0..S {{
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], C;
+  }}
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 2048;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+      [own[k%S]], [a + 1024*k + {1024 * rounds * rank}], 1024, [full[k%S]];{"" if rank else shared}
+  }}
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
+}}
+"""
+        for rank in range(ctas)
+    )
+    return f"""PTX one-sided-{stages}
+{{
+  .global .align 128 .b8  a[{1024 * rounds * ctas}], b[{1024 * rounds}];
+  .shared .align 128 .b8  own[{stages}][1024], both[{stages}][1024];
+  .shared .align 8   .b64 full[{stages}], empty[{stages}];
+}}
+const S = {stages}, N = {rounds}, C = {ctas};
+{producers}consumer@cluster 0, cta 0..{ctas}, warp 1 {{
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [own[k%S] + 4*%laneid];
+    ld.shared.u32 r1, [both[k%S] + 4*%laneid];
+    fence.proxy.async;
+    bar.warp.sync 0xffffffff;
+    if (%laneid == 0) {{
+      for c in 0..C {{
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(c)];
+      }}
+    }}
+  }}
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
+}}
+"""
+
+
 def measure(size: int, text: str, seconds: float) -> Row:
     """Reads and checks one sketch; meant for a process of its own, whose peak memory is told.
 
@@ -224,7 +283,7 @@ def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) ->
         line += f"  {r.mebibytes:5.0f}  {r.verdict:<7}"
         for name in granularities:
             theirs = None
-            if name not in stopped:
+            if name not in stopped and dimension.macros is not None:
                 macros = dimension.macros(size)
                 theirs = promela.search(macros, GRANULARITIES[name], limits.seconds, limits.mebibytes)
                 errors += theirs.errors
@@ -263,6 +322,7 @@ def dimensions(quick: bool) -> list[Dimension]:
         Dimension("consumer warps", (1, 2, 4, 8, 12), lambda n: ring(64, warps=n), lambda n: {"K": 64, "S": 4, "W": n}),
         Dimension("CTAs with multicast", (2, 4, 8), lambda n: multicast(n, rounds),
                   lambda n: {"K": rounds, "S": 4, "W": 1, "C": n}),
+        Dimension("stages, unlike CTAs", (2, 3, 4, 6), one_sided, None),
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
-from mcheck.kernel import garbage, symmetry
+from mcheck.kernel import exchanges, garbage, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
 from mcheck.kernel.endless import ENDLESS
 from mcheck.kernel.late_looks import sees_later_copies
@@ -184,6 +184,9 @@ class Search:
             if machine.unsure:
                 self.unsure = machine.unsure
             if self._enough():
+                return coarse
+            if not forced and self.watched is None and (more := exchanges.one_for_all(setup, machine)) is not None:
+                self.executions += more
                 return coarse
             alternatives = _alternatives(machine, self.wrong)
             if not alternatives:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from mcheck.answers.steps import text_of
 from mcheck.errors import Span, Unsupported
@@ -149,6 +150,8 @@ class Entry:
 
 Reversal = tuple[int, tuple[Entry, ...], int]
 """The position of a step, those that may come before it instead, how far the trace had come."""
+Exchange = tuple[int, tuple[int, int], tuple[int, int]]
+"""The address of an mbarrier, and of two operations on it the agents and the numbers of their steps."""
 Doer = Callable[["Machine", Agent, Op], None]
 DOERS: dict[type[Op], Doer] = {}
 
@@ -162,6 +165,18 @@ def does(*kinds: type[Op]) -> Callable[[Doer], Doer]:
         return doer
 
     return register
+
+
+class Watch(Protocol):
+    """What is told of the operations on mbarriers, and says which of them nobody is to learn of."""
+
+    def hides(self, agent: Agent) -> bool: ...
+
+    def waited(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None: ...
+
+    def landed(self, m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None: ...
+
+    def entered(self, m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...]) -> None: ...
 
 
 class Machine:
@@ -193,6 +208,9 @@ class Machine:
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
         self.reversals: list[Reversal] = []
+        self.exchanged: list[Exchange] = []
+        """Those of the reversals that are of two operations in different phases of one mbarrier."""
+        self.watch: Watch | None = None
         self.assigned: list[object] = []
         self.coarse: set[int] = set()
         self.histories: dict[int, History] = {}

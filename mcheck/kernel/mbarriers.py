@@ -62,6 +62,8 @@ def enter(
     """An operation that is no wait, in a phase of the present object."""
     earlier, _ = bar.earlier(phase)
     here = bar.at(phase)
+    if m.watch is not None and m.watch.hides(agent):
+        return m.put(agent, event, part=part, edges=edges)
     common = {"phase-order": earlier.acts, "phase-fr": earlier.waits | (here.waits if completed else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
@@ -210,7 +212,10 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     _landed(m, bar, done, time, agent.index, agent.single)
     entries = enter(m, agent, bar, event, before.phase, completed=completed)
     overtaking.landed(m, bar, done, entries, time)
-    bar.next_time = joined(bar.next_time, agent.now())
+    if m.watch is not None:
+        m.watch.entered(m, bar, done, entries)
+    if m.watch is None or not m.watch.hides(agent):
+        bar.next_time = joined(bar.next_time, agent.now())
     bar.state = after
     m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
     if step.kind in ARRIVALS:
@@ -242,8 +247,13 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
 
 def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
     """An operation counts in the current phase: could it have counted in the one before?"""
-    for other in bar.before + bar.failed:
+    for other in bar.before:
+        if m.reverse(other, agent, time, single):
+            m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
+    for other in bar.failed:
         m.reverse(other, agent, time, single)
+    if m.watch is not None:
+        m.watch.landed(m, bar, done, time)
     bar.now.append(done)
 
 
@@ -553,6 +563,8 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:
         raise Blocked(bar)
+    if m.watch is not None:
+        m.watch.waited(bar, agent, event, awaited=must and step.parity is not None)
     agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1
     kind = "wait" if done else "miss"
     if done or matters:

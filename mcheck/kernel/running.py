@@ -12,7 +12,7 @@ from mcheck.kernel import accesses, barriers, fences, mbarriers, warps, words
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
 from mcheck.kernel.endings import finish, left
-from mcheck.kernel.machine import DOERS, Agent, Blocked, Doer, Entry, Forced, Machine, Undefined
+from mcheck.kernel.machine import DOERS, Agent, Blocked, Doer, Entry, Forced, Machine, Undefined, Watch
 from mcheck.kernel.mbarriers import deliver
 from mcheck.kernel.races import objects_flagged
 from mcheck.kernel.setup import Setup
@@ -25,12 +25,19 @@ MODULES = (accesses, barriers, fences, mbarriers, warps, words)
 MAX_STEPS = 3_000_000
 
 
-def execute(setup: Setup, forced: Forced = (), before: Callable[[Machine, Agent], None] | None = None) -> Machine:
+def execute(
+    setup: Setup,
+    forced: Forced = (),
+    before: Callable[[Machine, Agent], None] | None = None,
+    watch: Watch | None = None,
+) -> Machine:
     """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
 
-    ``before`` is shown the machine, between two steps, and the agent that is to make the next one.
+    ``before`` is shown the machine, between two steps, and the agent that is to make the next one; ``watch`` the
+    operations on mbarriers.
     """
     m = Machine(setup, forced, objects_flagged)
+    m.watch = watch
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # the beginning of a thread is known to those who know anything of it
