@@ -361,9 +361,9 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
         if len(emitted) > 1 and any(e[j].address != event.address or e[j].size != event.size for e in emitted):
             return {}
         if m.mbarriers_in(event.address, event.address + event.size) or (followed and words.watched(m, event)):
-            return {}
+            continue
         if m.setup.maps and m.setup.in_map(event.address, event.size):
-            return {}
+            continue
         key = event.tags, event.block, event.size
         start = first.setdefault(key, j)
         if (event.address - emitted[0][start].address) % event.size and not tensor:

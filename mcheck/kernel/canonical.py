@@ -291,7 +291,10 @@ class _Former:
         groups = a.wgmma_groups[max(first - 1, 0) :]
         return (
             len(a.wgmma_groups) - first, tuple(map(self.record, a.wgmma_open)),
-            tuple((tuple(map(self.record, records)), self.time(time)) for records, time in groups),
+            tuple(
+                (tuple(map(self.record, records)), self.time(time), self.named(awaited))
+                for records, time, awaited in groups
+            ),
         )  # fmt: skip
 
     # --- the window -------------------------------------------------------------------------------------------
@@ -470,7 +473,7 @@ def _covers(time: Vector, done: Done) -> bool:
 
 def _waited_for(a: Agent) -> int:
     """How many of its groups of wgmma are over for all."""
-    return next((k for k, (records, _) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
+    return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
 
 
 def _term(term: Term, names: dict[object, int]) -> object:

@@ -92,8 +92,8 @@ class Agent:
     tracked: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
     wgmma_open: list[Record] = field(default_factory=list)
-    wgmma_groups: list[tuple[list[Record], Vector]] = field(default_factory=list)
-    """The reads of its committed groups of wgmma, and when it committed them."""
+    wgmma_groups: list[tuple[list[Record], Vector, int]] = field(default_factory=list)
+    """The reads of its committed groups of wgmma, when it committed them, and what it had waited for by then."""
     committed: Vector | None = None
     """What is over in time once its latest commit of tcgen05 has arrived."""
     piped: list[Record] = field(default_factory=list)

@@ -58,6 +58,7 @@ def settle(m: Machine, *, every: bool = False) -> None:
     for word in m.words.values():
         word.written &= keep
     for agent in m.agents:
+        agent.wgmma_groups = [(records, time, before & keep) for records, time, before in agent.wgmma_groups]
         for lane in agent.origin:
             for name, mask in lane.items():
                 lane[name] = mask & keep

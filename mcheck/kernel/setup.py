@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 
 from mcheck.algebra.tape import Tape
@@ -14,6 +15,7 @@ from mcheck.events.liveness_of_registers import loop_heads
 from mcheck.events.semantics import Semantics
 from mcheck.events.semantics import of as semantics_of
 from mcheck.graph.event import Event
+from mcheck.graph.maps import MAP_SIZE
 from mcheck.graph.terms import type_size
 from mcheck.kernel import sequential
 from mcheck.kernel.agents import Partition
@@ -104,12 +106,15 @@ class Setup:
     """What tells events apart, as far as the executions so far have shown it."""
     words: dict[int, int] = field(default_factory=dict)
     """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
+    starts: list[int] = field(default_factory=list)
+    longest: int = 0
+    """Where ``words`` begin, in order, and the size of the longest."""
     written: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
     unwritten: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
     maps: tuple[tuple[int, int], ...] = ()
-    """The ranges of the objects that hold tensor maps."""
+    """The ranges of tensor maps, or of the objects that hold them."""
     blind: bool = False
     """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
     contents: bool = True
@@ -118,8 +123,19 @@ class Setup:
     """For each agent, the place in its code up to which a fence may follow."""
 
     def in_map(self, address: int, size: int) -> bool:
-        """Whether an access touches an object that holds a tensor map."""
+        """Whether an access touches one of ``maps``."""
         return any(low < address + size and address < high for low, high in self.maps)
+
+    def in_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
+        """Whether any of some ranges of bytes has a part of one of ``words``."""
+        starts = self.starts
+        for low, high in ranges if starts else ():
+            k = bisect_right(starts, low - self.longest)
+            while k < len(starts) and starts[k] < high:
+                if starts[k] + self.words[starts[k]] > low:
+                    return True
+                k += 1
+        return False
 
     def follows(self, address: int) -> bool:
         """Whether a word at an address, on whose value something depends, should be followed from the beginning."""
@@ -191,6 +207,7 @@ def prepare(
         maps=_maps(program) if known is None else known.maps,
         unwritten=unwritten(program) if known is None else known.unwritten,
     )
+    setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
     for group in partition:
         if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
             setup.needed[group[0]] = frozenset().union(*(setup.needed[t] for t in group))
@@ -227,7 +244,9 @@ def _relaxed_barriers(program: Program) -> bool:
 
 
 def _blind(setup: Setup) -> bool:
-    return all(low in setup.unwritten for low, _ in setup.maps) and not data_decides(setup.program)
+    holders = (setup.program.memory.find(low) for low, _ in setup.maps)
+    unwritten = all(item is not None and item.base in setup.unwritten for item in holders)
+    return unwritten and not data_decides(setup.program)
 
 
 def _contents(setup: Setup) -> bool:
@@ -280,16 +299,22 @@ def _written(program: Program) -> frozenset[int]:
 
 
 def _maps(program: Program) -> tuple[tuple[int, int], ...]:
-    """The ranges of the objects that instructions name as tensor maps."""
+    """The ranges of the tensor maps that instructions name; their whole objects, where one names none by a constant."""
+    kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
+    named = [
+        expr
+        for op in _code(program)
+        if isinstance(op, kinds)
+        for name in ("tensor_map", "address", "dst", "src")
+        if (expr := getattr(op, name, None)) is not None
+    ]
+    whole = not all(isinstance(expr, Const) for expr in named)
     found: set[tuple[int, int]] = set()
-    for op in _code(program):
-        for name in ("tensor_map", "address", "dst", "src"):
-            expr = getattr(op, name, None)
-            kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
-            if isinstance(op, kinds) and isinstance(expr, Const):
-                instance = program.memory.find(widened(expr.value))
-                if instance is not None:
-                    found.add((instance.base, instance.base + instance.object.size))
+    for expr in named:
+        place = widened(expr.value) if isinstance(expr, Const) else 0
+        instance = program.memory.find(place)
+        if instance is not None:
+            found.add((instance.base, instance.base + instance.object.size) if whole else (place, place + MAP_SIZE))
     return tuple(sorted(found))
 
 

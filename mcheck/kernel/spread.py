@@ -35,8 +35,7 @@ def copied(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[Bytes, Bytes] | N
         write = bytes_of(m, agent, op.dst, size, size, write=True)
         both = None if read is None or write is None else (read, write)
         known = m.setup.copies[key] = (both, op)
-    words = m.setup.words.items()
-    if known[0] is None or any(b.meets(at, at + size) for b in known[0] for at, size in words):
+    if known[0] is None or any(m.setup.in_word(b.ranges) for b in known[0]):
         return None
     return known[0]
 
@@ -109,7 +108,7 @@ def spread_of(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> Spread | No
     if known is None:
         known = m.setup.spreads[key] = (_spread(m, agent, op), op)
     found = known[0]
-    if found is not None and any(found.bytes.meets(at, at + size) for at, size in m.setup.words.items()):
+    if found is not None and m.setup.in_word(found.bytes.ranges):
         return None
     return found
 

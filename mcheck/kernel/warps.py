@@ -121,7 +121,7 @@ def exchange(m: Machine, meeting: Rendezvous) -> None:
 
 def commit(m: Machine, agent: Agent) -> None:
     """Closes the agent's group; those who wait for all warps to have committed it may go on."""
-    agent.wgmma_groups.append((agent.wgmma_open, agent.now()))
+    agent.wgmma_groups.append((agent.wgmma_open, agent.now(), _awaited(m, agent)))
     agent.wgmma_open = []
     m.wake(GROUPS)
 
@@ -136,9 +136,13 @@ def committed(m: Machine, agent: Agent, number: int) -> None:
         if len(other.wgmma_groups) < number and other.status != "done":
             agent.met = len(mates(m, agent)) > 1
             raise Blocked(GROUPS)
+    awaited = _awaited(m, agent)
     for other in warpgroup(m, agent):
         if 0 < number <= len(other.wgmma_groups):
-            agent.time = joined(agent.time, other.wgmma_groups[number - 1][1])
+            _, time, before = other.wgmma_groups[number - 1]
+            agent.time = joined(agent.time, time)
+            awaited |= before
+    _has_awaited(m, agent, awaited)
 
 
 def together(m: Machine, agent: Agent, op: Op) -> bool:
@@ -179,11 +183,22 @@ def _depend_alike(m: Machine, mates: list[Agent]) -> None:
     """What some lane has waited for before it met the others, all of them have."""
     awaited = 0
     for agent in mates:
-        for thread in agent.shown:
-            awaited |= m.waits_for.get(thread, 0)
-    for agent in mates if awaited else ():
-        for thread in agent.shown:
-            m.waits_for[thread] = awaited
+        awaited |= _awaited(m, agent)
+    for agent in mates:
+        _has_awaited(m, agent, awaited)
+
+
+def _awaited(m: Machine, agent: Agent) -> int:
+    """What the threads of an agent have waited for."""
+    out = 0
+    for thread in agent.shown:
+        out |= m.waits_for.get(thread, 0)
+    return out
+
+
+def _has_awaited(m: Machine, agent: Agent, awaited: int) -> None:
+    for thread in agent.shown if awaited else ():
+        m.waits_for[thread] = awaited
 
 
 @does(ops.WgmmaFence)
@@ -204,15 +219,15 @@ def waited(m: Machine, agent: Agent, number: int) -> int:
     """The reads of so many groups are over, for all warps of the warpgroup: their events."""
     out = 0
     for mate in warpgroup(m, agent):
-        for records, _ in mate.wgmma_groups[:number]:
+        for records, *_ in mate.wgmma_groups[:number]:
             for record in records:
                 out |= record.bits
                 if not any(a == agent.index for a, _ in record.done):
                     record.done.append((agent.index, agent.step))
-        if all(number <= len(a.wgmma_groups) and all(_seen(r, a) for rs, _ in mate.wgmma_groups[:number] for r in rs)
+        if all(number <= len(a.wgmma_groups) and all(_seen(r, a) for rs, *_ in mate.wgmma_groups[:number] for r in rs)
                for a in warpgroup(m, agent)):  # fmt: skip
             for k in range(number):
-                mate.wgmma_groups[k] = ([], mate.wgmma_groups[k][1])
+                mate.wgmma_groups[k] = ([], *mate.wgmma_groups[k][1:])
     return out
 
 

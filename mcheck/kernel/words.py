@@ -51,9 +51,7 @@ def watched(m: Machine, event: Event) -> bool:
         return False
     if words.get(event.address) == event.size:
         return True
-    if any(a < event.address + event.size and event.address < a + n for a, n in words.items()) and (
-        Tag.WEAK not in event.tags
-    ):
+    if Tag.WEAK not in event.tags and m.setup.in_word([(event.address, event.address + event.size)]):
         m.inexact = MIXED
     return False
 
@@ -66,7 +64,7 @@ def word_at(m: Machine, address: int, size: int) -> Word:
             m.inexact = MIXED
         return word
     if m.setup.words.get(address) != size:
-        if any(a < address + size and address < a + n for a, n in m.setup.words.items()):
+        if m.setup.in_word([(address, address + size)]):
             m.inexact = MIXED
         raise NewWord(address, size)
     word = m.words[address] = Word(address, size)

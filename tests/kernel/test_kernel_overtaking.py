@@ -117,3 +117,32 @@ def test_what_follows_an_operation_whose_object_comes_too_late_is_left_open() ->
     found = check(p, model, thorough=True)
     assert {f.code for f in found.findings} == {"UB201"}
     assert "made only behind it" in (found.bound or "")
+
+
+WARPGROUP = """PTX warpgroup
+target sm_90a
+{ .shared .align 8 .b64 x, y; }
+maker@cta 0, warp 4 {
+  mbarrier.init.shared::cta.b64 [x], 1; mbarrier.init.shared::cta.b64 [y], 1; bar.sync 0;
+  mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [x];
+  await mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 [y], 0;
+  mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [x];
+}
+waits@cta 0, warp 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 [x], 0;
+  wgmma.commit_group.sync.aligned;
+}
+tells@cta 0, warp 1 {
+  bar.sync 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [y];
+}
+"""
+
+
+def test_who_waits_for_a_group_of_the_warpgroup_waits_for_what_the_other_warps_waited_for() -> None:
+    p, model = parse(WARPGROUP, "warpgroup.litmus"), load_model("ptx-9.0")
+    assert not answer(p, model, findings=True).findings
+    assert check(p, model, thorough=True).covered
