@@ -1,4 +1,4 @@
-"""Loads, stores, atomics, matrix loads and stores: what they touch, and what they return where that matters."""
+"""Loads, stores, matrix loads and stores: what they touch, and what they return where that matters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mcheck.graph.maps import decode
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ptx import bits, quality
 from mcheck.ptx import module as ptx
 from mcheck.ptx.bits import Word, cut
 from mcheck.ptx.cluster import Cluster, Missing, Step
-from mcheck.ptx.code import Unit, computes
+from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
-from mcheck.ptx.flow import reads, registers, writes
+from mcheck.ptx.flow import registers, writes
 from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
 from mcheck.ptx.naming import of_warp, scattered
@@ -299,155 +299,6 @@ def _firsts(key: list[Word]) -> Indices:
 
 def _at(statement: ptx.Statement) -> str:
     return f"'{statement.text}' (line {statement.span.line})"
-
-
-# --- atomics ------------------------------------------------------------------------------------------------
-
-
-@makes("atom", "red")
-def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``atom`` and ``red``; what is returned depends on the order of the threads."""
-    one, elements = _scalar(statement)
-    op = template(unit.function, one)
-    assert isinstance(op, ops.Atomic)
-    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-    fetch = k.fetch(unit, place)
-    bounds = None if k.code.named else around(k, unit, place)
-    wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
-    sources = [constant(s, k, unit) for s in op.srcs]
-    values, known = k.lanes.values, k.lanes.quality
-    size = type_size(op.type)
-    moved = k.code.moved and size <= 8 and elements == 1
-
-    def run(c: Cluster, mask: Mask) -> Mask:
-        lanes = np.flatnonzero(mask)
-        address, sure = at_lanes(fetch, mask, lanes)
-        address = widened(address)
-        given = [at_lanes(s, mask, lanes) for s in sources]
-        c.settle_peeks(mask)
-        c.effect(mask)
-        kept = np.ones(len(lanes), np.bool_)
-        if bounds is not None and (sure & quality.UNKNOWN).any():
-            offset = address % np.uint64(SHARED_WINDOW)
-            zero = (sure == quality.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
-            if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.trace.gap("the address depends on data: that of zeros was followed", statement.span)
-                last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
-                sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
-                kept = ~zero | np.isin(lanes, last)
-        found, those = seen(c, statement, address[kept], sure[kept], lanes[kept])
-        exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
-        leaves = [found, *((v for v, _ in given) if exact else ())]
-        data = tuple(Reg("data") for _ in op.srcs)
-        for element in range(elements if len(those) else 0):
-            c.trace.emit(
-                (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
-                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
-            )  # fmt: skip
-        bound = exact and elements == 1
-        if not bound:
-            c.trace.loose.update(found.tolist())
-        elif any(row is not None for row in rows):
-            c.trace.decided.update(found.tolist())
-        if not moved:
-            for row in rows:
-                if row is not None:
-                    known[row][lanes] = quality.NOTHING
-            return mask
-        for j, lane in enumerate(lanes.tolist()):
-            one = np.array([lane])
-            old, q = c.store.load(address[j : j + 1], size, one)
-            new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
-            if bound and not q[0]:
-                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
-            elif bound:
-                c.trace.loose.add(int(address[j]))
-            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.NOTHING if r else 0)
-            c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
-            for row in rows:
-                if row is not None:
-                    values[row][lane] = old[0]
-                    known[row][lane] = q[0] | quality.ORDER
-        return mask
-
-    return run
-
-
-def around(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
-    """From where to where in a CTA's shared memory the one variable goes that an address is computed from.
-
-    An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
-    index of zero is there, one of those that other data would give. Atomics may well all have the same one.
-    """
-    todo, known, named = list(registers(place)), set[ptx.Register](), set[str]()
-    if isinstance(place.base, ptx.Symbol):
-        named.add(place.base.name)
-    while todo:
-        register = todo.pop()
-        if register in known:
-            continue
-        known.add(register)
-        for statement in unit.function.body:
-            if register in writes(statement) and computes(statement):
-                named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
-                todo += reads(statement)
-    shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
-    if len(shared) != 1:
-        return None
-    start = k.places.symbols[shared[0]]
-    item = unit.function.variables.get(shared[0][1]) or k.module.variables[shared[0][1]]
-    return start, k.places.shared_size if item.size is None else start + item.size
-
-
-def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
-    """The operation on one element of a vector or pair, and how many there are: each is atomic on its own, in any order
-    (9.7.13.5). What floating-point operations compute does not matter, they all stand for ``add``.
-    """
-    *front, kind = statement.opcode
-    vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
-    if vector is None and not kind.endswith("x2") and kind not in ("f16", "bf16"):
-        return statement, 1
-    opcode = tuple("add" if part in ("min", "max") else part for part in front if part != vector)
-    operands = tuple(o.items[0] if isinstance(o, ptx.Vector) else o for o in statement.operands)
-    count = int(vector[1:]) if vector else 1
-    scalar = replace(statement, opcode=(*opcode, kind.removesuffix("x2")), operands=operands)
-    return scalar, count * (2 if kind.endswith("x2") else 1)
-
-
-def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
-    """What an atomic leaves, and whether that is not known."""
-    if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
-        return 0, True
-    top, a = (1 << size) - 1, given[0]
-
-    def number(x: int) -> int:
-        return x - (1 << size) if op.type[0] == "s" and x >> size - 1 else x
-
-    match op.op:
-        case "add":
-            new = old + a
-        case "exch":
-            new = a
-        case "cas":
-            new = given[1] if old == a else old
-        case "and":
-            new = old & a
-        case "or":
-            new = old | a
-        case "xor":
-            new = old ^ a
-        case "min":
-            new = min(number(old), number(a))
-        case "max":
-            new = max(number(old), number(a))
-        case "inc":
-            new = 0 if old >= a else old + 1
-        case "dec":
-            new = a if old == 0 or old > a else old - 1
-        case _:
-            return 0, True
-    return new & top, False
 
 
 # --- matrices -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps
+from mcheck.ptx import accesses, asynchronous, atomics, fragments, launch_control, meetings, tensor_core, tensor_maps
 from mcheck.ptx.bystanders import without_bystanders
 from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
@@ -30,7 +30,7 @@ from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
 
-MODULES = (accesses, asynchronous, fragments, launch_control, meetings, tensor_core, tensor_maps)
+MODULES = (accesses, asynchronous, atomics, fragments, launch_control, meetings, tensor_core, tensor_maps)
 """Imported for the instructions that they register."""
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
