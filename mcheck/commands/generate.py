@@ -126,7 +126,7 @@ def _save(directory: str | None, test: Generated) -> str | None:
 def _show(printer: Printer, test: Generated) -> None:
     verdict = f"{test.other or ''}{' | ' if test.other else ''}{test.verdict}"
     why = f"  {test.axiom}" if test.axiom else f"  {' '.join(test.codes)}" if test.codes else ""
-    if test.other and test.other_codes != test.codes:
+    if test.other_codes is not None and test.other_codes != test.codes:
         why = f"  {' '.join(test.other_codes) or 'clean'} | {' '.join(test.codes) or 'clean'}"
     printer.line(f"{verdict:8} {test.name}{why}")
 

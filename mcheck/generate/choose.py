@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from mcheck.cat.ast import Model
+from mcheck.cat.ast import Check, Model
 from mcheck.generate.alphabet import Alphabet, load, names
 from mcheck.generate.judge import Generated, generate, judged
 
@@ -27,14 +27,17 @@ def judged_all(found: Iterator[Generated], model: Model, timeout: float | None) 
 def different(found: Iterable[Generated], models: tuple[Model, Model], timeout: float | None) -> Iterator[Generated]:
     """The tests about whose verdict or errors the models differ; they expect what the second model says.
 
-    A test that a model does not answer comes as unknown.
+    Errors are compared if both models flag some: one without flags calls nothing free of races. A test that one of the
+    models does not answer comes as unknown.
     """
+    flagging = all(any(isinstance(s, Check) and s.flag for s in model.statements) for model in models)
     for test in found:
         first, second = (judged(test, m, timeout=timeout, why=False) for m in models)
         if "unknown" in (first.verdict, second.verdict):
             yield first if first.verdict == "unknown" else second
-        elif (first.verdict, first.codes) != (second.verdict, second.codes):
-            yield replace(judged(test, models[1]), other=first.verdict, other_codes=first.codes)
+        elif first.verdict != second.verdict or (flagging and first.codes != second.codes):
+            codes = first.codes if flagging else None
+            yield replace(judged(test, models[1]), other=first.verdict, other_codes=codes)
 
 
 @dataclass(slots=True)

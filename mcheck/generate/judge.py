@@ -24,7 +24,8 @@ from mcheck.program.program import Program
 class Generated:
     """A test: ``edges`` as its name spells them, ``text`` without expectations until ``judged``.
 
-    ``other`` and ``other_codes`` are another model's verdict and errors, where two are compared.
+    ``other`` and ``other_codes`` are another model's verdict and errors, where two are compared; no codes where one of
+    the models flags no errors.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Generated:
     axiom: str = ""
     reason: str = ""
     other: str = ""
-    other_codes: tuple[str, ...] = ()
+    other_codes: tuple[str, ...] | None = None
     executions: int = 0
 
     def program(self) -> Program:

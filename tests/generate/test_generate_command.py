@@ -40,6 +40,15 @@ def test_the_smallest_differences_are_found_without_an_alphabet(capsys) -> None:
     assert all(test["verdicts"] == {"ptx-7.5": "pass", "ptx-9.0": test["verdict"]} for test in document["tests"])
 
 
+def test_a_model_that_flags_nothing_does_not_differ_by_findings(capsys) -> None:
+    """ptx-7.5 tells no races, and its verdicts of classic shapes are those of 9.0; sc forbids more."""
+    classic = ["generate", "--edges", "scopes", "--every", "1500"]
+    assert main([*classic, "--differs", "ptx-7.5", "ptx-9.0"]) == 0
+    assert capsys.readouterr().out == "0 tests\n"
+    assert main(["generate", "--edges", "families", "--size", "4", "--differs", "sc", "ptx-9.0", "--limit", "1"]) == 0
+    assert capsys.readouterr().out == "fail | pass MP+rlxs\n1 test\n"
+
+
 def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -> None:
     """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
     monkeypatch.setattr("mcheck.generate.choose.names", lambda: ["families", "reduce"])
