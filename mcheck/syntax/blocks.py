@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from mcheck.errors import InputError, Span, Unsupported
-from mcheck.program.expr import Const
+from mcheck.program.expr import Const, Expr
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.syntax.binding import Role, bind
@@ -289,9 +289,9 @@ class _Statements:
         variable = tokens.name("a loop variable")
         tokens.expect("in")
         bounds = tokens.at
-        low = expression(tokens, scope)
+        low = self._before(scope, first, "..")
         tokens.expect("..", "'..' and the bound that is not reached")
-        high = expression(tokens, scope)
+        high = self._before(scope, first, "{")
         span = tokens.span_since(first)
         if registers_in(low) or registers_in(high):
             where = tokens.span_since(bounds)
@@ -306,9 +306,7 @@ class _Statements:
         tokens = self._tokens
         first = tokens.at
         tokens.at += 1
-        tokens.expect("(")
-        condition = expression(tokens, scope)
-        tokens.expect(")")
+        condition = self._before(scope, first, "{", in_parentheses=True)
         span = tokens.span_since(first)
         text = tokens.raw_since(first)
         then = self.block(Scope(scope), labels, depth + 1)
@@ -321,6 +319,24 @@ class _Statements:
             else:
                 otherwise = self.block(Scope(scope), labels, depth + 1)
         return If(condition, then, otherwise, span, text)
+
+    def _before(self, scope: Scope, first: int, stop: str, *, in_parentheses: bool = False) -> Expr:
+        """An expression of the head of a block. Where it is wrong, the block is read for its own mistakes."""
+        tokens = self._tokens
+        try:
+            if not in_parentheses:
+                return expression(tokens, scope)
+            tokens.expect("(")
+            value = expression(tokens, scope)
+            tokens.expect(")")
+        except InputError as error:
+            while tokens.text != stop:
+                tokens.at += 1
+                if tokens.kind == END or tokens.on_new_line():
+                    raise
+            scope.mistakes.keep(error, tokens, first)
+            return Const(0)
+        return value
 
     def _const(self, scope: Scope, steps: list[Statement]) -> None:
         tokens = self._tokens

@@ -45,10 +45,11 @@ class Mistakes:
         here = range(first, min(tokens.at, len(tokens.texts)))
         names = {tokens.texts[k] for k in here if tokens.kinds[k] == NAME and "." not in tokens.texts[k]} - _WORDS
         doubtful = not self._doubtful.isdisjoint(names) or (self._blind and error.code == "LIT018")
-        self._blind |= known is not None
+        function = tokens.texts[first] == "def"
+        self._blind |= known is not None and not function
         if known is not None:
-            self._doubtful |= names.difference(known)
-        if known is not None or error.code == "LIT018":
+            self._doubtful |= {tokens.texts[first + 1]} if function else names.difference(known)
+        if (known is not None and not function) or error.code == "LIT018":
             self._doubtful |= {tokens.texts[k] for k in here if tokens.span(k) == error.span}
         if not doubtful:
             self.add(error)

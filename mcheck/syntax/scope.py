@@ -202,9 +202,10 @@ class Scope:
         hint = f"did you mean %{name}?" if name in SPECIALS else did_you_mean(name, self.names())
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
             hint = f"a register needs its %, or a .reg: %{name}"
-        raise problem(
-            "LIT018", tokens.span(at), name=name, expected="a declared object, constant or register", hint=hint
-        )
+        expected = "a declared object, constant or register"
+        if tokens.texts[at + 1] == "(":
+            expected, hint = f"a function, as of def {name}(k) = …;", did_you_mean(name, self.functions) or hint
+        raise problem("LIT018", tokens.span(at), name=name, expected=expected, hint=hint)
 
     def check_shape(self, name: str, indices: int, rank: Expr | None, span: Span) -> None:
         """Complains about indices or a rank that the object ``name`` does not have."""
