@@ -134,7 +134,9 @@ def may_void(s: Structure, name: str, pair: tuple[int, int]) -> bool:
     return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
 
 
-def _finding(code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: Trace) -> Finding:
+def _finding(
+    code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: Trace, section: str = ""
+) -> Finding:
     entry = catalogue.get(code)
     return Finding(
         code=code,
@@ -143,7 +145,7 @@ def _finding(code: str, profile: str, message: str, accesses: tuple[Access, ...]
         message=message,
         accesses=accesses,
         missing=entry.remedy,
-        section=entry.section,
+        section=entry.section_for(section),
         trace=trace,
     )
 
@@ -179,7 +181,7 @@ def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
     op = path.misstep.op
     who = program.threads[path.thread].name
     access = Access(thread=who, instruction=text_of(op), span=op.span)
-    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), ())
+    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), (), op.section)
 
 
 def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+OF_THE_INSTRUCTION = "the section of the instruction"
 PROFILES = ("strict", "ptx", "permissive")
 
 _DEFAULTS: Final = MappingProxyType(
@@ -46,6 +47,10 @@ class Entry:
         """``error``, ``review`` or ``advice`` under ``profile``; raises ``KeyError`` for an unknown profile."""
         strict, ptx, permissive = _DEFAULTS[self.level]
         return {"strict": strict, "ptx": ptx, "permissive": self.permissive or permissive}[profile]
+
+    def section_for(self, instruction: str) -> str:
+        """Where the rule comes from; ``instruction`` is the section of the instruction, which some rules stand in."""
+        return instruction if self.section == OF_THE_INSTRUCTION and instruction else self.section
 
     @property
     def afterwards(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.findings.entry import Entry
+from mcheck.findings.entry import OF_THE_INSTRUCTION, Entry
 
 ENTRIES = (
     Entry(
@@ -297,7 +297,7 @@ expect clean
         explanation="""\
 Some values make an instruction meaningless when it is executed: a division by zero, a phase parity that is
 neither 0 nor 1, a member mask that leaves out the executing lane.""",
-        section="the section of the instruction",
+        section=OF_THE_INSTRUCTION,
         remedy="Keep the operand in the range that the section of the instruction gives.",
         bad="""\
 PTX parity-2

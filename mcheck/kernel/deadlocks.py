@@ -134,7 +134,10 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         return deadlock_code(op), waits
     if isinstance(where, Word):
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
-        return code, f"reads {m.label(where.address)}, which keeps the value {where.writes[-1].value}"
+        value = where.writes[-1].value
+        if value is None:
+            return code, f"reads {m.label(where.address)}, whose value nobody knows"
+        return code, f"reads {m.label(where.address)}, which keeps the value {value}"
     return "DEAD001", "repeats a loop that nobody ends: what it reads no longer changes"
 
 

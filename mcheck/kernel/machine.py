@@ -497,7 +497,7 @@ class Machine:
                 access = replace(access, object=instance.label, bytes=(start, start + 8))
         agents = () if agent is None else (agent.index,)
         text = f"{who}: {message}" if who else message
-        return Problem(code, text, (access,), agents, len(self.trace), missing=missing)
+        return Problem(code, text, (access,), agents, len(self.trace), missing=missing, section=op.section)
 
     # --- operands ---------------------------------------------------------------------------------------------
 

@@ -18,3 +18,5 @@ class Problem:
     until: int
     since: int = 0
     missing: str = ""
+    section: str = ""
+    """That of the instruction, for rules that stand there."""

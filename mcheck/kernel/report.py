@@ -44,7 +44,7 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
         message=problem.message,
         accesses=problem.accesses,
         missing=problem.missing or entry.remedy,
-        section=entry.section,
+        section=entry.section_for(problem.section),
         trace=trace(m, problem),
     )
 

@@ -198,11 +198,20 @@ def _choose(
     fits = [k for k in found if _fits(word.writes[k].value, type_name, operator, right)]
     if not fits:
         raise Blocked(word)
-    ways = len(fits) + (fits[0] != found[0])  # a value that has been overwritten may also be missed
+    missed = fits[0] != found[0] or _doubtful(agent, word.writes[fits[0]].value)
+    ways = len(fits) + missed  # a value that has been overwritten may also be missed, one that nobody knows be another
     taken = m.choose(ways) if ways > 1 else 0
     if taken == len(fits):
         raise Blocked(word)
     return fits[taken]
+
+
+def _doubtful(agent: Agent, value: int | None) -> bool:
+    """Whether a wait for a value may be in vain because nobody knows what there is; of a module another execution has
+    shown that it is not.
+    """
+    op = agent.code[agent.pc]
+    return value is None and not (isinstance(op, ops.Await) and op.followed)
 
 
 def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
@@ -428,7 +437,8 @@ def _ways(
     fits: list[int | None] = [k for k in found if _fits(word.writes[k].value, op.type, *compare)]
     if not fits:
         raise Blocked(word)
-    return fits if fits[0] == last else [*fits, None]
+    sure = fits[0] == last and not _doubtful(agent, word.writes[last].value)
+    return fits if sure else [*fits, None]
 
 
 def _may_be(

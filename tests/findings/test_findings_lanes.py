@@ -1,0 +1,64 @@
+"""A warp whose lanes never meet is told as that, and as no barrier of the CTA."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.check.case import Options, Settings
+from mcheck.check.single import check_case
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Finding
+from mcheck.run.case import Case
+
+NEVER = """PTX never
+{ .global .u32 x = 0; }
+P@cta 0, warp 0, lane 0 { bar.warp.sync 3; }
+Q@cta 0, warp 0, lane 1 { await ld.relaxed.gpu.global.u32 r0, [x] == 1; bar.warp.sync 3; }
+"""
+OUTSIDE = """PTX outside
+{ .global .u32 x = 0; }
+P@cta 0, warp 0, lane 0 { bar.warp.sync 1; }
+Q@cta 0, warp 0, lane 1 { bar.warp.sync 1; }
+"""
+
+
+def found(text: str, engine: str) -> Finding:
+    checked = check_case(Case("t.litmus", text=text), Settings(timeout=60), Options(engine=engine))
+    (finding,) = checked.findings
+    return finding
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
+def test_lanes_that_never_meet(engine: str) -> None:
+    finding = found(NEVER, engine)
+    assert finding.code == "DEAD006"
+    assert "bar.warp.sync 3" in finding.message
+    assert "mask the lanes" in finding.missing
+    assert finding.spec.section == "9.7.13.2"
+    told = f"{finding.message} {finding.missing} {catalogue.get(finding.code).explanation}"
+    assert not any(word in told for word in ("bar.sync", "barrier 0", "CTA"))
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
+def test_what_an_operand_may_be_stands_where_the_instruction_does(engine: str) -> None:
+    finding = found(OUTSIDE, engine)
+    assert finding.code == "UB109"
+    assert finding.spec.section == "9.7.13.2"
+
+
+UNWRITTEN = """PTX unwritten
+{{ .shared .u32 x; .global .u32 y = 0; }}
+P@cta 0 {{ {wait} == 1; st.relaxed.gpu.global.u32 [y], 1; }}
+Q@cta 0 {{ {write} await ld.relaxed.gpu.global.u32 r0, [y] == 1; }}
+"""
+WAITS = ("await ld.relaxed.cta.shared.u32 r0, [x]", "await atom.relaxed.cta.shared.cas.b32 r0, [x], 1, 2")
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_nobody_knows_that_a_word_that_nothing_writes_has_the_awaited_value(wait: str) -> None:
+    """The engines agree, or this is an internal error."""
+    finding = found(UNWRITTEN.format(wait=wait, write=""), "both")
+    assert finding.code == "DEAD004"
+    assert "x@0, whose value nobody knows" in finding.message
+    sound = UNWRITTEN.format(wait=wait, write="st.relaxed.cta.shared.u32 [x], 1;")
+    assert check_case(Case("t.litmus", text=sound), Settings(timeout=60), Options(engine="both")).verdict == "proved"
