@@ -126,7 +126,7 @@ def _conclusion(program: Program, found: dict[int, Answer], seconds: float | Non
         missed = [k for k in range(wrong) if k not in found]
         smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
         said = f"found with {name} = {wrong}, {smallest}"
-        if wrong and not missed:
+        if wrong > 1 and not missed:
             said += f", so not before round {wrong - 1} of a loop (the first is 0)"
         return replace(given, reason=given.reason or said, executions=executions, covered=False)
     open_ones = [k for k, a in found.items() if a.verdict != "proved"]
