@@ -42,7 +42,8 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     if len(groups) > SHOWN:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
-    missing = [_remedy(m, g) for g in groups] + [_helpers(m, g, stuck) for g in groups]
+    telling = sorted(groups, key=lambda g: not _begun(g))
+    missing = [_remedy(m, g) for g in telling] + [_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
         "wait for ever: " + "; ".join(parts),
@@ -195,7 +196,8 @@ def _remedy(m: Machine, group: Waits) -> str:
         return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
     if state.phase == 0 and parity == 0:
         nothing = f"Nothing arrived on {name}"
-        if _fills(group.agents[0]) and not _asked_before(group.agents[0]):
+        fill = _fill(group.agents[0])
+        if fill is not None and not _came_before(group.agents[0], group.op) and not _came_before(group.agents[0], fill):
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
         return f"{nothing}."
     return (
@@ -204,22 +206,29 @@ def _remedy(m: Machine, group: Waits) -> str:
     )
 
 
-def _asked_before(agent: Agent) -> bool:
+def _begun(group: Waits) -> bool:
+    """Whether some of what is waited for has come: what then lacks is nearer to the cause."""
+    bar = group.agents[0].where
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return False
+    return bar.state.pending < bar.state.expected or bool(bar.got_bytes)
+
+
+def _came_before(agent: Agent, op: Op) -> bool:
     """Whether the agent has passed the same statement in an earlier round."""
-    here = line_of(agent.code[agent.pc])
-    return any(line_of(op) == here for op in agent.code[: agent.pc])
+    return any(line_of(earlier) == line_of(op) for earlier in agent.code[: agent.pc])
 
 
-def _fills(agent: Agent) -> bool:
-    """Whether what the agent waits to do is to write, rather than to read."""
+def _fill(agent: Agent) -> Op | None:
+    """What the agent waits to write, if that is what it does next, rather than to read."""
     for op in agent.code[agent.pc + 1 :]:
         if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.CpAsync | ops.Store | ops.MbarrierTx):
-            return True
+            return op
         if isinstance(op, ops.Load | ops.Wgmma):
-            return False
+            return None
         if isinstance(op, ops.MbarrierArrive):
-            return op.tx is not None
-    return False
+            return op if op.tx is not None else None
+    return None
 
 
 def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:

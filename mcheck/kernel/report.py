@@ -76,6 +76,10 @@ def _bars(m: Machine, problem: Problem, last: int) -> set[int]:
     if problem.code.startswith("DEAD"):
         waited = (m.agents[a].where for a in problem.agents)
         return {where.address for where in waited if isinstance(where, Mbarrier)}
+    bases = {i.label: i.base for i in m.program.memory.instances}
+    misused = {bases[a.object] + a.bytes[0] for a in problem.accesses if a.object in bases} & set(m.mbarriers)
+    if misused:
+        return misused
     spans = {a.span for a in problem.accesses}
     theirs = (e.op for e in m.trace[problem.since : last] if e.op.span in spans and e.agent in problem.agents)
     return {address for op in theirs for address in _addresses(op)} & set(m.mbarriers)

@@ -69,3 +69,14 @@ def test_a_deadlock_shows_what_was_done_to_the_objects_that_are_waited_for() -> 
         assert (arrive, turn, Happening.EXECUTES) in shown
         assert (expect, turn, Happening.EXECUTES) in shown
         assert (copy, turn, Happening.COMPLETES) in shown
+
+
+def test_a_slot_that_was_filled_before_is_not_called_free_from_the_start() -> None:
+    text = RING.replace("COUNT", "1").replace("PARITY", "1").replace("[src + 128*k], 128,", "[src + 128*k], 64,")
+    (dead,) = (
+        f for f in check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60).findings if f.kind == "deadlock"
+    )
+    assert dead.missing.startswith(
+        "The arrivals of phase 0 of full[0]@0 have come, but 128 bytes are expected and 64 came"
+    )
+    assert "free from the start" not in dead.missing
