@@ -70,7 +70,11 @@ def half(op: Op, waits: Iterable[Wait], *, write: bool) -> str:
         if wait.op.read and write:
             return f"{where} has .read: it waits until the source has been read, not for the writes."
         if isinstance(wait.op.pending, Const) and wait.op.pending.value:
-            return f"{where} leaves the {wait.op.pending.value} latest groups pending, this one among them."
+            number = wait.op.pending.value
+            latest = (
+                "the latest group pending, which is this one" if number == 1 else f"the {number} latest groups pending"
+            )
+            return f"{where} leaves {latest}{'' if number == 1 else ', this one among them'}."
         if not wait.committed:
             return f"{where} does not cover the operation, which no commit_group precedes it for."
     return ""

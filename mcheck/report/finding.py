@@ -9,7 +9,7 @@ from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.errors import window
 from mcheck.report.lines import Line
-from mcheck.report.trace import texts
+from mcheck.report.trace import abridged, texts
 
 MOST = 200
 """Characters of a source line that are shown."""
@@ -88,7 +88,7 @@ def _place(access: Access, source: str, style: str, width: int | None) -> Iterat
     number = str(span.line) if span is not None else ""
     room = MOST if width is None else min(MOST, max(width - len(number) - 15, 12))
     if span is None or not source or not 0 < span.line <= len(lines) or span.length > room:
-        yield (f"  {what}: {access.instruction}",)
+        yield (f"  {what}: {abridged(access.instruction)}",)
         if span is not None:
             yield from _at(access, span)
         return

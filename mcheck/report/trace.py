@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcheck.answers.numbers import UNKNOWN, contents
 from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Step, Trace, Writer, Writes
 
+_LONG_LIST = re.compile(r"\{\s*([^{},]+)(?:,[^{},]+){8,},\s*([^{},]+?)\s*\}")
+"""Ten elements in braces, or more."""
 NARROWEST = 12
 """Characters of a lane."""
 
@@ -35,7 +38,12 @@ def instruction(step: Step) -> str:
     """The instruction with its round, marked if only a part of it happens."""
     turn = f"[{step.turn}] " if step.turn else ""
     part = "" if step.happening is Happening.EXECUTES else f"({step.happening}) "
-    return f"{turn}{part}{step.instruction}"
+    return f"{turn}{part}{abridged(step.instruction)}"
+
+
+def abridged(text: str) -> str:
+    """An instruction with its long lists of registers, as those of an accumulator, by their ends."""
+    return _LONG_LIST.sub(r"{\1, …, \2}", text)
 
 
 def _execution(trace: Trace) -> Iterator[str]:

@@ -32,7 +32,7 @@ COMMIT = "cp.async.bulk.commit_group;"
         (
             COMMIT,
             " 1",
-            "Execute cp.async.bulk.wait_group 0 before line 9. The wait at line 8 leaves the 1 latest groups",
+            "Execute cp.async.bulk.wait_group 0 before line 9. The wait at line 8 leaves the latest group pending",
         ),
         (
             "",

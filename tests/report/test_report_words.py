@@ -10,6 +10,7 @@ from mcheck.answers.numbers import MEANING, contents
 from mcheck.cli import main
 from mcheck.policy.question import Question
 from mcheck.policy.show import executions
+from mcheck.report.trace import abridged
 from mcheck.run.single import load, model_of
 
 UNWRITTEN = """PTX unwritten
@@ -131,3 +132,12 @@ def test_an_index_without_expectations(folder: Path) -> None:
     index = (folder / "site" / "index.html").read_text(encoding="utf-8")
     assert "RACE002" in index or "RACE001" in index
     assert "not as expected" not in index
+
+
+def test_long_lists_of_registers_are_told_by_their_ends() -> None:
+    registers = ", ".join(f"%f{k}" for k in range(64))
+    assert abridged(f"wgmma.mma_async {{{registers}}}, %rd1, %rd2") == "wgmma.mma_async {%f0, …, %f63}, %rd1, %rd2"
+    short = "tcgen05.ld {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%r8]"
+    assert abridged(short) == short
+    several = "cp.async.bulk.tensor.2d [buf], [map, {0, 0}], [full]"
+    assert abridged(several) == several
