@@ -45,7 +45,10 @@ def decode(
     if awaited and opcode[:2] in _WAITS and not (given and isinstance(given[0], Sink)):
         given = (Sink(instruction.span), *given)
     shapes = tuple([operands.shape(operand, register_type) for operand in given])
-    plan = _plan(opcode, shapes, target, dialect)
+    try:
+        plan = _plan(opcode, shapes, target, dialect)
+    except Unsupported as error:  # without a place, since it is remembered for an opcode
+        raise Unsupported(error.message, instruction.span) from None
     if isinstance(plan, Failure):
         raise _error(plan, instruction, given)
     bound: dict[str, Operand] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
-from mcheck.errors import McheckError
+from mcheck.errors import McheckError, Unsupported
 from mcheck.findings.trace import Trace
 from mcheck.program.condition import Notation
 from mcheck.run.case import Case, Settings
@@ -98,6 +98,8 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
             if lacking := missing(program, model):
                 return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")
         answers = tuple(_ask(program, m, settings) for m in models)
+    except Unsupported as error:
+        return Comparison(path=case.path, name=case.path, unknown=located(error))
     except McheckError as error:
         return Comparison(path=case.path, name=case.path, problem=located(error))
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it

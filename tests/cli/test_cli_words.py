@@ -72,8 +72,15 @@ def test_of_what_could_not_be_read_only_the_reason_is_told(mcheck: Callable, wri
         said = done.out + done.err
         assert done.status == 3
         assert said.count("not modelled") == 1
+        assert f"{path}:3:31" in said, "the place of the instruction"
         for false in ("no condition", "without an expectation", "0 states", "0 executions", "engine"):
             assert false not in said, command
+
+
+def test_an_unsupported_instruction_is_no_error_of_a_comparison(mcheck: Callable, written: Callable) -> None:
+    done = mcheck("compare", "ptx-9.0", "sc", written(UNSUPPORTED))
+    assert done.status == 3
+    assert "0 differ, 1 unknown" in done.out
 
 
 def test_a_command_that_is_misspelt_is_guessed(mcheck: Callable) -> None:
