@@ -15,6 +15,7 @@ from mcheck.answers.result import State
 from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.candidates.prepared import Prepared
 from mcheck.explore.trial import Settled
+from mcheck.findings.finding import bytes_of
 from mcheck.graph.event import Event
 from mcheck.graph.execution import Band, Box, Column, Edge, Execution, label_of
 from mcheck.graph.structure import INIT, Node, Structure
@@ -333,7 +334,7 @@ def _object(s: Structure, node: Node) -> str:
 
 
 def _object_of(s: Structure, address: int, size: int) -> str:
-    """``x``, ``buf[2]``, ``buf[0..16)`` in bytes; the CTA only where objects of several CTAs are in play."""
+    """``x``, ``buf[2]``, ``buf[bytes 0..16]``; the CTA only where objects of several CTAs are in play."""
     shared = {i.cta.number for i in s.program.memory.instances if i.cta is not None}
     for instance in s.program.memory.instances:
         start, data = address - instance.physical, instance.object
@@ -343,10 +344,7 @@ def _object_of(s: Structure, address: int, size: int) -> str:
                 return label
             if size == data.elem_size and start % size == 0 and data.dims:
                 return f"{label}{_indices(start // size, data.dims)}"
-            if size % data.elem_size == 0 == start % data.elem_size and len(data.dims) == 1:
-                first = start // data.elem_size
-                return f"{label}[{first}..{first + size // data.elem_size})"
-            return f"{label}+[{start}..{start + size})"
+            return bytes_of(label, start, start + size)
     return hex(address)
 
 

@@ -12,7 +12,7 @@ from mcheck.explore.exploration import _may_be
 from mcheck.limit import of_all_the_time
 from mcheck.report.picture.layout import instruction_lines
 
-RANGES = re.compile(r"\[\d+:\d+\]")
+RANGES = re.compile(r"\[\d+:\d+\]|\.\.\d+\)")
 
 UNSUPPORTED = """\
 PTX unsupported
@@ -109,6 +109,17 @@ def test_findings_have_their_line_and_one_notation_of_ranges(mcheck: Callable, w
     assert "4 |   st.global.u32 [data], 1;" in done.out
     assert "data[bytes 0..4]" in done.out
     assert not RANGES.search(done.out)
+
+
+def test_steps_and_pictures_write_ranges_as_findings_do(mcheck: Callable, written: Callable, tmp_path: Path) -> None:
+    body = "st.weak.shared.u16 [x + 2], 1; ld.shared.u64 r0, [x]; st.weak.shared.u64 [x + 8], r0;"
+    part = written(f"PTX part\n{{ .shared .align 8 .u32 x[4]; }}\nP@cta 0 {{ {body} }}\n")
+    picture = tmp_path / "x.svg"
+    assert mcheck("outcomes", part, "--graph", 1, "-o", picture).status == 0
+    for text in (mcheck("outcomes", part).out, picture.read_text()):
+        assert re.search(r"x(@0)?\[bytes 2\.\.4\]", text)
+        assert re.search(r"x(@0)?\[bytes 8\.\.", text), "no other notation for whole elements"
+        assert not RANGES.search(text)
 
 
 def test_a_scope_that_is_too_narrow_is_named(mcheck: Callable, written: Callable) -> None:
