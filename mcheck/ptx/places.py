@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mcheck.errors import InputError
+from mcheck.errors import InputError, Span
 from mcheck.graph.maps import MAP_SIZE, encode
 from mcheck.program.memory import (
     CELL,
@@ -74,6 +74,8 @@ class _Builder:
     next_global: int = GLOBAL_BASE + GAP
     next_shared: int = SYSTEM
     next_local: int = LOCAL_BASE
+    given: Span | None = None
+    """The parameter that is placed, in the launch."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
 
@@ -108,7 +110,8 @@ class _Builder:
         at = _up(self.next_global, max(align, 256))
         self.next_global = at + size + GAP
         if self.next_global > SHARED_BASE:
-            raise InputError("the buffers of the launch are larger than the memory that can be followed")
+            message = "the buffers of the launch are larger than the memory that can be followed"
+            raise InputError(message, self.given, expected=f"less than {SHARED_BASE - GLOBAL_BASE:,} bytes in all")
         return at
 
 
@@ -209,6 +212,7 @@ def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
         at = PARAM_BASE + offset
         b.symbols[entry.name, formal.name] = at - PARAM_BASE
         offset += given.size
+        b.given = given.span
         b.contents[at] = _argument(b, buffers, given, at)
     return buffers
 

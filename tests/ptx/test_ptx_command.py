@@ -150,6 +150,13 @@ def test_what_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> Non
     assert "hand_over.ptx:8" in error
 
 
+def test_a_buffer_that_no_memory_holds_is_shown_in_the_launch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "launch.json").write_text('{"grid": 1, "params": {"rows": 1,\n "out": {"buffer": 1099511627776}}}')
+    status, _, err = run(capsys, "hand_over.ptx", "--launch", "launch.json")
+    assert status == 2
+    assert "larger than the memory that can be followed\n  --> launch.json:2:" in err
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_parameter_that_decides_is_named_with_the_instruction(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, error = run(capsys, "hand_over.ptx", "--grid", "1", "--param", 'out={"buffer": 256}')
