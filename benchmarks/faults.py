@@ -24,6 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MCHECK = (sys.executable, "-m", "mcheck")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+SAID = ("error", "unknown", "interrupted", "not all states are known")
+"""How the line that is quoted begins."""
 PATIENCE = 1.0
 """Seconds after the end of a command in which everything of it has to be gone."""
 
@@ -41,9 +43,33 @@ HARD = "\n".join(
 )
 """More executions than anybody can list one by one."""
 LOOP = "PTX loop\n{ .global .u32 x; }\nP@cta 0 { mov.u32 r0, 0; L: add.u32 r0, r0, 1; bra L; }\n"
+MODULE = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry run(.param .u64 out)
+.reqntid 64, 1, 1
+{
+\t.reg .pred %p<2>;
+\t.reg .b32 %r<3>;
+\t.reg .b64 %rd<2>;
+\t.shared .b32 count;
+\tld.param.u64 %rd1, [out];
+\tmov.u32 %r1, count;
+\tmov.u32 %r2, %tid.x;
+\tsetp.eq.u32 %p1, %r2, 0;
+\t@%p1 st.shared.u32 [%r1], 0;
+\tbar.sync 0;
+\tatom.shared.add.u32 %r2, [%r1], 1;
+\tsetp.eq.u32 %p1, %r2, 63;
+\t@%p1 st.global.u32 [%rd1], %r2;
+\tret;
+}
+"""
+"""Sixty-four threads of which the last to count goes another way: more orders than anybody can go through."""
 COMMANDS = {
     "run": ("run", "TEST", "TEST2", "--engine", "explicit", "-o", "report.txt"),
     "check": ("check", "TEST", "TEST2", "--engine", "explicit", "-o", "report.txt"),
+    "check, a module": ("check", "MODULE", "--grid", "1", "--param", 'out={"buffer":4}', "-o", "report.txt"),
     "outcomes": ("outcomes", "TEST", "--engine", "explicit", "--timeout", "60", "-o", "report.txt"),
     "outcomes --graph": ("outcomes", "TEST", "--graph", "1", "--timeout", "60", "-o", "picture.svg"),
     "exec": ("exec", "TEST", "--timeout", "60", "-o", "report.txt", "--dump", "x=x.bin"),
@@ -67,7 +93,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """The row as the table shows it."""
         ended = f"signal {-self.status}" if self.status < 0 else str(self.status)
-        problems = [line for line in self.said.splitlines() if line.startswith(("error", "unknown:", "interrupted"))]
+        problems = [line for line in self.said.splitlines() if line.startswith(SAID)]
         said = f"`{problems[0]}`" if problems else ""
         return self.fault, f"`{self.command}`", self.moment, ended, said, ", ".join(self.left) or "nothing"
 
@@ -79,15 +105,15 @@ def interrupted(name: str, moment: str, number: signal.Signals) -> Row:
     """The command ``name``, sent a signal while it reads or while its engine is at work."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        test = folder / "test.litmus"
+        words = {"TEST": "test.litmus", "TEST2": "second.litmus", "MODULE": "module.ptx"}
+        arguments = [words.get(word, word) for word in COMMANDS[name]]
+        test = folder / arguments[1 if name != "compare" else 3]
         if moment == "reading":
             os.mkfifo(test)
         else:
-            test.write_text(LOOP if name == "exec" else HARD)
+            test.write_text({"exec": LOOP, "check, a module": MODULE}.get(name, HARD))
         (folder / "second.litmus").write_text(SMALL)
         before = set(folder.iterdir())
-        words = {"TEST": "test.litmus", "TEST2": "second.litmus"}
-        arguments = [words.get(word, word) for word in COMMANDS[name]]
         process = subprocess.Popen(
             [*MCHECK, *arguments],
             cwd=folder,
@@ -172,6 +198,10 @@ REFUSALS = (
     Refusal("an endless table", "run", "$M run --expect /dev/zero"),
     Refusal("an endless array", "exec", "$M exec small.litmus --load x=/dev/zero"),
     Refusal("no more open files", "run", "ulimit -n 12; $M run small.litmus many -q -j 8"),
+    Refusal("a file that nobody writes", "run", "$M run pipe.litmus --timeout 1"),
+    Refusal("a file that nobody writes", "check, a module", "$M check pipe.ptx --grid 1 --timeout 1"),
+    Refusal("a file that nobody writes", "exec", "$M exec pipe.litmus --timeout 1"),
+    Refusal("no time", "check, a module", "$M check module.ptx --grid 1 --param 'out={\"buffer\":4}' --timeout 1"),
     Refusal("no time", "exec", "$M exec loop.litmus --timeout 1"),
     Refusal("no memory", "exec", "$M exec loop.litmus --memory 128M"),
     Refusal("no time", "outcomes --graph", "$M outcomes hard.litmus --graph 1 -o x.svg --timeout 1"),
@@ -184,6 +214,9 @@ def refused(refusal: Refusal) -> Row:
         folder = Path(place)
         for name, text in (("small", SMALL), ("hard", HARD), ("loop", LOOP)):
             (folder / f"{name}.litmus").write_text(text)
+        (folder / "module.ptx").write_text(MODULE)
+        for name in ("pipe.litmus", "pipe.ptx"):
+            os.mkfifo(folder / name)
         (folder / "many").mkdir()
         for number in range(20):
             (folder / "many" / f"t{number}.litmus").write_text(SMALL)
