@@ -110,18 +110,39 @@ def computes(statement: ptx.Statement) -> bool:
     return name in DATA or ".".join(statement.opcode[:2]) in DATA
 
 
+def passed(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
+    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic: its guard decides nothing
+    unless something depends on that.
+    """
+    statement = unit.function.body[k]
+    if statement.opcode[0] != "bra" or not isinstance(statement.operands[0], ptx.Label):
+        return ()
+    over = tuple(unit.function.body[k + 1 : unit.function.labels[statement.operands[0].name]])
+    return over if all(map(computes, over)) else ()
+
+
 def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
     wanted: set[int] = set()
     flows: list[tuple[set[int], set[int]]] = []
     loads: list[set[int]] = []
     data: set[int] = set()
+    idle: list[tuple[set[int], set[int]]] = []
     for unit in units:
-        for statement in unit.function.body:
-            _flow(module, units, unit, statement, (wanted, flows, loads, data))
+        for k, statement in enumerate(unit.function.body):
+            over = passed(unit, k)
+            if over:
+                computed = {unit.frame + r.index for s in over for r in writes(s)}
+                idle.append((computed, {unit.frame + r.index for r in reads(statement)}))
+            else:
+                _flow(module, units, unit, statement, (wanted, flows, loads, data))
     moved = named
     wanted |= data if named else set()
     while True:
         _close(wanted, flows)
+        decide = {r for computed, guard in idle if computed & wanted for r in guard} - wanted
+        if decide:
+            wanted |= decide
+            continue
         if moved or not (maps or any(found & wanted for found in loads)):
             return frozenset(wanted), moved
         moved = True

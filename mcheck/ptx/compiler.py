@@ -14,7 +14,7 @@ from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
-from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, resolved
+from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, passed, resolved
 from mcheck.ptx.flow import writes
 from mcheck.ptx.forms import fault
 from mcheck.ptx.lanes import Lanes, Mask, Quality
@@ -434,11 +434,14 @@ def leave(c: Cluster, mask: Mask) -> None:
 
 @makes("bra")
 def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``bra``."""
+    """``bra``; one over arithmetic that nothing depends on goes both ways to the same effect, whatever decides it."""
     label = statement.operands[0]
     if not isinstance(label, ptx.Label):
         raise Unsupported("a branch to what is no label")
     target = unit.start + unit.function.labels[label.name]
+    over = passed(unit, at - unit.start)
+    if over and not any(k.wants(unit, s) for s in over):
+        return skip
     guard, span = statement.guard, statement.span
     k.heads.add(target)
     k.heads.add(at + 1)

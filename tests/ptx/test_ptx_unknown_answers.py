@@ -122,3 +122,32 @@ LOOP:
     found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == "bounded"
     assert "control depends on data" in (found.reason or "")
+
+
+@pytest.mark.parametrize(("passed", "verdict"), [("", "proved"), ("st.shared.u32 [s], 1;", "bounded")])
+def test_a_branch_on_data_over_arithmetic_alone_goes_either_way_to_the_same_effect(passed: str, verdict: str) -> None:
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.entry k(.param .u64 src) {{
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  .shared .align 4 .b8 s[4];
+  ld.param.u64 %rd1, [src];
+  ld.global.u32 %r1, [%rd1];
+  mov.u32 %r2, 0;
+  setp.lt.u32 %p1, %r1, 7;
+  @%p1 bra OVER;
+  mul.lo.u32 %r2, %r1, 3;
+  {passed}
+OVER:
+  st.global.u32 [%rd1+32], %r2;
+  ret;
+}}
+"""
+    read = module(text)
+    given = {"entry": "k", "grid": [1, 1, 1], "block": [1, 1, 1], "params": {"src": {"buffer": 64}}}
+    question = Question(about=About.FINDINGS, timeout=60)
+    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    assert found.verdict == verdict, found.reason
