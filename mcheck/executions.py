@@ -25,11 +25,13 @@ from mcheck.policy.show import executions as shown
 if TYPE_CHECKING:
     import networkx as nx
 
+    from mcheck.program.program import Program
+
 DEFAULT_MODEL = "ptx-9.0"
 
 
 def executions(
-    test: str | Path,
+    test: str | Path | Program,
     *,
     model: str | None = None,
     most: int = 100,
@@ -39,13 +41,11 @@ def executions(
     timeout: float | None = None,
 ) -> list[nx.MultiDiGraph]:
     """An execution of each final state that the model allows (up to ``most``), then executions of up to ``forbidden``
-    states that it does not. ``test`` is a path, or the text of a test.
+    states that it does not. ``test`` is a path, the text of a test, or what ``mcheck.api.load`` returned.
     """
     from mcheck.cat import load_model
-    from mcheck.syntax import load, parse
 
-    text = isinstance(test, str) and "\n" in test
-    program = parse(str(test), "test.litmus") if text else load(str(test))
+    program = _program(test)
     found = shown(
         program,
         load_model(model or program.model or DEFAULT_MODEL),
@@ -56,3 +56,12 @@ def executions(
     )
     allowed = [g for g in (found.networks.get(o.state) for o in found.answer.outcomes) if g is not None]
     return allowed + [f.network for f in found.forbidden if f.network is not None]
+
+
+def _program(test: str | Path | Program) -> Program:
+    from mcheck.program.program import Program
+    from mcheck.syntax import load, parse
+
+    if isinstance(test, Program):
+        return test
+    return parse(test, "test.litmus") if isinstance(test, str) and "\n" in test else load(str(test))

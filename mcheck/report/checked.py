@@ -178,7 +178,8 @@ def github(results: list[Checked], tally: Tally) -> str:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
     counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
-    lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {tally.error} errors")
+    errors = f"{tally.error} error{'' if tally.error == 1 else 's'}"
+    lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
     return "\n".join(lines) + "\n"
 
 

@@ -24,8 +24,10 @@ def document(results: list[Result], summary: Summary) -> str:
     lines = [_annotation(result) for result in results if not result.ok]
     lines += [note for result in results for note in _others(result)]
     lines += [of_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
-    counts = f"{summary.ok} of {summary.tests} tests ok, {summary.mismatch} mismatches"
-    lines.append(f"::notice title=mcheck::{counts}, {summary.unknown} unknown, {summary.error} errors")
+    mismatches = f"{summary.mismatch} mismatch{'' if summary.mismatch == 1 else 'es'}"
+    errors = f"{summary.error} error{'' if summary.error == 1 else 's'}"
+    counts = f"{summary.ok} of {summary.tests} tests ok, {mismatches}, {summary.unknown} unknown, {errors}"
+    lines.append(f"::notice title=mcheck::{counts}")
     return "\n".join(lines) + "\n"
 
 

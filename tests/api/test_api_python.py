@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcheck.api
-from mcheck.api import check, load, outcomes, run, suite
+from mcheck.api import check, executions, load, outcomes, run, suite
 from mcheck.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,12 @@ def test_a_suite_goes_on_after_a_file_that_cannot_be_read(tmp_path: Path) -> Non
 
 
 def test_a_loaded_program_and_its_text_have_one_answer() -> None:
-    assert run(load(program())).states == run(program()).states
+    text = program()
+    read = load(text)
+    assert run(read).states == run(text).states
+    assert check(read).verdict == check(text).verdict
+    assert [o.state for o in outcomes(read)] == [o.state for o in outcomes(text)]
+    assert [g.graph["state"] for g in executions(read)] == [g.graph["state"] for g in executions(text)]
 
 
 def test_a_state_without_a_picture_says_so() -> None:

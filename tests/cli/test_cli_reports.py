@@ -100,7 +100,7 @@ def test_annotations() -> None:
     assert lines[2].startswith("::error file=b%2Cc/broken.litmus,line=3,col=7,")
     assert "100 %25" in lines[2]
     assert "title=RACE003 race::the copy and the load touch the same bytes%0A" in lines[3]
-    assert lines[4] == "::notice title=mcheck::1 of 4 tests ok, 1 mismatches, 1 unknown, 1 errors"
+    assert lines[4] == "::notice title=mcheck::1 of 4 tests ok, 1 mismatch, 1 unknown, 1 error"
 
 
 def test_findings_in_json() -> None:

@@ -91,6 +91,8 @@ def test_a_module_has_a_page_with_the_lines_of_its_findings(site: Path, folder: 
     assert "try.example" not in text, "the playground has no modules"
     assert '"verdict finding' in row(site, "raced.ptx")
     assert '"verdict proved"' in row(site, "fenced.ptx")
+    assert ">none</span>" in row(site, "fenced.ptx")
+    assert "None: no race" in page(site, "fenced.ptx")
 
 
 def test_a_module_without_a_launch_is_named(site: Path, folder: Path) -> None:
@@ -107,6 +109,16 @@ def test_a_module_that_cannot_be_launched_has_a_page_that_says_so(tmp_path: Path
     text = page(tmp_path / "site", "m.ptx")
     assert "This file could not be read" in text
     assert "m.json:1:" in text
+
+
+def test_an_answer_that_is_not_whole_does_not_say_that_nothing_is_wrong(tmp_path: Path) -> None:
+    by_data = MODULE.read_text().replace("ld.param.u32 \t%r1, [rows]", "ld.global.u32 %r1, [%rd1+256]")
+    (tmp_path / "m.ptx").write_text(by_data)
+    (tmp_path / "m.json").write_text('{"grid": 1, "params": {"out": {"buffer": 512}}}')
+    main(["doc", str(tmp_path), "-o", str(tmp_path / "site"), "-j", "1"])
+    assert '"verdict bounded"' in page(tmp_path / "site", "m.ptx")
+    assert "no race" not in page(tmp_path / "site", "m.ptx")
+    assert "none found" in row(tmp_path / "site", "m.ptx")
 
 
 def test_modules_in_markdown_and_in_a_table(folder: Path, tmp_path: Path) -> None:

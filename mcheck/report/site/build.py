@@ -47,7 +47,8 @@ _UNSAFE = re.compile(r"[^\w.+-]")
 class Entry:
     """A test in the index: its ``file`` without ending, relative to the site, and what the search looks at.
 
-    ``codes`` are those of its findings, each with its severity; ``grave``: one is an error; ``expected``: the file says
+    ``codes`` are those of its findings, each with its severity; ``grave``: one is an error; ``clean``:
+    there are none, and everything was looked at; ``expected``: the file says
     what has to be found, and that was.
     """
 
@@ -64,6 +65,7 @@ class Entry:
     problem: str
     status: str
     grave: bool
+    clean: bool
     expected: bool
 
 
@@ -326,6 +328,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
         problem=page.problem,
         status=page.status,
         grave=page.grave,
+        clean=page.clean,
         expected=page.as_expected,
     )
 

@@ -141,6 +141,13 @@ class Page:
         return any(f.finding.severity == "error" for f in self.findings)
 
     @property
+    def clean(self) -> bool:
+        """Whether nothing was found where everything was looked at."""
+        own = next((v for v in self.verdicts if v.own), None)
+        whole = own is not None and (own.verdict == "proved" if self.sketch else own.complete)
+        return whole and not self.findings
+
+    @property
     def as_expected(self) -> bool:
         """Whether the file says what has to be found, and that was."""
         return bool(self.kinds) and self.status == "ok"

@@ -207,7 +207,7 @@ def _verdict(program: Program, model: str, given: Answer, *, own: bool) -> Verdi
     grave = _grave(given)
     verdict = given.verdict
     if program.condition.kind == "none" and verdict == "pass":
-        verdict = "finding" if grave else "clean"
+        verdict = "finding" if grave else "clean" if given.complete else "unknown"
     states = len(given.outcomes)
     return Verdict(model, verdict, states, given.complete, given.undefined, given.reason or "", own, grave)
 
