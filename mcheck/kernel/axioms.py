@@ -38,7 +38,7 @@ def check_axioms(program: Program, tape: Tape) -> None:
         demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
     if "same-access" in tape.bases:
         demands.append(("single copies", [SINGLE_COPY]))
-    code = {id(op): ops.performed(op) for thread in program.threads for op in thread.code}.values()
+    code = list(map(ops.performed, program.operations))
     if any(isinstance(op, ops.Atomic) or getattr(op, "reduce", None) for op in code):
         demands.append(("atomics", [ATOMICITY, PLAIN_ATOMICITY]))
     if "phase-order" in tape.bases and any(isinstance(op, ops.MbarrierInit) for op in code):

@@ -375,5 +375,5 @@ def _torn_maps(search: Search) -> str | None:
 def _lost_updates(search: Search) -> str | None:
     """Atomics that race are not atomic to each other (8.10.3): what one of them loses, no interleaving shows."""
     raced = {a.span for f in search.findings.values() if f.kind == "race" for a in f.accesses}
-    atomics = {op.span for t in search.program.threads for op in t.code if isinstance(ops.performed(op), ops.Atomic)}
+    atomics = {op.span for op in search.program.operations if isinstance(ops.performed(op), ops.Atomic)}
     return "atomics that race may lose updates" if raced & atomics - {None} else None

@@ -13,6 +13,8 @@ from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
+Effects = tuple[set[str], set[str]]
+"""The registers that an operation defines, and those that it uses."""
 Watched = dict[int, frozenset[str]]
 """By thread, registers whose final values are asked for."""
 
@@ -34,7 +36,7 @@ def contents_decide(program: Program) -> bool:
 def _maps_may_change(program: Program) -> bool:
     """Whether some copy goes by a tensor map that is not known from the declarations alone."""
     kept = unwritten(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
-    for op in {id(op): op for t in program.threads for op in t.code}.values():
+    for op in program.operations:
         if isinstance(op, ops.TensorCopy):
             where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
             instance = None if where is None else program.memory.find(where)
@@ -51,11 +53,12 @@ def _of_threads(program: Program, watched: Watched | None, *, stores: bool) -> l
     """The registers of each thread that decide something, or end up in what is stored."""
     found = []
     by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
+    known: dict[int, Effects] = {}
     for thread in program.threads:
         names = (watched or {}).get(thread.index, frozenset())
         key = (names, tuple(map(id, thread.code)))
         if key not in by_code:
-            by_code[key] = _of_thread(thread, stores, names)
+            by_code[key] = _of_thread(thread, stores, names, known)
         found.append(by_code[key])
     return found
 
@@ -65,11 +68,7 @@ def data_decides(program: Program) -> bool:
     return (
         _maps_are_moved(program)
         or _awaits_values(program)
-        or any(
-            _results(op)
-            for op in {id(op): op for t in program.threads for op in t.code}.values()
-            if isinstance(op, ops.Load | ops.Atomic)
-        )
+        or any(_results(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
     )
 
 
@@ -81,7 +80,7 @@ def _maps_are_moved(program: Program) -> bool:
 
 def _awaits_values(program: Program) -> bool:
     """Whether a value of memory is waited for: what is stored there decides if the wait ends."""
-    code = {id(op): op for t in program.threads for op in t.code}.values()
+    code = program.operations
     return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
 
 
@@ -99,7 +98,8 @@ def _results(op: Op) -> set[str]:
     return effects(op)[0]
 
 
-def _of_thread(thread: Thread, stores: bool, watched: frozenset[str]) -> frozenset[str]:
+def _of_thread(thread: Thread, stores: bool, watched: frozenset[str], known: dict[int, Effects]) -> frozenset[str]:
+    """The registers of one thread; ``known`` are the effects of operations, most of which threads share."""
     wanted: set[str] = set(watched)
     flows: list[tuple[set[str], set[str]]] = []
     done: set[int] = set()
@@ -107,7 +107,10 @@ def _of_thread(thread: Thread, stores: bool, watched: frozenset[str]) -> frozens
         if id(op) in done:
             continue
         done.add(id(op))
-        defined, used = effects(op)
+        found = known.get(id(op))
+        if found is None:
+            found = known[id(op)] = effects(op)
+        defined, used = found
         if isinstance(op, ops.Alu):
             if op.guard is not None:
                 wanted.add(op.guard.reg.name)

@@ -238,8 +238,7 @@ def prepare(
 
 def _relaxed_barriers(program: Program) -> bool:
     return any(
-        isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed"
-        for op in {id(op): op for t in program.threads for op in t.code}.values()
+        isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed" for op in program.operations
     )
 
 
@@ -250,7 +249,7 @@ def _blind(setup: Setup) -> bool:
 
 
 def _contents(setup: Setup) -> bool:
-    atomics = [o for o in map(ops.performed, _code(setup.program)) if isinstance(o, ops.Atomic)]
+    atomics = [o for o in map(ops.performed, setup.program.operations) if isinstance(o, ops.Atomic)]
     asked = setup.watched is not None or any(op.op == "cas" for op in atomics)  # it stores or not
     return not atomics or asked or contents_decide(setup.program)
 
@@ -275,7 +274,7 @@ def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
 def _words(program: Program) -> dict[int, int]:
     """The words at constant addresses that strong operations access, or that are waited for."""
     out: dict[int, int] = {}
-    for op in _code(program):
+    for op in program.operations:
         inner = ops.performed(op)
         if not isinstance(inner, ops.Load | ops.Store | ops.Atomic) or not isinstance(inner.address, Const):
             continue
@@ -292,7 +291,7 @@ def _words(program: Program) -> dict[int, int]:
 def _written(program: Program) -> frozenset[int]:
     """The constant addresses of plain stores."""
     out: set[int] = set()
-    for op in _code(program):
+    for op in program.operations:
         if isinstance(op, ops.Store) and isinstance(op.address, Const):
             out.update(widened(op.address.value) + k * type_size(op.type) for k in range(len(op.srcs)))
     return frozenset(out)
@@ -303,7 +302,7 @@ def _maps(program: Program) -> tuple[tuple[int, int], ...]:
     kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
     named = [
         expr
-        for op in _code(program)
+        for op in program.operations
         if isinstance(op, kinds)
         for name in ("tensor_map", "address", "dst", "src")
         if (expr := getattr(op, name, None)) is not None
@@ -318,14 +317,9 @@ def _maps(program: Program) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found))
 
 
-def _code(program: Program) -> list[ops.Op]:
-    """The operations of all threads, each once."""
-    return list({id(op): op for t in program.threads for op in t.code}.values())
-
-
 def _check(program: Program, semantics: Semantics) -> None:
     if semantics.cas_stores and any(
-        isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed, _code(program))
+        isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed, program.operations)
     ):
         raise Unsupported("a compare-and-swap that stores the old value is not followed by the kernel engine")
     aliases = [

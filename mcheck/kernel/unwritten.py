@@ -27,7 +27,7 @@ def unwritten(program: Program) -> frozenset[int]:
     found = {i.base for i in program.memory.instances if i.cta is None and i.base == i.physical}
     if len(found) < sum(1 for i in program.memory.instances if i.cta is None):
         return frozenset()  # what has a second name is written by that as well
-    for op in {id(op): op for t in program.threads for op in t.code}.values():
+    for op in program.operations:
         for address in _targets(program, ops.performed(op)):
             if address is None:
                 return frozenset()

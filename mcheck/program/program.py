@@ -139,6 +139,14 @@ class Program:
 
     terms: Terms | None = field(default=None, compare=False, repr=False)
     """What findings call addresses, if not by their objects and elements."""
+    _operations: list[tuple[Op, ...]] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    @property
+    def operations(self) -> tuple[Op, ...]:
+        """The operations of all threads, each object once, which is how threads of one code share them."""
+        if not self._operations:  # there may be a hundred thousand, and many ask
+            self._operations.append(tuple({id(op): op for t in self.threads for op in t.code}.values()))
+        return self._operations[0]
 
     def assuming(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.program.assumptions``), by their names."""

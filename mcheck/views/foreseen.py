@@ -48,7 +48,7 @@ def foreseen(program: Program) -> Shown:
     """A superset of what most programs with these kinds of operations show."""
     tags: set[str] = set(ALWAYS)
     edges: set[str] = set(ALWAYS_EDGES)
-    code = [ops.performed(op) for op in {id(op): op for t in program.threads for op in t.code}.values()]
+    code = [ops.performed(op) for op in program.operations]
     kinds = set(map(type, code))
     for kind, brought, relations in BY_KIND:
         if kind in kinds:
