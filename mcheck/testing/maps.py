@@ -35,13 +35,12 @@ def changed_map(random: Random) -> Draft:
             a.say("mov.u64 %rd7, h;", "tensormap.replace.tile.global_address.global.b1024.b64 [gm], %rd7;")
         case "loaded":
             s.use("hm")
-            bar = s.bar(a.cta)
-            announce(s, a, bar, 128)
-            a.say(f"cp.async.bulk.shared::cluster.global.{COMPLETE} [{s.use('map')}], [hm], 128, [{bar.name}];")
-            wait(s, a, bar, last=False)
+            _fetch(s, a, "hm")
             a.say("cp.async.bulk.global.shared::cta.bulk_group [gm], [map], 128;")
             a.say("cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;")
         case _:
+            if s.chance(0.9):
+                _fetch(s, a, "gm")
             s.use("map")
             a.say("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], h;")
             a.say(
@@ -58,6 +57,14 @@ def changed_map(random: Random) -> Draft:
     if random.random() < 0.5:
         b.say(f"ld.shared.u32 {b.result()}, [s[0]];")
     return s.draft("maps", random.choice(MODELS))
+
+
+def _fetch(s: Scene, a: Actor, name: str) -> None:
+    """A map is brought to shared memory, where it may be changed."""
+    bar = s.bar(a.cta)
+    announce(s, a, bar, 128)
+    a.say(f"cp.async.bulk.shared::cluster.global.{COMPLETE} [{s.use('map')}], [{name}], 128, [{bar.name}];")
+    wait(s, a, bar, last=False)
 
 
 def _use(s: Scene, a: Actor) -> None:
