@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Part = tuple[object, ...]
+AT_ONCE = 1024
+"""Sets that are told apart by their members together: a bit is a byte for that while."""
 
 
 class LaneForm(NamedTuple):
@@ -320,18 +322,34 @@ class _Former:
                     if edges[name] & w.all:
                         names.append((n, name, back))
                         rows.append(edges[name])
-        size = len(w.entries)
-        inside = _matrix(rows, w.all, size)
-        into = _matrix([column[k] for k in others for column in columns], w.all, size)[:, self.order]
-        own = np.packbits(into.reshape(len(others), len(columns) * len(self.order)), axis=1)
-        members = np.packbits(inside[:, others].T, axis=1)
-        for n, k in enumerate(others):
-            label = (*self._event(self._entry(k)), members[n].tobytes(), own[n].tobytes())
-            self.kind[k] = self.kinds.setdefault(label, len(self.kinds))
+        alike = self._alike(others, watched, rows, columns)
+        heads = [some[0] for some in alike]
+        inside = _members(rows, w.all, [*self.order, *heads])
+        members = np.packbits(inside[:, len(self.order) :].T, axis=1)
+        into = _members([column[k] for k in heads for column in columns], w.all, self.order)
+        own = np.packbits(into.reshape(len(heads), len(columns) * len(self.order)), axis=1)
+        for n, some in enumerate(alike):
+            label = (*self._event(self._entry(some[0])), members[n].tobytes(), own[n].tobytes())
+            number = self.kinds.setdefault(label, len(self.kinds))
+            for k in some:
+                self.kind[k] = number
         return (
             tuple(self._event(self._entry(k)) for k in self.order), tuple(names),
-            np.packbits(inside[:, self.order], axis=1).tobytes(), w.shown, w.missed, w.settled, self._several(),
+            np.packbits(inside[:, : len(self.order)], axis=1).tobytes(), w.shown, w.missed, w.settled, self._several(),
         )  # fmt: skip
+
+    def _alike(self, others: list[int], watched: int, rows: list[int], columns: list[list[int]]) -> list[list[int]]:
+        """The events without names, those together that are in the same of the sets and have the same in theirs."""
+        import numpy as np
+
+        rest = self.m.window.all & ~watched
+        different = list(dict.fromkeys(row & rest for row in rows))
+        told = np.packbits(_members(different, rest, others).T, axis=1)
+        found: dict[Part, list[int]] = {}
+        for n, k in enumerate(others):
+            key = (*self._event(self._entry(k)), told[n].tobytes(), *(column[k] & watched for column in columns))
+            found.setdefault(key, []).append(k)
+        return list(found.values())
 
     def _several(self) -> frozenset[tuple[int, int]]:
         """The kinds that there are, and of which of them as many events as the window keeps of a kind."""
@@ -456,14 +474,17 @@ class _Former:
         return self.m.memory.known_contents(self.m.setup.unwritten) if self.contents else ()
 
 
-def _matrix(rows: list[int], keep: int, size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Sets of the window as the rows of a matrix of bits."""
+def _members(rows: list[int], keep: int, which: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """For each of some sets, and each of some events, whether the event is in the set."""
     import numpy as np
 
-    width = (size + 7) // 8
-    raw = b"".join((row & keep).to_bytes(width, "little") for row in rows)
-    matrix = np.frombuffer(raw, dtype=np.uint8).reshape(len(rows), width)
-    return np.unpackbits(matrix, axis=1, bitorder="little", count=size)
+    width = keep.bit_length() // 8 + 1
+    out = np.zeros((len(rows), len(which)), dtype=np.uint8)
+    for k in range(0, len(rows), AT_ONCE):
+        raw = b"".join((row & keep).to_bytes(width, "little") for row in rows[k : k + AT_ONCE])
+        matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
+        out[k : k + AT_ONCE] = np.unpackbits(matrix, axis=1, bitorder="little")[:, which]
+    return out
 
 
 def _covers(time: Vector, done: Done) -> bool:

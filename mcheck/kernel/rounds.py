@@ -18,12 +18,13 @@ what a form shows is carried over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from mcheck.answers.judgement import judged
+from mcheck.answers.judgement import assumptions, judged
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
+from mcheck.executor.tensor import extent
 from mcheck.findings import catalogue
 from mcheck.kernel import engine
 from mcheck.kernel.agents import Split, partition
@@ -38,6 +39,7 @@ from mcheck.kernel.stripes import Loop, Stripes, stripes_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.limit import Limit
 from mcheck.program import ops
+from mcheck.program.expr import Const
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic, Rounds
 
@@ -46,13 +48,15 @@ PERIODS = 8
 AHEAD = 40
 MOST_ROUNDS = 400
 WORDS = "words that strong operations access, or on which something depends"
+LOCAL = ops.Label | ops.Alu
+"""What no other agent notices."""
 FOUND = "something is found"
 SEVERAL = "steps that could come in several orders, or to several effects"
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """For every number from ``first`` on nothing was found; the state repeats every ``period`` rounds.
+    """For every number from ``first`` on, or for one, nothing was found; the state repeats every ``period`` rounds.
 
     ``answer`` is that of one of the programs that were run to their ends, ``executions`` how many were run.
     """
@@ -74,12 +78,24 @@ def prove(program: Program, model: Model, profile: str, unroll: int, limit: Limi
     """
     if program.rounds is None or program.sized is None:
         raise Aperiodic("the program is of one size")
-    rounds = program.rounds()
+    return _proved(_Prover(program, model, profile, unroll, limit, program.rounds()), _Prover.all_numbers)
+
+
+def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
+    """The proof for a program whose loops run often (``Program.long``); ``first`` is a round from which on the state
+    repeats. Raises as ``prove``.
+    """
+    assert program.long is not None
+    return _proved(_Prover(program, model, profile, unroll, limit, program.long.rounds), _Prover.one_number)
+
+
+def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    rounds = prover.rounds
     count = PERIODS * rounds.period + AHEAD
     if count > MOST_ROUNDS:
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
-        return _Prover(program, model, profile, unroll, limit, rounds).prove(count)
+        return prove(prover, count)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except (NewMbarrier, NewWord):
@@ -96,11 +112,43 @@ class _Prover:
     rounds: Rounds
     first: engine.Search = field(init=False)
 
-    def prove(self, count: int) -> Proof:
-        period = self.rounds.period
-        small = self.sized(period)
+    def all_numbers(self, count: int) -> Proof:
+        """The proof for all numbers."""
+        rounds = self.rounds
+        count += rounds.least
+        whole = self.sized(count)
+        setup = self.begin(self.sized(rounds.least + rounds.period), whole)
+        before = self.sized(count - rounds.period)
+        loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, before)
+        earlier, later, slack, lead = self.repeat(setup, loops)
+        first = max(count - rounds.period * slack, rounds.least)
+        steps = (later - earlier) * rounds.period
+        self.growth(self.sized(first), self.sized(first + rounds.period))
+        answers = [
+            self.alone(self.sized(number), loops[lead], lead, f"with {self.program.free} = {number}")
+            for number in range(first, first + steps)
+        ]
+        return Proof(first, steps, answers[-1], len(answers) + 1)
+
+    def one_number(self, count: int) -> Proof:
+        """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
+        rounds, period = self.rounds, self.rounds.period
+        kept = rounds.ahead + count
+        whole = self.without(kept, period)
+        setup = self.begin(self.without(rounds.ahead + period, period), whole)
+        loops = self.loops(setup, None, kept)
+        earlier, later, slack, lead = self.repeat(setup, loops)
+        self.growth(whole, whole)
+        kept -= period * slack
+        answer = self.alone(self.without(kept, (later - earlier) * period), loops[lead], lead, "in the rounds")
+        return Proof(kept, (later - earlier) * period, answer, 2)
+
+    def begin(self, small: Program, whole: Program) -> Setup:
+        """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
+        raises ``Aperiodic`` where that says that more than a state may decide.
+        """
         self.first = engine.Search(small, self.model, self.profile, self.unroll, 1, given=self.limit)
-        self.first.run()  # one execution, from which the agents are taken
+        self.first.run()
         if self.first.unsure is not None:
             raise Aperiodic(self.first.unsure)
         if self.first.words:
@@ -109,35 +157,26 @@ class _Prover:
             raise Aperiodic(FOUND)
         if self.first.bounded is not None:
             raise Aperiodic(SEVERAL)
-        whole, before = self.sized(count), self.sized(count - period)
         setup = self.setup(whole)
         if setup.words:
             raise Aperiodic(WORDS)
         more = beyond(whole, setup.needed, setup.partition) or sees_later_copies(whole, setup.needed)
         if more is not None:
             raise Aperiodic(more)
-        contents = contents_decide(whole)
-        if contents and self.rounds.stored:
-            raise Aperiodic("what is stored and may decide something")
-        loops = self.loops(setup, before, count)
-        lead = next((k for k, loop in enumerate(loops) if loop.length), None)
-        if lead is None:
-            raise Aperiodic("no thread has a loop")
-        if contents and self.rounds.written:
-            raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
-        stripes = stripes_of(whole, setup, loops, self.rounds.written)
-        earlier, later, slack = self.repeat(setup, loops, lead, Forms(contents=contents), stripes)
-        first = count - period * slack
-        steps = (later - earlier) * period
-        self.growth(first)
-        answers = [self.alone(number, loops[lead], lead) for number in range(first, first + steps)]
-        return Proof(first, steps, answers[-1], len(answers) + 1)
+        return setup
 
     def sized(self, number: int) -> Program:
         """The program with a number, under the same assumptions."""
         self.limit.check()
         assert self.program.sized is not None
         return replace(self.program.sized(number), assumptions=self.program.assumptions)
+
+    def without(self, kept: int, every: int) -> Program:
+        """The program without as many rounds as can be left out behind the first ones, in multiples of a number."""
+        self.limit.check()
+        assert self.program.long is not None
+        found = self.program.long.without(kept, self.rounds.left_out(kept, every))
+        return replace(found, assumptions=self.program.assumptions)
 
     def setup(self, program: Program) -> Setup:
         """A program of this family with the agents that the smallest of it has."""
@@ -151,38 +190,71 @@ class _Prover:
             None, {},
         )  # fmt: skip
 
-    def loops(self, setup: Setup, before: Program, number: int) -> list[Loop]:
-        """The loops of the agents in the program with a number, ``before`` being that with a period less."""
-        out = []
-        for group in setup.partition:
-            if self.rounds.place is not None:
-                first, end, length = self.rounds.place(group[0], number)
-                out.append(Loop(first, end, length, first) if length else Loop(0, 0, 0))
-                continue
-            thread = setup.program.threads[group[0]]
-            spans = self.rounds.bodies.get(thread.role, frozenset())
-            inside = [k for k, op in enumerate(thread.code) if op.span in spans]
-            noticed = [k for k in inside if not isinstance(thread.code[k], ops.Label | ops.Alu)]
-            if not inside or not noticed:
-                out.append(Loop(0, 0, 0))
-                continue
-            length = len(thread.code) - len(before.threads[group[0]].code)
-            out.append(Loop(noticed[0], inside[-1] + 1, length, inside[0]))
+    def placed(self, setup: Setup, number: int) -> dict[int, Loop]:
+        """The loops of the agents, where the program says for each thread and number where they are."""
+        assert self.rounds.place is not None
+        out = {}
+        for k, group in enumerate(setup.partition):
+            first, end, length = self.rounds.place(group[0], number)
+            out[k] = Loop(first, end, length, first) if length else NO_LOOP
         return out
 
-    def repeat(
-        self, setup: Setup, loops: list[Loop], lead: int, forms: Forms, stripes: list[Stripes]
-    ) -> tuple[int, int, int]:
-        """The periods after which the execution is twice in one form, and how many periods less would have done."""
+    def loops(self, setup: Setup, before: Program | None, kept: int = 0) -> dict[int, Loop]:
+        """The loops of the agents: those of their rounds that are alike, of the first ``kept`` where it is given."""
+        cuts, period = self.rounds.loops, self.rounds.period
+        missing = (kept, self.rounds.left_out(kept, period)) if kept else (0, 0)
+        out = {}
+        for k, group in enumerate(setup.partition):
+            thread = setup.program.threads[group[0]]
+            found = [span for span in thread.rounds if span in cuts]
+            if len(found) > 1:
+                raise Aperiodic("two loops of one thread", found[1])
+            if not found:
+                out[k] = NO_LOOP
+                continue
+            begins, cut = thread.rounds[found[0]], cuts[found[0]]
+            last = len(begins) - 1 - cut.behind
+            alike = begins[cut.ahead : (min(last, kept) if kept else last) + 1]
+            if before is not None and len(before.threads[group[0]].rounds[found[0]]) + period != len(begins):
+                raise Aperiodic("how often a loop runs", found[0])
+            out[k] = replace(_loop(thread.code, alike, period), begins=begins, cut=cut, missing=missing)
+        return out
+
+    def repeat(self, setup: Setup, loops: Mapping[int, Loop]) -> tuple[int, int, int, int]:
+        """The periods after which the execution is twice in one form, how many periods less would have done, and the
+        agent whose periods they are.
+        """
+        contents = contents_decide(setup.program)
+        if contents and self.rounds.stored:
+            raise Aperiodic("what is stored and may decide something")
+        if contents and self.rounds.coordinates:
+            raise Aperiodic("coordinates that grow with the rounds, and something depends on memory")
+        if contents and self.rounds.written:
+            raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
+        stripes = stripes_of(setup.program, setup, loops, self.rounds)
+        for lead in (k for k, loop in loops.items() if loop.length):
+            found = self.follow(setup, loops, lead, stripes, Forms(contents=contents))
+            if found is not None:
+                return *found, lead
+        raise Aperiodic("no thread has a loop that runs on")
+
+    def follow(
+        self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms
+    ) -> tuple[int, int, int] | None:
+        """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
         seen: list[tuple[Form, int | None]] = []
         found: list[tuple[int, int, int]] = []
+        entered: set[int] = set()
+
+        def place(a: Agent, turn: int) -> object:
+            return (a.pc - turn * loops[a.index].length, "in its loop") if a.index in entered else a.pc
 
         def watch(m: Machine) -> None:
             _one_way(m)
             turn = len(seen)
-            moving = [x.moving(turn, _oldest(m, loops)) for x in stripes]
-            form = forms.of(m, lambda a: a.pc - turn * loops[a.index].length, moving)
-            spare = _spare(m, loops)
+            moving = [x.moving(turn, _oldest(m, loops, self.rounds.period, entered)) for x in stripes]
+            form = forms.of(m, lambda a: place(a, turn), moving)
+            spare = _spare(m, loops, entered if not self.rounds.counted else set(loops))
             for k, (other, slack) in enumerate(seen):
                 if slack is not None and spare is not None and other == form:
                     found.append((k, turn, slack))
@@ -190,44 +262,105 @@ class _Prover:
             seen.append((form, spare))
 
         try:
-            m = execute(setup, before=_at_starts(loops[lead], lead, watch))
+            m = execute(setup, before=_at_starts(loops, lead, watch, entered))
         except _Repeats:
             return found[0]
         _one_way(m)
+        if not seen:
+            return None
         raise Aperiodic(_difference(m, seen) if len(seen) > 1 else "a loop that does not run on")
 
-    def growth(self, number: int) -> None:
-        """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much."""
-        one, more = self.sized(number), self.sized(number + self.rounds.period)
-        read_only = unwritten(one) if self.rounds.growing else frozenset()
+    def growth(self, one: Program, more: Program) -> None:
+        """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
+        program to the next, which may be one and the same.
+        """
+        read_only = unwritten(one) if self.rounds.growing or self.rounds.coordinates else frozenset()
         for name, by in self.rounds.growing.items():
             small, large = (next(i for i in p.memory.instances if i.object.name == name) for p in (one, more))
             if small.base not in read_only and name not in self.rounds.written:
                 raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
-            if large.object.size - small.object.size < by:
+            if one is not more and large.object.size - small.object.size < by:
                 raise Aperiodic(f"addresses in {name} grow with the rounds, and its size does not")
-            if any(large.object.init or b""):
+            if large.object.init is not None and large.object.init.strip(b"\0"):
                 raise Aperiodic(f"addresses in {name}, whose contents are not the same all over, grow with the rounds")
+        if self.rounds.coordinates:
+            _no_tile_matters(one, read_only)
 
-    def alone(self, number: int, loop: Loop, lead: int) -> Answer:
+    def alone(self, program: Program, loop: Loop, lead: int, which: str) -> Answer:
         """The answer about one of the programs; raises ``Aperiodic`` unless it is a proof, from one execution."""
-        setup = self.setup(self.sized(number))
-        m = execute(setup, before=_at_starts(loop, lead, lambda _: None))
+        setup = self.setup(program)
+        m = execute(setup, before=_at_starts({lead: loop}, lead, lambda _: None, set()))
         _one_way(m)
         search = engine.Search(setup.program, self.model, self.profile, self.unroll)
         search.collect(m)
-        given = judged(Answer(verdict="pass", findings=search.found(), executions=1, engine="protocol"))
+        given = judged(
+            Answer(
+                verdict="pass", findings=search.found(), assumptions=(*assumptions(program), engine.INTERLEAVED),
+                executions=1, engine="protocol",
+            )
+        )  # fmt: skip
         if m.ended != "end" or given.verdict != "proved" or any(a.status != "done" for a in m.agents):
-            raise Aperiodic(f"{FOUND} with {self.program.free} = {number}")
+            raise Aperiodic(f"{FOUND} {which}")
         return given
 
 
-def _at_starts(loop: Loop, lead: int, watch: Callable[[Machine], None]) -> Callable[[Machine, Agent], None]:
-    """What puts a machine at rest whenever the leading agent starts a period, and shows it then."""
+NO_LOOP = Loop(0, 0, 0)
+
+
+def _loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop:
+    """A loop whose rounds begin at these places in the code; raises ``Aperiodic`` where that is not what the text
+    says.
+    """
+    if len(alike) < 2 * period + 1:
+        raise Aperiodic("a loop that does not run on")
+    first, length = alike[0], alike[period] - alike[0]
+    end = alike[(len(alike) - 1) // period * period]
+    for before, after in zip(alike, alike[period:], strict=False):
+        if after - before != length:
+            raise Aperiodic("rounds of another length")
+    for pc in range(first, end - length):
+        one, other = code[pc], code[pc + length]
+        if one is not other and (type(one), one.span) != (type(other), other.span):
+            raise Aperiodic("rounds that are not alike", one.span)
+    start = next((pc for pc in range(first, first + length) if not isinstance(code[pc], LOCAL)), None)
+    if start is None:
+        return NO_LOOP
+    return Loop(start, end, length, first)
+
+
+def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
+    """Raises ``Aperiodic`` unless a load by a tensor map is legal, and in nobody's way, wherever its tile is."""
+    for op in {id(op): op for t in program.threads for op in t.code}.values():
+        if not isinstance(op, ops.TensorCopy):
+            continue
+        where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
+        instance = None if where is None else program.memory.find(where)
+        maps = () if instance is None or instance.base not in read_only else instance.object.tensor_map
+        if not maps:
+            raise Aperiodic("coordinates that grow with the rounds, of a map that is not known", op.span)
+        for spec in maps:
+            low, size = extent(spec)
+            inside = program.memory.find(low)
+            tile = op.mode == "tile" and spec.interleave_layout == "none"
+            whole = inside is not None and low + size <= inside.base + inside.object.size
+            if not tile or not whole or inside is None or inside.base not in read_only:
+                raise Aperiodic("coordinates that grow with the rounds", op.span)
+
+
+def _at_starts(
+    loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine], None], entered: set[int]
+) -> Callable[[Machine, Agent], None]:
+    """What puts a machine at rest whenever the leading agent starts a period, and shows it then; adds the agents that
+    have come to their loops to ``entered``.
+    """
     periods = 0
+    loop = loops[lead]
 
     def before(m: Machine, agent: Agent) -> None:
         nonlocal periods
+        mine = loops.get(agent.index)
+        if mine is not None and mine.first <= agent.pc < mine.end:
+            entered.add(agent.index)
         if agent.index != lead or _next(agent) != loop.start + periods * loop.length:
             return
         periods += 1
@@ -240,16 +373,19 @@ def _at_starts(loop: Loop, lead: int, watch: Callable[[Machine], None]) -> Calla
 def _next(agent: Agent) -> int:
     """Where the next operation of an agent stands that is not local."""
     pc = agent.pc
-    while pc < len(agent.code) and isinstance(agent.code[pc], ops.Label | ops.Alu):
+    while pc < len(agent.code) and isinstance(agent.code[pc], LOCAL):
         pc += 1
     return pc
 
 
-def _spare(m: Machine, loops: list[Loop]) -> int | None:
-    """How many periods less would have left all agents in their loops; ``None`` if some are not in theirs."""
+def _spare(m: Machine, loops: Mapping[int, Loop], entered: set[int]) -> int | None:
+    """How many periods less would have left all agents in their loops; ``None`` if some are not in theirs, but for
+    those that have not ``entered`` one and are past it.
+    """
     spare: list[int] = []
-    for agent, loop in zip(m.agents, loops, strict=True):
-        if not loop.length:
+    for agent in m.agents:
+        loop = loops[agent.index]
+        if not loop.length or (agent.index not in entered and agent.pc >= loop.end):
             continue
         if not loop.start <= (at := _next(agent)) < loop.end or agent.status not in ("run", "blocked", "standing"):
             return None
@@ -257,9 +393,13 @@ def _spare(m: Machine, loops: list[Loop]) -> int | None:
     return min(spare)
 
 
-def _oldest(m: Machine, loops: list[Loop]) -> int:
+def _oldest(m: Machine, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
     """The earliest period that some agent is still in."""
-    return min((_next(a) - x.first) // x.length for a, x in zip(m.agents, loops, strict=True) if x.length)
+    return min(
+        max(_next(a) - x.first, 0) // x.length + (x.cut.low + x.cut.ahead) // period
+        for a in m.agents
+        if (x := loops[a.index]).length and (a.index in entered or a.pc < x.end)
+    )
 
 
 def _one_way(m: Machine) -> None:

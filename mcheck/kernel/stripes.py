@@ -6,8 +6,9 @@ what is written in different periods never overlaps, and what is done with is ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from mcheck.graph.terms import type_size
 from mcheck.kernel.canonical import Moving
@@ -17,19 +18,32 @@ from mcheck.program.expr import Binary, Const, Expr, Lanes, Unary
 from mcheck.program.ops import Op
 from mcheck.program.program import Program
 from mcheck.program.resolve import expressions
-from mcheck.program.rounds import Aperiodic
+from mcheck.program.rounds import Aperiodic, Cuts, Rounds
 
 
 @dataclass(slots=True)
 class Loop:
-    """An agent's loop in a program: its first operation that others may notice, behind its last one, the operations of
-    a period, and its first one at all. ``length`` is 0 for agents without a loop.
+    """An agent's loop in a program, those of its rounds that are alike: its first operation that others may notice,
+    behind its last one, the operations of a period, and its first one at all. ``length`` is 0 where there is no loop.
     """
 
     start: int
     end: int
     length: int
     first: int = 0
+    begins: tuple[int, ...] = ()
+    """Where each of its rounds begins, and behind the last one, those that are like no others included."""
+    cut: Cuts = field(default_factory=Cuts)
+    missing: tuple[int, int] = (0, 0)
+    """Behind how many rounds how many are left out."""
+
+    def number(self, pc: int) -> int | None:
+        """Which round an operation is in, if it is in one."""
+        index = bisect_right(self.begins, pc) - 1
+        if not 0 <= index < len(self.begins) - 1:
+            return None
+        kept, left_out = self.missing
+        return self.cut.low + index + (left_out if index >= kept else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +62,11 @@ class Stripes:
         return Moving(self.low, self.high, turn * self.step, self.first + oldest * self.step)
 
 
-def stripes_of(program: Program, setup: Setup, loops: list[Loop], written: dict[str, int]) -> list[Stripes]:
-    """The objects that are ``written`` on and on; raises ``Aperiodic`` if that is not all that is done with one."""
+def stripes_of(program: Program, setup: Setup, loops: Mapping[int, Loop], rounds: Rounds) -> list[Stripes]:
+    """The objects that are written on and on; raises ``Aperiodic`` if that is not all that is done with one."""
     out = []
-    loop_of = {t: loop for group, loop in zip(setup.partition, loops, strict=True) for t in group}
-    for name, step in written.items():
+    loop_of = {t: loops[k] for k, group in enumerate(setup.partition) for t in group}
+    for name, step in rounds.written.items():
         if any(t.init for t in program.threads):
             raise Aperiodic(f"addresses in {name}, where registers begin with values")
         instance = next(i for i in program.memory.instances if i.object.name == name)
@@ -64,9 +78,10 @@ def stripes_of(program: Program, setup: Setup, loops: list[Loop], written: dict[
             loop = loop_of[thread.index]
             for pc, op in enumerate(thread.code):
                 for address, size in _writes(op, low, high, name):
-                    if not loop.length or not loop.first <= pc < loop.end:
+                    number = loop.number(pc)
+                    if number is None:
                         raise Aperiodic(f"{name}, which is used outside of the loop", op.span)
-                    done = (pc - loop.first) // loop.length * step
+                    done = number // rounds.period * step
                     found.append((address - done, address + size - done))
         first = min(a for a, _ in found)
         if max(b for _, b in found) - first > step:
@@ -77,13 +92,13 @@ def stripes_of(program: Program, setup: Setup, loops: list[Loop], written: dict[
 
 def _writes(op: Op, low: int, high: int, name: str) -> Iterator[tuple[int, int]]:
     """What an operation writes to an object, as (address, bytes); raises ``Aperiodic`` if it uses it otherwise."""
-    for field, expr in expressions(op):
+    for operand, expr in expressions(op):
         if not any(low <= value < high for value in _constants(expr)):
             continue
         size: int | None = None
-        if isinstance(op, ops.BulkCopy) and field == "dst" and op.reduce is None and isinstance(op.size, Const):
+        if isinstance(op, ops.BulkCopy) and operand == "dst" and op.reduce is None and isinstance(op.size, Const):
             size = op.size.value
-        elif isinstance(op, ops.Store) and field == "address" and op.sem == "weak":
+        elif isinstance(op, ops.Store) and operand == "address" and op.sem == "weak":
             size = type_size(op.type) * len(op.srcs)
         if size is None or not isinstance(expr, Const):
             raise Aperiodic(f"a use of {name} that is no plain write", op.span)

@@ -13,7 +13,7 @@ from mcheck.policy import agree
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
-from mcheck.policy.sizes import Prover, every_size
+from mcheck.policy.sizes import Prover, every_size, written_size
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -38,6 +38,16 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
             question.timeout,
             lambda one, left: ask(one, model, replace(question, timeout=left), engine),
             _prover(program, model, question) if engine in ("auto", "protocol") else None,
+        )
+    if program.long is not None:
+        proved = question.about is About.FINDINGS and engine in ("auto", "protocol")
+        return written_size(
+            program.long,
+            question.timeout,
+            lambda one, left: ask(
+                replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
+            ),
+            _prover(program, model, question) if proved else None,
         )
     end = None if question.timeout is None else time.monotonic() + question.timeout
 
@@ -70,9 +80,10 @@ def _prover(program: Program, model: Model, question: Question) -> Prover:
     """What proves all large sizes of a program."""
 
     def prove(limit: Limit) -> Proof:
-        from mcheck.kernel.rounds import prove as prove_rounds
+        from mcheck.kernel import rounds
 
-        return prove_rounds(program, model, question.profile, question.unroll, limit)
+        ways = rounds.prove if program.free is not None else rounds.prove_long
+        return ways(program, model, question.profile, question.unroll, limit)
 
     return prove
 

@@ -18,7 +18,7 @@ from mcheck.answers.several import taken, together
 from mcheck.errors import InputError, Unsupported
 from mcheck.limit import Limit, TimeOut, timed_out
 from mcheck.program.program import Program
-from mcheck.program.rounds import Aperiodic
+from mcheck.program.rounds import Aperiodic, Long
 
 if TYPE_CHECKING:
     from mcheck.kernel.rounds import Proof
@@ -31,12 +31,18 @@ SMALL = 8
 GROWTH = 1.5
 LARGEST = 100
 """The largest of the others: what flips once in 32 rounds has done so three times."""
+OPERATIONS = 150_000
+"""Larger ones are looked at as long as their programs have no more operations: counters of eight bits and more overflow
+in loops of few threads.
+"""
 
 
-def sizes() -> Iterator[int]:
-    """The numbers that are looked at, the smallest first."""
+def sizes(operations: Callable[[], float]) -> Iterator[int]:
+    """The numbers that are looked at, the smallest first; ``operations`` is how many the program with the last one
+    has.
+    """
     size = 0
-    while size <= LARGEST:
+    while size <= LARGEST or operations() * GROWTH <= OPERATIONS:
         yield size
         size = size + 1 if size < SMALL else int(size * GROWTH)
 
@@ -48,11 +54,18 @@ def every_size(
     """The answer about findings for all numbers, from that about the program with one in so many seconds."""
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
-    why = ""
+    why, cut = "", True
     try:
         proof, why = _proof(limit, prove)
-        for size in range(proof.first) if proof is not None else sizes():
-            given = _look(program, size, limit, answer, found)
+        large = 0
+
+        def look(one: Program, left: float | None) -> Answer:
+            nonlocal large
+            large = sum(len(t.code) for t in one.threads)
+            return answer(one, left)
+
+        for size in range(proof.first) if proof is not None else sizes(lambda: large):
+            given = _look(program, size, limit, look, found)
             if _decided(given) or (proof is not None and given.verdict != "proved"):
                 break
         else:
@@ -62,9 +75,26 @@ def every_size(
         for size in smaller:
             if _decided(_look(program, size, limit, answer, found)):
                 break
+        cut = False
     except TimeOut:
         pass
-    return _conclusion(program, found, seconds, why)
+    return _conclusion(program, found, why, cut=cut)
+
+
+def written_size(
+    long: Long, seconds: float | None, answer: Callable[[Program, float | None], Answer], prove: Prover | None
+) -> Answer:
+    """The answer for loops that run often as they are written: by a proof, or else from the whole program."""
+    limit = Limit(seconds)
+    proof, _ = _proof(limit, prove)
+    if proof is None:
+        return answer(long.whole(), limit.remaining())
+    often = f"{proof.period} rounds" if proof.period > 1 else "round"
+    said = f"the state repeats every {often}: what is not among the first {proof.first} and the last ones adds nothing"
+    given = proof.answer
+    return replace(
+        given, verdict="proved", covered=True, bound=None, executions=proof.executions, reason=said, cut=False
+    )
 
 
 def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str]:
@@ -117,7 +147,7 @@ def _decided(answer: Answer) -> bool:
     return any(map(decides, answer.findings))
 
 
-def _conclusion(program: Program, found: dict[int, Answer], seconds: float | None, why: str) -> Answer:
+def _conclusion(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
     name = program.free
     executions = sum(a.executions for a in found.values())
     wrong = min((k for k, a in found.items() if _decided(a)), default=None)
@@ -139,8 +169,7 @@ def _conclusion(program: Program, found: dict[int, Answer], seconds: float | Non
     last = found[max(found)] if found else Answer(verdict="unknown")
     return replace(
         last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,
-        assumptions=taken([last]), executions=executions, reason=reason,
-        cut=seconds is not None and len(found) < len(list(sizes())),
+        assumptions=taken([last]), executions=executions, reason=reason, cut=cut,
     )  # fmt: skip
 
 

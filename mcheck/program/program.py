@@ -12,7 +12,7 @@ from mcheck.program.assumptions import Assumptions
 from mcheck.program.condition import Condition
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Op
-from mcheck.program.rounds import Rounds
+from mcheck.program.rounds import Long, Rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,10 @@ class Thread:
     init: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     turns: Turns | None = field(default=None, compare=False, repr=False)
+    rounds: dict[Span, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Where in the code the rounds of its loops begin that are in no other, and where the last one ends; kept for those
+    who ask how often loops run (``Program.rounds``).
+    """
 
 
 Kinds = tuple[tuple[str, ...], ...]
@@ -136,6 +140,8 @@ class Program:
     """The program with another one."""
     rounds: Callable[[], Rounds] | None = field(default=None, compare=False, repr=False)
     """How the programs with all of them repeat; raises ``Aperiodic``."""
+    long: Long | None = field(default=None, compare=False, repr=False)
+    """What this is a small part of: the program that is meant has loops that run often."""
 
     terms: Terms | None = field(default=None, compare=False, repr=False)
     """What findings call addresses, if not by their objects and elements."""

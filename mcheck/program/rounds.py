@@ -1,33 +1,76 @@
-"""What a program with a constant that is any number has in common with itself at other numbers (``Program.rounds``)."""
+"""What programs that differ in how often their loops run have in common (``Program.rounds``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mcheck.errors import Span
+
+if TYPE_CHECKING:
+    from mcheck.program.program import Program
+
+
+@dataclass(slots=True)
+class Cuts:
+    """A long loop: its first number, and the rounds at its beginning and its end that are like no others."""
+
+    low: int = 0
+    ahead: int = 0
+    behind: int = 0
+    count: int | None = None
+    """How many rounds there are, where that is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The loops over a constant that is any number, N for short.
+    """Loops that run as often as a number says: N for short.
 
-    Code is alike in rounds that are ``period`` apart, and so is what comes behind the loops for numbers that are: equal
-    but for addresses in the global objects that ``growing`` names, which go on by so many bytes in a period, and, where
-    some are ``stored``, for values that plain stores write.
-    ``bodies`` are, by role, where the statements of its loop stand; roles without such a loop have none.
+    Code is alike in rounds that are ``period`` apart, but for the first and the last ones (``loops``, by where they
+    stand), and so is what comes behind the loops for numbers that are: equal but for addresses in the global objects
+    that ``growing`` names, which go on by so many bytes in a period, and, where some are ``stored``, for values that
+    plain stores write.
     """
 
     period: int
     growing: dict[str, int]
-    bodies: dict[str, frozenset[Span]]
+    loops: dict[Span, Cuts]
     stored: bool = False
     written: dict[str, int] = field(default_factory=dict)
     """What of ``growing`` are addresses to which something is written."""
+    coordinates: bool = False
+    """Whether coordinates of tensor maps that are loaded from go on as well."""
+    counted: bool = False
+    """Whether what comes behind the loops depends on the number."""
+    least: int = 0
+    """The smallest number for which all this holds."""
     place: Callable[[int, int], tuple[int, int, int]] | None = None
     """By thread and number, where the loop begins and ends in the code, and the operations of a period (0: there is
-    none); without it ``bodies`` tell.
+    none); without it the threads tell (``Thread.rounds``).
     """
+
+    @property
+    def ahead(self) -> int:
+        """The rounds at the beginning of a loop that are like no others."""
+        return max((cuts.ahead for cuts in self.loops.values()), default=0)
+
+    def left_out(self, kept: int, every: int) -> int:
+        """How many rounds can be left out behind the first ones, in multiples of a number, so that a period and the
+        last ones follow, where all loops are as long as they are written.
+        """
+        ends = min(cuts.count - cuts.behind for cuts in self.loops.values() if cuts.count is not None)
+        return max(ends - kept - self.period, 0) // every * every
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A program whose loops run so often that most of it is better left out (``Program.long``)."""
+
+    rounds: Rounds
+    without: Callable[[int, int], Program]
+    """By two numbers k and d, the program whose long loops leave out d rounds behind the first k."""
+    whole: Callable[[], Program]
 
 
 class Aperiodic(Exception):

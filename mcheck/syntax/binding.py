@@ -24,7 +24,7 @@ from mcheck.syntax.mistakes import Mistakes
 from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step
-from mcheck.syntax.unroll import Addresses, Budget, Unroller, specials
+from mcheck.syntax.unroll import Addresses, Budget, Counting, Unroller, specials
 from mcheck.syntax.warps import together
 
 
@@ -38,13 +38,19 @@ class Role:
     registers: dict[str, str]
 
 
-def bind(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool) -> Program:
+def bind(
+    header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool,
+    counting: Counting | None = None,
+) -> Program:  # fmt: skip
     """The program that the parts of a file make."""
     with scope.mistakes:
-        return _bound(header, scope, initial, roles, tail, dialect)
+        return _bound(header, scope, initial, roles, tail, dialect, counting)
 
 
-def _bound(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool) -> Program:
+def _bound(
+    header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool,
+    counting: Counting | None,
+) -> Program:  # fmt: skip
     grid = enumerate_threads([role.placement for role in roles])
     if scope.implicit:
         for name, span in scope.implicit.items():
@@ -52,7 +58,7 @@ def _bound(header: Header, scope: Scope, initial: Initial, roles: Sequence[Role]
                 scope.objects[name] = location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = _threads(roles, grid, addresses, initial, scope.mistakes)
+    threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting)
     scope.mistakes.tell()
     binder = ConditionBinder(scope, memory, addresses, threads, grid, dialect)
     condition = Condition(
@@ -138,8 +144,9 @@ def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> 
 
 
 def _threads(
-    roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, mistakes: Mistakes
-) -> tuple[Thread, ...]:
+    roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, mistakes: Mistakes,
+    counting: Counting | None,
+) -> tuple[Thread, ...]:  # fmt: skip
     budget = Budget()
     found: list[Thread] = []
     initialised: dict[str, set[str]] = {}
@@ -165,7 +172,7 @@ def _threads(
                 initial.warnings.append((f"register {name} of {role.name} is neither written nor initialised", span))
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
-            unroller = Unroller(place, name, specials(place, grid), addresses, budget, share)
+            unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting)
             try:
                 unroller.run(role.body)
             except InputError as error:
@@ -185,6 +192,7 @@ def _threads(
                     init=inits.get((role.name, number), {}),
                     types=types,
                     turns=unroller.turns(),
+                    rounds=unroller.rounds,
                 )
             )
     return together(tuple(found))

@@ -12,7 +12,7 @@ from functools import partial
 from mcheck.errors import InputError, Span, Unsupported
 from mcheck.program.expr import Const, Expr
 from mcheck.program.program import Program
-from mcheck.program.rounds import Aperiodic, Rounds
+from mcheck.program.rounds import Aperiodic, Long, Rounds
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import PARTS, tail
@@ -28,16 +28,20 @@ from mcheck.syntax.placement import placement
 from mcheck.syntax.rounds import even_rounds
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement
+from mcheck.syntax.unroll import Counting
 
 MAX_NESTING = 50
 EMPTY = Body(())
 
 
-def blocks(head: Header, end: int, size: int | None = None, *, every: bool = False) -> Program:
+def blocks(
+    head: Header, end: int, size: int | None = None, *, every: bool = False, counting: Counting | None = None
+) -> Program:
     """Parses the roles of a file whose init block ends at offset ``end``.
 
     A constant that is any number is ``size`` here; without one, the program says how it can be had (``Program.sized``)
-    to those who ask about ``every`` number, and to others it is ``Unsupported``.
+    to those who ask about ``every`` number, and to others it is ``Unsupported``. To them, a program whose loops run
+    often comes with as few rounds as will do, and with how it can be had with more (``Program.long``).
     """
     source = head.source
     scope = Scope()
@@ -50,13 +54,37 @@ def blocks(head: Header, end: int, size: int | None = None, *, every: bool = Fal
         tokens = Tokens(source, end + 1, len(source.clean))
         roles = _roles(tokens, scope, head.target)
         ending = tail(tokens, scope.for_tail())
-    program = bind(head, scope, initial, list(roles.values()), ending, dialect=False)
+    if every and scope.free is None and counting is None and not scope.mistakes and (long := _long(roles, scope)):
+        return _with_few(head, end, long)
+    program = bind(head, scope, initial, list(roles.values()), ending, dialect=False, counting=counting)
     if scope.free is None or size is not None:
         return program
     name, span = scope.free
     if not every:
         raise Unsupported(f"{name} is any number: `mcheck check` alone asks about all of them", span)
-    return replace(program, free=name, sized=partial(blocks, head, end), rounds=partial(rounds, head, end))
+    sized = partial(blocks, head, end, counting=Counting())
+    return replace(program, free=name, sized=sized, rounds=partial(rounds, head, end))
+
+
+def _long(roles: dict[str, Role], scope: Scope) -> Rounds | None:
+    """How roles repeat whose loops run often, if they do."""
+    try:
+        found = even_rounds(roles, scope.objects, None)
+    except Aperiodic:
+        return None
+    fewest = min(cuts.count - cuts.behind for cuts in found.loops.values() if cuts.count is not None)
+    return found if fewest > found.ahead + 3 * found.period else None
+
+
+def _with_few(head: Header, end: int, found: Rounds) -> Program:
+    """The program with a period of its long loops, and another one behind what is left out."""
+
+    def without(kept: int, left_out: int) -> Program:
+        return blocks(head, end, counting=Counting(found.loops, kept, left_out))
+
+    kept = found.ahead + found.period
+    few = without(kept, found.left_out(kept, found.period))
+    return replace(few, long=Long(found, without, partial(blocks, head, end)))
 
 
 def rounds(head: Header, end: int) -> Rounds:

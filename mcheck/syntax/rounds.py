@@ -1,33 +1,49 @@
-"""Whether the loops over a constant that is any number repeat: read off the text of a file, not off its unrolled code.
+"""Whether loops repeat that run ever so often: read off the text of a file, not off its unrolled code.
 
-Every expression of a role is a function of the round. One that is *even* with a period P and a slope c fulfils
-e(k + P) = e(k) + c for every round k from 0 on: constants, loop variables, sums of these, their multiples, quotients
-and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that are read,
-or plainly written, in global objects, and the values of plain stores. What is not of this kind (a comparison of the
-round with a number, a product of rounds) is refused by name, so whoever reads the answer knows what to change.
+Every expression of a role is a function of the round. One that is *even* (``mcheck.syntax.even``) with a period P and a
+slope c fulfils e(k + P) = e(k) + c for every round k: constants, loop variables, sums of these, their multiples,
+quotients and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that
+are read, or plainly written, in global objects, the coordinates of loads by a tensor map, and the values of plain
+stores. What is not of this kind (a product of rounds) is refused by name, so whoever reads the answer knows what to
+change.
 
-The constant itself may stand in bounds of loops that are nested in nothing, in sizes of global objects, and behind the
-loop. What holds of one of its values then holds of all: the text does not know it otherwise.
+A comparison of what grows with a number, or with how often the loop runs, turns once: in one of the first rounds or of
+the last ones. Those are left out of what repeats (``Cuts``): the first are part of what comes before it, the last ones
+of what comes behind it, where they are at the same distance from the end whatever the number is.
+
+The number of rounds is a constant that is any number, and may stand in bounds of loops that are nested in no other, in
+comparisons, in sizes of global objects, and behind the loop. What holds of one of its values then holds of all: the
+text does not know it otherwise. Or it is written, and large.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import gcd, lcm, prod
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, floor, gcd, lcm, prod
 
 from mcheck.errors import Span
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 from mcheck.program.memory import MemObject
 from mcheck.program.resolve import expressions
-from mcheck.program.rounds import Aperiodic, Rounds
+from mcheck.program.rounds import Aperiodic, Cuts, Rounds
 from mcheck.syntax.binding import Role
+from mcheck.syntax.even import TRUTH, UNKNOWN, Even, between, constant, difference, quotient, remainder, times, total
 from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
 
 ALIGNED = 32
 """What addresses go on by in a period is a multiple of this, the largest alignment that an instruction asks for."""
 MAX_PERIOD = 4096
+MAX_CUT = 256
+"""So many rounds at the beginning or the end of a loop may be like no others."""
+LONG = 96
+"""A loop that is written to run as often as this is looked at as one that repeats."""
+
+ROUND = Even(1, 1, low=Fraction(0), high=Fraction(0), natural=True)
+NUMBER = Even(1, 0, 1, low=Fraction(0), high=Fraction(0), natural=True, counts=True)
+"""How many rounds there are."""
 
 READ: tuple[tuple[type[ops.Op], str], ...] = (
     (ops.Load, "address"), (ops.BulkCopy, "src"), (ops.CpAsync, "src"), (ops.Prefetch, "src"),
@@ -37,29 +53,15 @@ WRITTEN: tuple[tuple[type[ops.Op], str], ...] = ((ops.BulkCopy, "dst"), (ops.Sto
 """Operands that are addresses which are only written, but by reductions and by what is no plain store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Even:
-    """A function of the round: e(k + period) = e(k) + slope. ``value`` is that of a constant, ``least`` a number that
-    it never falls below, ``objects`` are the objects into which it points.
+def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], free: str | None) -> Rounds:
+    """How the roles repeat over the constant ``free``, which stands in them by its name, or without one over loops
+    that run often as they are written; raises ``Aperiodic``.
     """
-
-    period: int = 1
-    slope: int = 0
-    value: int | None = None
-    least: int | None = None
-    objects: frozenset[str] = frozenset()
-
-
-UNKNOWN = Even()
-"""A value that is the same in all rounds."""
-
-
-def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], free: str) -> Rounds:
-    """How the roles repeat over the constant ``free``, which stands in them by its name; raises ``Aperiodic``."""
     reader = _Reader(objects, free)
-    bodies = {name: reader.role(role.body) for name, role in roles.items()}
-    if not any(bodies.values()):
-        raise Aperiodic(f"no loop runs to {free}")
+    for role in roles.values():
+        reader.role(role.body)
+    if not reader.loops:
+        raise Aperiodic(f"no loop runs to {free}" if free is not None else "no loop runs often")
     period = lcm(1, *reader.periods)
     growing: dict[str, int] = {}
     written: dict[str, int] = {}
@@ -73,63 +75,105 @@ def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], fre
         if len({slope * (period // every) for other, every, slope in reader.growing if other == name}) > 1:
             raise Aperiodic(f"addresses in {name}, which grow by different steps")
         written[name] = growing[name]
-    return Rounds(period, growing, bodies, reader.stored, written)
+    return Rounds(
+        period, growing, reader.loops, reader.stored, written, reader.coordinates, reader.counted, reader.least
+    )
 
 
+@dataclass(slots=True)
+class _Paths:
+    """What the statements so far have in common: whether a long loop is behind some of their ways, or all."""
+
+    some: bool = False
+    every: bool = False
+
+
+@dataclass(slots=True)
 class _Reader:
     """Reads the roles; collects the periods that it comes across, and what addresses go on by."""
 
-    def __init__(self, objects: Mapping[str, MemObject], free: str) -> None:
-        self.objects = objects
-        self.free = free
-        self.periods: set[int] = set()
-        self.growing: list[tuple[str, int, int]] = []
-        self.stored = False
-        self.written: set[str] = set()
+    objects: Mapping[str, MemObject]
+    free: str | None
+    periods: set[int] = field(default_factory=set)
+    growing: list[tuple[str, int, int]] = field(default_factory=list)
+    stored: bool = False
+    coordinates: bool = False
+    counted: bool = False
+    written: set[str] = field(default_factory=set)
+    loops: dict[Span, Cuts] = field(default_factory=dict)
+    least: int = 0
+    cuts: Cuts | None = None
+    """Of the loop that is read."""
+    beyond: int = 0
+    """By how much that loop runs further than to the constant."""
+    paths: _Paths = field(default_factory=_Paths)
 
-    def role(self, body: Body) -> frozenset[Span]:
-        """Where the statements of the role's loop over the constant stand; empty if it has none."""
-        found: set[Span] = set()
-        self._outermost(body, {}, found)
-        return frozenset(found)
+    def role(self, body: Body) -> None:
+        """Reads a role, and which of its loops are long."""
+        self.paths = _Paths()
+        self._outermost(body, {} if self.free is None else {self.free: NUMBER})
 
-    def _outermost(self, body: Body, env: dict[str, Even], found: set[Span]) -> None:
-        """Statements that are in no loop: before the loop, which knows nothing of the constant, and behind it."""
+    def _outermost(self, body: Body, env: dict[str, Even]) -> None:
+        """Statements that are in no loop."""
         env = dict(env)
         for statement in body.steps:
-            if isinstance(statement, Body):
-                self._outermost(statement, env, found)
-            elif isinstance(statement, For):
-                low, high = (self._of(e, {**env, self.free: Even(1, 1, least=0)}, statement.span)
-                             for e in (statement.low, statement.high))  # fmt: skip
-                if not low.slope and high.slope:
-                    self._long(statement, low, high, env, found)
-                else:
-                    self._loop(statement, env | ({self.free: Even(1, 1, least=0)} if found else {}))
-            else:
-                self._statement(statement, env)
-            if found:
-                env[self.free] = Even(1, 1, least=0)
+            match statement:
+                case Body():
+                    self._outermost(statement, env)
+                case If():
+                    self._choice(statement, env)
+                case For():
+                    low, high = (self._of(e, env, statement.span) for e in (statement.low, statement.high))
+                    if self._is_long(low, high):
+                        self._long(statement, low, high, env)
+                    else:
+                        self._loop(statement, env)
+                case _:
+                    self._statement(statement, env)
 
-    def _long(self, loop: For, low: Even, high: Even, env: dict[str, Even], found: set[Span]) -> None:
-        if found:
-            raise Aperiodic(f"a second loop to {self.free}", loop.span)
-        if low.value is None or low.value < 0 or (high.period, high.slope) != (1, 1):
-            raise Aperiodic(f"the bounds of a loop to {self.free}: they are to be a number and {self.free}", loop.span)
-        inner = {**env, loop.variable: Even(1, 1, least=low.value)}
+    def _choice(self, choice: If, env: dict[str, Even]) -> None:
+        self._flat(choice.condition, env, choice.span, "a condition")
+        before = self.paths
+        after = []
+        for body in (choice.then, choice.otherwise):
+            self.paths = replace(before)
+            self._outermost(body, env)
+            after.append(self.paths)
+        self.paths = _Paths(any(p.some for p in after), all(p.every for p in after))
+
+    def _is_long(self, low: Even, high: Even) -> bool:
+        if self.free is not None:
+            return not low.along and bool(high.along)
+        return low.value is not None and high.value is not None and high.value - low.value >= LONG
+
+    def _long(self, loop: For, low: Even, high: Even, env: dict[str, Even]) -> None:
+        number = self.free or "a number that is large"
+        if self.paths.some:
+            raise Aperiodic(f"a second loop to {number}", loop.span)
+        offset = high.low if (high.period, high.along, high.low) == (1, 1, high.high) else None
+        if low.value is None or low.value < 0 or (self.free is not None and offset is None):
+            raise Aperiodic(f"the bounds of a loop to {number}: they are to be a number and {number}", loop.span)
+        count = None if self.free is not None else (high.value or 0) - low.value
+        self.cuts, self.beyond = Cuts(low.value, count=count), int(offset or 0)
+        inner = {**env, loop.variable: ROUND}
         for statement in loop.body.steps:
             self._statement(statement, inner)
-        found |= _spans(loop.body)
-        if not found:
+        if not _says_something(loop.body):
             raise Aperiodic("a loop without a statement", loop.span)
+        self.least = max(self.least, low.value + self.cuts.ahead + self.cuts.behind - self.beyond)
+        self.loops[loop.span], self.cuts = self.cuts, None
+        self.paths = _Paths(some=True, every=True)
 
     def _loop(self, loop: For, env: dict[str, Even]) -> None:
         """A loop of as many rounds whatever the round around it, or the number, is."""
         low, high = self._of(loop.low, env, loop.span), self._of(loop.high, env, loop.span)
+        self._steady(low, loop.span)
+        self._steady(high, loop.span)
         self.periods |= {low.period, high.period}
-        if self._difference(high, low).slope:
+        if difference(high, low).grows:
             raise Aperiodic("how often a loop runs", loop.span)
-        self._body(loop.body, {**env, loop.variable: replace(low, value=None)})
+        last = None if high.high is None else high.high - 1
+        self._body(loop.body, {**env, loop.variable: replace(low, value=None, high=last)})
 
     def _body(self, body: Body, env: dict[str, Even]) -> None:
         env = dict(env)
@@ -159,27 +203,46 @@ class _Reader:
         stores = isinstance(step.op, ops.Store) and step.op.sem == "weak" and not step.op.volatile
         for expr in step.loose if not stores else ():
             self._flat(expr, env, span, f"an operand of '{what}'")
+        innermost = True
         for name, expr in expressions(step.op):
             if stores and name == "srcs":
                 self.stored = True  # whatever they are: see who asks
                 continue
+            first, innermost = innermost, innermost and name != "coords"
             even = self._of(expr, env, span)
-            if not even.slope:
+            self._steady(even, span)
+            if not even.grows:
                 self.periods.add(even.period)
                 continue
+            if isinstance(step.op, ops.TensorCopy) and step.op.kind == "load" and name == "coords":
+                self._coordinate(even, first)
+                continue
+            slope = even.slope + even.along
             space = {self.objects[o].space for o in even.objects if o in self.objects}
             writes = (type(step.op), name) in WRITTEN and (stores or getattr(step.op, "reduce", "") is None)
             reads = (type(step.op), name) in READ
-            if not (reads or writes) or len(even.objects) != 1 or space != {"global"} or even.slope < 0:
+            if not (reads or writes) or len(even.objects) != 1 or space != {"global"} or slope < 0:
                 raise Aperiodic(f"the {name} of '{what}', which grows with the rounds", span)
             self.written |= even.objects if writes else set()
-            self.growing.append((next(iter(even.objects)), even.period, even.slope))
+            self.growing.append((next(iter(even.objects)), even.period, slope))
+
+    def _coordinate(self, even: Even, innermost: bool) -> None:
+        """A coordinate of a load by a tensor map: that of the innermost dimension has to be a multiple of 16 bytes."""
+        self.periods.add(even.period * (16 // gcd(16, even.slope + even.along) if innermost else 1))
+        self.coordinates = True
 
     def _flat(self, expr: Expr, env: Mapping[str, Even], span: Span | None, what: str) -> None:
         even = self._of(expr, env, span)
-        if even.slope:
+        self._steady(even, span)
+        if even.grows:
             raise Aperiodic(f"{what}, which grows with the rounds", span)
         self.periods.add(even.period)
+
+    def _steady(self, even: Even, span: Span | None) -> None:
+        """Raises ``Aperiodic`` for what depends on the number of rounds elsewhere than behind the loop."""
+        if even.counts and not self.paths.every:
+            raise Aperiodic(f"{self.free} before the loop or in it", span)
+        self.counted = self.counted or even.counts
 
     # --- expressions ------------------------------------------------------------------------------------------
 
@@ -192,11 +255,11 @@ class _Reader:
     def _read(self, expr: Expr, env: Mapping[str, Even], span: Span | None) -> Even:
         match expr:
             case Const(value):
-                return Even(value=value, least=value)
+                return constant(value)
             case Reg() | Lanes():
                 return UNKNOWN
             case Special():
-                return Even(least=0)
+                return between(0, None)
             case Name():
                 return self._name(expr, env, span)
             case Unary(op, operand):
@@ -209,91 +272,126 @@ class _Reader:
             return env[name.name]
         item = self.objects.get(name.name)
         if item is None:
-            raise Aperiodic(f"{name.name} before the loop or in it, or a loop to it inside another statement", span)
+            raise Aperiodic(f"{name.name}, which is not known here", span)
         if name.rank is not None:
             self._flat(name.rank, env, span, "the rank of a CTA")
-        found = Even(least=0, objects=frozenset((name.name,)))
+        found = replace(between(0, None), objects=frozenset((name.name,)))
         for number, index in enumerate(name.indices):
             stride = item.elem_size * prod(item.dims[number + 1 :])
-            found = self._sum(found, self._multiple(self._of(index, env, span), stride))
+            found = total(found, times(self._of(index, env, span), stride))
         return found
 
     def _unary(self, op: str, a: Even, span: Span | None) -> Even:
-        if not a.slope:
-            return Even(a.period, objects=a.objects)
         if op == "+":
             return a
         if op == "-":
-            return self._multiple(a, -1)
+            return times(a, -1)
+        if not a.grows:
+            known = TRUTH if op == "!" else UNKNOWN
+            return replace(known, period=a.period, counts=a.counts, objects=a.objects)
         raise Aperiodic(f"'{op}' of what grows with the rounds", span)
 
     def _binary(self, op: str, a: Even, b: Even, span: Span | None) -> Even:
         match op:
             case "+":
-                return self._sum(a, b)
+                return total(a, b)
             case "-":
-                return self._difference(a, b)
+                return difference(a, b)
             case "*" if a.value is not None or b.value is not None:
                 one, other = (a, b) if b.value is not None else (b, a)
-                return self._multiple(one, other.value or 0)
+                return times(one, other.value or 0)
             case "<<" if b.value is not None and 0 <= b.value < 64:
-                return self._multiple(a, 1 << b.value)
-            case "<" | "<=" | ">" | ">=" | "==" | "!=" if not self._difference(a, b).slope:
-                return Even(self._difference(a, b).period, least=0)
-        if not a.slope and not b.slope:
-            natural = op in ("/", "%", ">>", "&") and _natural(a) and _natural(b)
-            return Even(lcm(a.period, b.period), least=0 if natural else None, objects=a.objects | b.objects)
-        if op in ("/", "%", ">>", "&") and _natural(a) and b.value is not None:
-            if op in ("/", "%") and b.value > 0:
-                return self._divided(a, b.value, op)
-            if op == ">>" and 0 <= b.value < 64:
-                return self._divided(a, 1 << b.value, "/")
-            if op == "&" and b.value >= 0:
-                return self._divided(a, 1 << b.value.bit_length(), "%")
+                return times(a, 1 << b.value)
+            case "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return self._compared(op, difference(a, b), span)
+            case "/" | "%" if b.value is not None and b.value > 0 and self._natural(a):
+                return quotient(a, b.value) if op == "/" else remainder(a, b.value)
+            case ">>" if b.value is not None and 0 <= b.value < 64 and self._natural(a):
+                return quotient(a, 1 << b.value)
+            case "&" if b.value is not None and b.value >= 0 and a.grows and self._natural(a):
+                return remainder(a, 1 << b.value.bit_length())
+        if not a.grows and not b.grows:
+            known = UNKNOWN
+            if op in ("&&", "||"):
+                known = TRUTH
+            elif op in ("/", "%", ">>", "&") and self._natural(a) and self._natural(b):
+                known = between(0, None)
+            return replace(
+                known, period=lcm(a.period, b.period), counts=a.counts or b.counts, objects=a.objects | b.objects
+            )
         raise Aperiodic(f"'{op}' of what grows with the rounds", span)
 
-    def _divided(self, a: Even, by: int, op: str) -> Even:
-        """The quotient or the remainder of what is never negative."""
-        times = by // gcd(a.slope, by)
-        slope = a.slope * times // by if op == "/" else 0
-        return Even(a.period * times, slope, least=0, objects=a.objects)
+    # --- where things turn ------------------------------------------------------------------------------------
 
-    def _sum(self, a: Even, b: Even) -> Even:
-        period = lcm(a.period, b.period)
-        return Even(
-            period, a.slope * (period // a.period) + b.slope * (period // b.period),
-            None if a.value is None or b.value is None else a.value + b.value,
-            None if a.least is None or b.least is None else a.least + b.least, a.objects | b.objects,
-        )  # fmt: skip
+    def _compared(self, op: str, a: Even, span: Span | None) -> Even:
+        """Whether a difference is above 0, below it, or neither."""
+        if not a.grows:
+            return replace(TRUTH, period=a.period, counts=a.counts)
+        if a.low is None or a.high is None or not self._turns(a, a.low, a.high):
+            raise Aperiodic(f"'{op}' of what grows with the rounds", span)
+        if max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,))) > MAX_CUT:
+            raise Aperiodic(f"'{op}' of what grows with the rounds, and turns late", span)
+        return TRUTH
 
-    def _difference(self, a: Even, b: Even) -> Even:
-        found = self._sum(a, self._multiple(b, -1))
-        return replace(found, least=a.least - b.value) if a.least is not None and b.value is not None else found
+    def _turns(self, a: Even, low: Fraction, high: Fraction) -> bool:
+        """Keeps what can be 0 out of the rounds that are alike; whether that can be done."""
+        rate, along, cuts = a.rate, a.rate_along, self.cuts
+        if not rate:  # above or below for all large numbers
+            self.least = max(self.least, floor(max(-low / along, -high / along)) + 1)
+            return True
+        if cuts is None:
+            return False
+        ends = sorted((-low / rate, -high / rate))
+        if not along:
+            return self._spare(cuts, ends)
+        if rate + along:
+            return False
+        # The end of the loop is ``beyond`` behind N, and the turn as far behind N as ``ends`` say.
+        cuts.behind = max(cuts.behind, floor(self.beyond - ends[0]))
+        return True
 
-    def _multiple(self, a: Even, by: int) -> Even:
-        value = None if a.value is None else a.value * by
-        least = a.least * by if a.least is not None and by >= 0 else value
-        return Even(a.period, a.slope * by, value, least, a.objects)
+    def _spare(self, cuts: Cuts, ends: list[Fraction]) -> bool:
+        """Leaves the rounds from one number to another out: with those before them, or with those behind them."""
+        if cuts.count is None or ends[1] < cuts.low + cuts.count // 2:
+            cuts.ahead = max(cuts.ahead, floor(ends[1]) + 1 - cuts.low)
+            return True
+        if ends[0] <= cuts.low + cuts.count // 2:
+            return False
+        cuts.behind = max(cuts.behind, cuts.low + cuts.count - ceil(ends[0]))
+        return True
+
+    def _natural(self, a: Even) -> bool:
+        """Whether a value is never negative, so that quotients and remainders are those of arithmetic; the first or
+        last rounds are left out for that.
+        """
+        if a.natural or a.low is None:
+            return a.natural
+        rate, along, cuts = a.rate, a.rate_along, self.cuts
+        first = cuts.low if cuts is not None else 0
+        if rate >= 0 and along >= 0 and a.low + rate * first >= 0:
+            return True
+        if not rate and along > 0:
+            self.least = max(self.least, ceil(-a.low / along))
+            return True
+        if cuts is None or along or not rate:
+            return False
+        turn = -a.low / rate
+        if rate > 0:
+            ahead = ceil(turn) - cuts.low
+            cuts.ahead = max(cuts.ahead, ahead)
+            return ahead <= MAX_CUT
+        if cuts.count is None:
+            return False
+        behind = cuts.low + cuts.count - 1 - floor(turn)
+        cuts.behind = max(cuts.behind, behind)
+        return behind <= MAX_CUT
 
 
-def _natural(a: Even) -> bool:
-    """Whether a value is never negative, so that quotients and remainders are those of arithmetic."""
-    return a.least is not None and a.least >= 0
-
-
-def _spans(body: Body) -> set[Span]:
-    found: set[Span] = set()
-    for statement in body.steps:
-        match statement:
-            case Step():
-                span = statement.span or statement.op.span
-                found |= {span} if span is not None else set()
-            case Mark():
-                found.add(statement.span)
-            case If():
-                found |= {statement.span} | _spans(statement.then) | _spans(statement.otherwise)
-            case For():
-                found |= _spans(statement.body)
-            case Body():
-                found |= _spans(statement)
-    return found
+def _says_something(body: Body) -> bool:
+    return any(
+        (isinstance(s, Body) and _says_something(s))
+        or (isinstance(s, For) and _says_something(s.body))
+        or (isinstance(s, If) and (_says_something(s.then) or _says_something(s.otherwise)))
+        or isinstance(s, Step)
+        for s in body.steps
+    )

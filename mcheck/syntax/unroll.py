@@ -7,7 +7,7 @@ threads of a role share whatever does not depend on the thread.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.errors import InputError, Span
 from mcheck.program.expr import Binary, Const, Expr, Name, Special, Unary
@@ -135,14 +135,26 @@ class Budget:
             raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counting:
+    """Where rounds begin is kept; of the ``loops``, ``left_out`` rounds are left out behind the first ``kept``."""
+
+    loops: Collection[Span] = ()
+    kept: int = 0
+    left_out: int = 0
+
+
 class Unroller:
     """Builds the code of one thread."""
 
     def __init__(
-        self, place: Place, name: str, values: Mapping[str, int], addresses: Addresses, budget: Budget, share: bool
-    ) -> None:
+        self, place: Place, name: str, values: Mapping[str, int], addresses: Addresses, budget: Budget, share: bool,
+        counting: Counting | None = None,
+    ) -> None:  # fmt: skip
         self.code: list[Op] = []
         self.labels: dict[str, int] = {}
+        self.rounds: dict[Span, tuple[int, ...]] = {}
+        self._counting = counting
         self._place = place
         self._name = name
         self._special = values
@@ -231,10 +243,17 @@ class Unroller:
         if high < low:
             raise problem("LIT056", loop.span, low=low, high=high)
         before = self._values.get(loop.variable)
-        self._budget.require(loop.span, (high - low) * (1 + _least(loop.body)))
-        self._budget.take(loop.span, high - low)
+        counting = self._counting if not self._loops else None
+        numbers: Sequence[int] = range(low, high)
+        if counting is not None and loop.span in counting.loops:
+            kept = low + counting.kept
+            numbers = (*range(low, kept), *range(kept + counting.left_out, high))
+        self._budget.require(loop.span, len(numbers) * (1 + _least(loop.body)))
+        self._budget.take(loop.span, len(numbers))
+        begins: list[int] = []
         self._loops.append("")
-        for value in range(low, high):
+        for value in numbers:
+            begins.append(len(self.code))
             self._values[loop.variable] = Const(value)
             self._loops[-1] = f"{loop.variable}={value}"
             self._turns[len(self.code)] = " ".join(self._loops)
@@ -247,6 +266,8 @@ class Unroller:
                 self._body(loop.body)
         self._loops.pop()
         self._turns[len(self.code)] = " ".join(self._loops)
+        if counting is not None:
+            self.rounds[loop.span] = (*begins, len(self.code))
         if before is None:
             self._values.pop(loop.variable, None)
         else:

@@ -14,7 +14,7 @@ from mcheck.limit import Limit
 from mcheck.program.rounds import Aperiodic
 from mcheck.syntax import parse
 from tests.kernel.sketches import changed
-from tests.kernel.unbounded import PING_PONG, TWO_PIPELINES, gemm, ring
+from tests.kernel.unbounded import GUARDED, PING_PONG, TENSOR, TWO_PIPELINES, gemm, ring
 
 
 def proof(text: str) -> Proof:
@@ -32,6 +32,7 @@ def results(within: str, behind: str) -> str:
 
 REPEATING = {
     "ring": ring(), "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(), "results": results("", ""),
+    **GUARDED, "tensor": TENSOR,
 }  # fmt: skip
 
 
@@ -42,7 +43,9 @@ def test_what_repeats_is_proved(text: str) -> None:
     assert given.first <= 24
 
 
-@pytest.mark.parametrize("text", [ring(), PING_PONG, gemm()], ids=["ring", "ping-pong", "gemm"])
+@pytest.mark.parametrize(
+    "text", [ring(), PING_PONG, gemm(), GUARDED["guards"]], ids=["ring", "ping-pong", "gemm", "guards"]
+)
 def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
     given = proof(text)
     program = parse(text, "any.litmus", every=True)
@@ -54,11 +57,15 @@ def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
 
 COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
 LATE = {
-    "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "'>=' of what grows"),
+    "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "found"),
+    "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "turns late"),
+    "bytes-by-a-guard-half-way": (ring(bytes_="1024 + 16*(2*k >= N)"), "'>=' of what grows"),
+    "a-guard-that-is-one-off": (changed(GUARDED["guards"], ("k + S < N", "k + S + 1 < N")), "found"),
+    "a-number-that-decides": (ring(parity="(k/S + N)%2"), "N before the loop or in it"),
     "bytes-by-a-quotient": (ring(bytes_="1024 + 16*(k/33)"), "grows with the rounds"),
     "parity-flips-with-the-tile": (ring(parity="(k/S + k/64)%2"), "repeat after 128"),
     "parity-from-a-product": (ring(parity="(k*k)%2"), "'*' of what grows"),
-    "the-last-round": (ring(parity="(k + (k == N-1))%2"), "N before the loop or in it"),
+    "the-last-round": (ring(parity="(k + (k == N-1))%2"), "found"),
     "a-counter-in-a-register": (ring(more=COUNTED), "register n of consumer"),
     "a-branch-on-a-counter": (
         ring(more="add.u32 n, n, 1; setp.eq.u32 p, n, 500; @p mbarrier.arrive.shared::cta.b64 _, [empty[0]];")

@@ -193,3 +193,109 @@ consumer@cluster 0, cta 0..{ctas}, warp 1, lane 0 {{
   barrier.cluster.wait.acquire;
 }}
 """
+
+
+HEAD = """PTX any-guarded
+const S = 2, N = any;
+{
+  .global .align 128 .b8  src[1024*N + 1024];
+  .shared .align 128 .b8  buf[S][1024];
+  .shared .align 8   .b64 full[S], empty[S];
+}
+"""
+INITS = """  for s in 0..S {
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 32;
+  }
+"""
+LOAD = """mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 1024;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 1024*k], 1024, [full[k%S]];"""
+CONSUMER = """consumer@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    RELEASE
+  }
+}
+"""
+RELEASE = "mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];"
+GUARDED = {
+    "guards": f"""{HEAD}producer@cta 0, warp 0, lane 0 {{
+{INITS}  bar.sync 0;
+  for k in 0..N {{
+    if (k >= S) {{
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k-S)/S)%2;
+    }}
+    {LOAD}
+  }}
+}}
+{CONSUMER.replace("RELEASE", f"if (k + S < N) {{ {RELEASE} }}")}""",
+    "ahead": f"""{HEAD}producer@cta 0, warp 0, lane 0 {{
+{INITS}  bar.sync 0;
+  for k in 0..S {{
+    if (k < N) {{
+      {LOAD}
+    }}
+  }}
+  for j in 0..N {{
+    const k = j + S;
+    if (k < N) {{
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], (j/S)%2;
+      {LOAD}
+    }}
+  }}
+}}
+{CONSUMER.replace("RELEASE", RELEASE)}""",
+    "in-branches": f"""{HEAD}producer@cta 0, warp 0 {{
+  if (%laneid == 0) {{
+{INITS}  }}
+  bar.sync 0;
+  if (%laneid == 0) {{
+    for k in 0..N {{
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+      {LOAD}
+    }}
+  }}
+}}
+{CONSUMER.replace("RELEASE", RELEASE)}""",
+    "by-an-election": f"""{HEAD}producer@cta 0, warp 0 {{
+  .reg .pred p;
+  if (%laneid == 0) {{
+{INITS}  }}
+  bar.sync 0;
+  setp.eq.u32 p, %laneid, 3;
+  if (p) {{
+    for k in 0..N {{
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+      {LOAD}
+    }}
+  }}
+}}
+{CONSUMER.replace("RELEASE", RELEASE)}""",
+}
+"""Rings whose first and last rounds are like no others, and loops in branches."""
+
+
+TENSOR = f"""PTX any-tensor
+const S = 2, N = any;
+{{
+  .global .align 128 .b8 src[16384];
+  .global .align 64 .tensormap tm = {{ global_address = src, elemtype = f16, rank = 2, global_dim = {{64, 128}},
+    global_stride = {{128}}, box_dim = {{64, 8}}, element_stride = {{1, 1}}, interleave_layout = none,
+    swizzle_mode = none, swizzle_atomicity = 16B, fill_mode = zero }};
+  .shared .align 128 .b8  buf[S][1024];
+  .shared .align 8   .b64 full[S], empty[S];
+}}
+producer@cta 0, warp 0, lane 0 {{
+{INITS}  bar.sync 0;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 1024;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+      [buf[k%S]], [tm, {{0, 8*k}}], [full[k%S]];
+  }}
+}}
+{CONSUMER.replace("RELEASE", RELEASE)}"""
+"""Tiles of a tensor, one further with every round."""

@@ -1,0 +1,64 @@
+"""Loops that are written to run often: the answer of the whole program, from a small part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.cat import load_model
+from mcheck.kernel.engine import check
+from mcheck.policy.ask import ask
+from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
+from mcheck.syntax import parse
+from mcheck.syntax.rounds import LONG
+from tests.kernel.late import LATE
+from tests.kernel.sketches import changed
+from tests.kernel.unbounded import GUARDED, PING_PONG, TENSOR, gemm, ring
+
+REPEATING = {"ring": ring(2), "ping-pong": PING_PONG, "gemm": gemm(1), **GUARDED, "tensor": TENSOR}
+
+
+def long(text: str, number: int) -> Program:
+    return parse(text.replace("N = any", f"N = {number}"), "long.litmus", every=True)
+
+
+def asked(program: Program) -> Answer:
+    return ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS), "protocol")
+
+
+@pytest.mark.parametrize("name", REPEATING)
+def test_a_large_number_costs_a_period(name: str) -> None:
+    program = long(REPEATING[name], 20_000)
+    assert program.long is not None
+    given = asked(program)
+    assert given.verdict == "proved", given.reason
+    assert given.reason is not None
+    assert "the state repeats every" in given.reason
+
+
+@pytest.mark.parametrize(("name", "more"), [("ring", 0), ("guards", 5), ("gemm", 1)])
+def test_the_whole_program_says_the_same(name: str, more: int) -> None:
+    text = REPEATING[name].replace("N = any", f"N = {LONG + more}")
+    given, whole = asked(long(text, 0)), check(parse(text, "long.litmus"), load_model("ptx-9.0"))
+    assert given.executions == 2
+    assert (given.verdict, given.findings, given.assumptions) == (whole.verdict, whole.findings, whole.assumptions)
+
+
+@pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "parity-of-six-bits", "a-source-that-ends"])
+def test_what_shows_late_is_found(name: str) -> None:
+    program = long(LATE[name], LONG + 1)
+    assert program.sized is None
+    assert asked(program).verdict == "finding"
+
+
+def test_what_the_last_rounds_do_is_that_of_the_number() -> None:
+    """A wait behind the loop for a phase that has come with every second number alone."""
+    waits = "  await mbarrier.try_wait.parity.shared::cta.b64 [full[0]], 0;\n}\nconsumer"
+    text = changed(PING_PONG, ("    }\n  }\n}\nping", "    }\n  }\n" + waits.replace("consumer", "ping")))
+    found = []
+    for number in range(LONG, LONG + 3):
+        one = text.replace("N = any", f"N = {number}")
+        found.append(asked(long(one, 0)).verdict)
+        assert found[-1] == check(parse(one, "long.litmus"), load_model("ptx-9.0")).verdict
+    assert set(found) == {"proved", "finding"}
