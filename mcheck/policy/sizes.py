@@ -17,8 +17,8 @@ from mcheck.answers.result import Answer
 from mcheck.answers.several import taken, together
 from mcheck.errors import InputError, Unsupported
 from mcheck.limit import Limit, TimeOut, timed_out
-from mcheck.program.program import Program
-from mcheck.program.rounds import Aperiodic, Long
+from mcheck.program.program import Long, Program
+from mcheck.program.rounds import Aperiodic
 
 if TYPE_CHECKING:
     from mcheck.kernel.rounds import Proof

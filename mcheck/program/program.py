@@ -12,7 +12,7 @@ from mcheck.program.assumptions import Assumptions
 from mcheck.program.condition import Condition
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Op
-from mcheck.program.rounds import Long, Rounds
+from mcheck.program.rounds import Rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +157,13 @@ class Program:
     def assuming(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.program.assumptions``), by their names."""
         return replace(self, assumptions=self.assumptions.and_(names)) if names else self
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A program whose loops run so often that most of it is better left out (``Program.long``)."""
+
+    rounds: Rounds
+    without: Callable[[int, int], Program]
+    """By two numbers k and d, the program whose long loops leave out d rounds behind the first k."""
+    whole: Callable[[], Program]

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mcheck.errors import Span
-
-if TYPE_CHECKING:
-    from mcheck.program.program import Program
 
 
 @dataclass(slots=True)
@@ -61,16 +57,6 @@ class Rounds:
         """
         ends = min(cuts.count - cuts.behind for cuts in self.loops.values() if cuts.count is not None)
         return max(ends - kept - self.period, 0) // every * every
-
-
-@dataclass(frozen=True, slots=True)
-class Long:
-    """A program whose loops run so often that most of it is better left out (``Program.long``)."""
-
-    rounds: Rounds
-    without: Callable[[int, int], Program]
-    """By two numbers k and d, the program whose long loops leave out d rounds behind the first k."""
-    whole: Callable[[], Program]
 
 
 class Aperiodic(Exception):

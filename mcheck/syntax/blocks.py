@@ -11,8 +11,8 @@ from functools import partial
 
 from mcheck.errors import InputError, Span, Unsupported
 from mcheck.program.expr import Const, Expr
-from mcheck.program.program import Program
-from mcheck.program.rounds import Aperiodic, Long, Rounds
+from mcheck.program.program import Long, Program
+from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import PARTS, tail

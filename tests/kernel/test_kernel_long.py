@@ -24,7 +24,7 @@ def long(text: str, number: int) -> Program:
 
 
 def asked(program: Program) -> Answer:
-    return ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS), "protocol")
+    return ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, brief=True), "protocol")
 
 
 @pytest.mark.parametrize("name", REPEATING)
@@ -45,7 +45,7 @@ def test_the_whole_program_says_the_same(name: str, more: int) -> None:
     assert (given.verdict, given.findings, given.assumptions) == (whole.verdict, whole.findings, whole.assumptions)
 
 
-@pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "parity-of-six-bits", "a-source-that-ends"])
+@pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "bytes-by-a-quotient", "a-source-that-ends"])
 def test_what_shows_late_is_found(name: str) -> None:
     program = long(LATE[name], LONG + 1)
     assert program.sized is None
@@ -56,9 +56,6 @@ def test_what_the_last_rounds_do_is_that_of_the_number() -> None:
     """A wait behind the loop for a phase that has come with every second number alone."""
     waits = "  await mbarrier.try_wait.parity.shared::cta.b64 [full[0]], 0;\n}\nconsumer"
     text = changed(PING_PONG, ("    }\n  }\n}\nping", "    }\n  }\n" + waits.replace("consumer", "ping")))
-    found = []
-    for number in range(LONG, LONG + 3):
-        one = text.replace("N = any", f"N = {number}")
-        found.append(asked(long(one, 0)).verdict)
-        assert found[-1] == check(parse(one, "long.litmus"), load_model("ptx-9.0")).verdict
-    assert set(found) == {"proved", "finding"}
+    given = [asked(long(text, number)) for number in (LONG + 1, LONG)]
+    assert [a.verdict for a in given] == ["proved", "finding"]
+    assert "the state repeats" in (given[0].reason or "")
