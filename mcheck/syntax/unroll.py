@@ -245,9 +245,9 @@ class Unroller:
         before = self._values.get(loop.variable)
         counting = self._counting if not self._loops else None
         numbers: Sequence[int] = range(low, high)
-        if counting is not None and loop.span in counting.loops:
+        if counting is not None and counting.left_out and loop.span in counting.loops:
             kept = low + counting.kept
-            numbers = (*range(low, kept), *range(kept + counting.left_out, high))
+            numbers = (*range(low, min(kept, high)), *range(kept + counting.left_out, high))
         self._budget.require(loop.span, len(numbers) * (1 + _least(loop.body)))
         self._budget.take(loop.span, len(numbers))
         begins: list[int] = []

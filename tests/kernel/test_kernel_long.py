@@ -45,6 +45,19 @@ def test_the_whole_program_says_the_same(name: str, more: int) -> None:
     assert (given.verdict, given.findings, given.assumptions) == (whole.verdict, whole.findings, whole.assumptions)
 
 
+def test_what_is_left_out_is_in_the_middle() -> None:
+    program = long(ring(4), LONG)
+    assert program.long is not None
+    whole = [thread.code for thread in program.long.whole().threads]
+    for kept in (0, 5, LONG + 5):
+        assert [thread.code for thread in program.long.without(kept, 0).threads] == whole
+    fewer = program.long.without(16, 64).threads[0]
+    (begins,) = (b for b in fewer.rounds.values() if len(b) > 20)
+    size = begins[1] - begins[0]
+    assert fewer.code[begins[16] :] == whole[0][begins[16] + 64 * size :]
+    assert fewer.code[: begins[16]] == whole[0][: begins[16]]
+
+
 @pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "bytes-by-a-quotient", "a-source-that-ends"])
 def test_what_shows_late_is_found(name: str) -> None:
     program = long(LATE[name], LONG + 1)
