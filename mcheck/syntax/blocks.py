@@ -72,8 +72,10 @@ def _long(roles: dict[str, Role], scope: Scope) -> Rounds | None:
         found = even_rounds(roles, scope.objects, None)
     except Aperiodic:
         return None
-    fewest = min(cuts.count - cuts.behind for cuts in found.loops.values() if cuts.count is not None)
-    return found if fewest > found.ahead + 3 * found.period else None
+    counts = [cuts.count - cuts.behind for cuts in found.loops.values() if cuts.count is not None]
+    if max(counts) > 2 * min(counts):  # those that run on and on while others have ended do not repeat together
+        return None
+    return found if min(counts) > found.ahead + 3 * found.period else None
 
 
 def _with_few(head: Header, end: int, found: Rounds) -> Program:
