@@ -16,7 +16,7 @@ from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, passed, resolved
 from mcheck.ptx.flow import writes
-from mcheck.ptx.forms import fault
+from mcheck.ptx.forms import KNOWN, fault
 from mcheck.ptx.lanes import Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import asked
 from mcheck.ptx.lower import template
@@ -90,7 +90,12 @@ class Compiler:
         return self.guarded(unit, statement, made)
 
     def _mistaken(self, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
-        """What is no instruction: a mistake where it is executed, told with the others that control may come to."""
+        """What is no instruction: a mistake where it is executed, told with the others that control may come to. In a
+        module of a later PTX than the tables are of it may be one that came since, so it is not followed.
+        """
+        if self.module.ptx > KNOWN:
+            known, written = ".".join(map(str, KNOWN)), self.module.version
+            return unfollowed(statement, f"{error.message} up to PTX {known}, and the module is of PTX {written}")
         if error.span is None:
             error.span = statement.span
         self.mistakes[at] = error

@@ -13,6 +13,9 @@ from mcheck.ptx.module import Address, Label, Pair, Part, Register, Sink, Statem
 from mcheck.ptx.types import SIZES
 from mcheck.syntax.codes import nearest
 
+KNOWN = (9, 1)
+"""The PTX ISA that the tables of instructions are of: what a later one adds they lack."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:

@@ -295,6 +295,12 @@ class Module:
     target_span: Span | None = field(default=None, compare=False)
 
     @property
+    def ptx(self) -> tuple[int, int]:
+        """The version of PTX that the module says it is of, as numbers; (0, 0) where it is spelled otherwise."""
+        major, _, minor = self.version.partition(".")
+        return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+    @property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels that have a body."""
         return tuple(f.name for f in self.functions.values() if f.entry and f.defined)

@@ -95,3 +95,11 @@ def test_what_is_not_modelled_is_no_mistake(tmp_path: Path) -> None:
     result = check(tmp_path, changed(("bar.sync 0", "tex.1d.v4.u32.s32 {%r1, %r1, %r1, %r1}, [buf, {%r1}]")))
     assert result.return_value == 3
     assert "unknown" in result.stdout
+
+
+def test_what_a_later_ptx_may_have_added_is_not_followed_and_no_mistake(tmp_path: Path) -> None:
+    text = changed(("ld.shared.u32 %r3", "ld.shared.novel.u32 %r3"))
+    assert check(tmp_path, text).return_value == 2
+    found = check(tmp_path, text.replace(".version 8.0", ".version 9.7"))
+    assert found.return_value == 3
+    assert "'.novel' is not a qualifier of 'ld' up to PTX 9.1, and the module is of PTX 9.7 (line 14)" in found.output
