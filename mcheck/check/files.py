@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from mcheck.check.case import LaunchText
-from mcheck.errors import InputError
+from mcheck.errors import InputError, McheckError
 from mcheck.run.case import Case
 from mcheck.run.collect import collect, is_test
 
@@ -64,3 +64,13 @@ def left_out(bare: Sequence[str]) -> str:
     """Why the modules are left out."""
     more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
     return f"no launch lies beside {', '.join(bare[:SHOWN])}{more}"
+
+
+def for_every_number(case: Case) -> bool:
+    """Whether a test has a constant that is any number, so that ``mcheck check`` alone has an answer."""
+    from mcheck.run.single import load
+
+    try:
+        return load(case.path, (), case.text, every=True).free is not None
+    except McheckError:
+        return False

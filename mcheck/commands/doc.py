@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     metavar="URL",
     help="The address of a playground (mcheck playground), from DIR or whole: every page links to it with its program.",
 )
-@click.option("--title", default="Allowed outcomes", show_default=True, help="The heading of the index.")
+@click.option("--title", default="Outcomes and findings", show_default=True, help="The heading of the index.")
 @options.model
 @options.profile
 @click.option(
@@ -64,6 +64,7 @@ def command(
     """Write a page for every test under PATH: program, question, verdict under each model, all outcomes, findings.
 
     The site is static and needs no network: open DIR/index.html. With --format md it is Markdown for a repository.
+    A sketch whose constant is any number has a page with what mcheck check says of all of them.
     A PTX module K.ptx has a page with what mcheck check finds in it, launched as K.json beside it says. A file that
     cannot be read gets a page that says why; the others are written.
 
@@ -127,19 +128,21 @@ def command(
 def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Means) -> int:
     """Writes the table; the exit status."""
     from mcheck.check.case import Options
-    from mcheck.check.files import is_module
+    from mcheck.check.files import for_every_number, is_module
     from mcheck.check.suite import check_files
     from mcheck.report.output import output
-    from mcheck.report.paper import of_module, paper
+    from mcheck.report.paper import of_checked, paper
     from mcheck.run.single import reasons
     from mcheck.run.suite import results
 
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
         rows = {r.path: r for r in results([case for case in cases if case not in modules], settings, means)}
-        rows |= {c.path: of_module(c, settings) for c in check_files(modules, settings, Options(), means)}
-        found = [rows[case.path] for case in cases]
-        stream.write(paper(found, title))
+        unread = {path for path, row in rows.items() if row.verdict in ("error", "unknown")}
+        asked = modules + [case for case in cases if case.path in unread and for_every_number(case)]
+        checked = {c.path: of_checked(c, settings) for c in check_files(asked, settings, Options(), means)}
+        found = [(rows | checked)[case.path] for case in cases]
+        stream.write(paper(found, title, checked))
     statuses = {result.verdict for result in found}
     for result in found:
         if result.verdict == "error":

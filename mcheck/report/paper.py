@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from mcheck import __version__
 from mcheck.check.case import Checked
+from mcheck.check.files import is_module
 from mcheck.report.latex import latex
 from mcheck.run.case import DEFAULT_MODEL, Result, Settings
 
+_NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")
 
 
-def paper(results: Sequence[Result], title: str) -> str:
+def paper(results: Sequence[Result], title: str, checked: Collection[str] = ()) -> str:
     """A ``longtable`` with a row for each test, in the order given, and a part for each folder.
 
     It needs the packages booktabs and longtable. ``States`` is the number of final states, with a plus sign if there
-    may be more; ``Findings`` are the codes of what is wrong in some execution, in brackets if they are no errors.
+    may be more, or a dash for the paths of ``checked``, which were asked for findings alone; ``Findings`` are the codes
+    of what is wrong in some execution, in brackets if they are no errors.
     """
     models = sorted({result.model for result in results})
     told = f"{title} ({len(results)} tests under {', '.join(models)}; mcheck {__version__})."
@@ -43,31 +46,32 @@ def paper(results: Sequence[Result], title: str) -> str:
             folder = os.path.basename(os.path.dirname(members[0].path)) or "."
             rule = [r"\addlinespace"] if k else []
             lines += [*rule, rf"\multicolumn{{{len(COLUMNS)}}}{{@{{}}l}}{{\itshape {latex(folder)}}} \\*"]
-        lines += [_row(result, several=len(models) > 1) for result in members]
+        lines += [_row(result, several=len(models) > 1, states=result.path not in checked) for result in members]
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
 
-def of_module(checked: Checked, settings: Settings) -> Result:
-    """The row of a PTX module, which asks for no final state."""
+def of_checked(checked: Checked, settings: Settings) -> Result:
+    """The row of what is asked for findings alone: a PTX module, or a sketch with a constant that is any number."""
     return Result(
         path=checked.path,
-        name=os.path.basename(checked.path),
+        name=os.path.basename(checked.path) if is_module(checked.path) else checked.name,
         verdict=checked.verdict,
         model=settings.model or DEFAULT_MODEL,
+        expected_kinds=checked.expected,
         findings=checked.findings,
         reason=checked.reason,
         problem=checked.problem,
     )
 
 
-def _row(result: Result, *, several: bool) -> str:
+def _row(result: Result, *, several: bool, states: bool) -> str:
     more = "" if result.complete else "+"
     name = latex(result.name) + (f" ({latex(result.model)})" if several else "")
     cells = (
         rf"\texttt{{{name}}}",
         latex({"none": "", "~exists": "never"}.get(result.kind, result.kind)),
         latex(_answer(result)),
-        f"{len(result.outcomes)}{more}" if result.was_read else "",
+        _NONE if not states else f"{len(result.outcomes)}{more}" if result.was_read else "",
         latex(_codes(result)),
     )
     return " & ".join(cells) + r" \\"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cli import main
+from mcheck.report.site.build import said
 from mcheck.report.site.topics import topics_of, topics_of_module
 from mcheck.syntax import parse
 
@@ -28,6 +29,15 @@ ALONE = """PTX alone
  P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;
  st.weak x, 1   | ld.weak r1, x  ;
 expect race
+"""
+LATE = """PTX late
+const N = any;
+{ .global .align 16 .b8 g[32]; }
+P0@cta 0 {
+  for k in 0..N {
+    ld.global.u32 r0, [g + k / 2 * 16];
+  }
+}
 """
 WRONG = "PTX broken\n{ x = 0; }\n P0@cta 0,gpu 0 ;\n st.wek x, 1 ;\n ld.waek r0, x ;\nexists (x == 1)\n"
 RING = """PTX ring
@@ -132,7 +142,40 @@ def test_modules_in_markdown_and_in_a_table(folder: Path, tmp_path: Path) -> Non
     assert "from tile.cuh:12:5" in told.read_text()
     table = tmp_path / "table.tex"
     assert main(["doc", str(tmp_path), "--paper", "-o", str(table), "-j", "1"]) == 0
-    assert r"\texttt{raced.ptx} &  & finding &  & RACE004 \\" in table.read_text()
+    assert r"\texttt{raced.ptx} &  & finding & -- & RACE004 \\" in table.read_text()
+
+
+def test_a_sketch_with_any_number_of_rounds_has_the_answer_of_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("late", LATE), ("whole", LATE.replace("k / 2 * 16", "0").replace("late", "whole"))):
+        (tmp_path / f"{name}.litmus").write_text(text)
+    assert main(["check", str(tmp_path / "late.litmus"), str(tmp_path / "whole.litmus")]) == 1
+    told = capsys.readouterr().out
+    smallest = "found with N = 5, the smallest that shows it"
+    proof = "for every number of rounds from 0 on: from N = "
+    assert smallest in told
+    assert proof in told
+    out = tmp_path / "site"
+    assert main(["doc", str(tmp_path), "-o", str(out), "-j", "1"]) == 0
+    assert smallest in page(out, "late")
+    assert "UB103" in page(out, "late")
+    assert 'id="picture-1"' in page(out, "late")
+    assert '"verdict finding' in row(out, "late")
+    assert proof in page(out, "whole")
+    assert "None: no race" in page(out, "whole")
+    assert "A run with N = 1" in page(out, "whole")
+    assert '"verdict proved"' in row(out, "whole")
+    assert main(["doc", str(tmp_path), "-o", str(tmp_path / "md"), "--format", "md", "-j", "1"]) == 0
+    assert re.search(r"late.*\| finding \| UB103 \|", (tmp_path / "md" / "README.md").read_text())
+    table = tmp_path / "table.tex"
+    assert main(["doc", str(tmp_path), "--paper", "-o", str(table), "-j", "1"]) == 0
+    assert r"\texttt{late} &  & finding & -- & UB103 \\" in table.read_text()
+    assert r"\texttt{whole} &  & proved & -- &  \\" in table.read_text()
+
+
+def test_what_a_message_says_in_backticks_is_code() -> None:
+    assert str(said("ask `a < b` and <i>")) == "ask <code>a &lt; b</code> and &lt;i&gt;"
 
 
 def test_a_page_that_is_kept_rests_on_the_launch(folder: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from mcheck.run.case import Case, Settings
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = ("style.css", "search.js", "page.js")
@@ -390,6 +391,13 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
 
 
 @cache
+def said(text: str) -> Markup:
+    """A message in HTML: what stands in backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
 def _environment(form: str) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -406,6 +414,7 @@ def _environment(form: str) -> Environment:
         "code": _code,
         "fenced": _fenced,
         "compiled": compiled_from,
+        "said": said,
     }
     environment.filters.update(filters)
     return environment

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import State
+from mcheck.check.case import Options
 from mcheck.check.files import is_module
-from mcheck.errors import InputError, McheckError
+from mcheck.errors import InputError, InternalError, McheckError
 from mcheck.files import contents
 from mcheck.graph.execution import Execution
 from mcheck.limit import timed_out
@@ -76,7 +77,13 @@ def page_of(
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
         page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
-        return _answered(page, load(path, assume, text), model, profile, unroll, timeout)
+        program = load(path, assume, page.source, every=True)
+        if program.free is not None:
+            settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, assume=assume)
+            return _every_number(program, page, settings)
+        if program.long is not None:  # a part of what is meant, for proofs alone
+            program = replace(program.long.whole(), assumptions=program.assumptions)
+        return _answered(page, program, model, profile, unroll, timeout)
     except InputError as error:
         return failed(page, error, UNREAD)
     except OSError as error:
@@ -160,6 +167,38 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
         status="ok" if fits else "mismatch",
         verdicts=(own,),
         assumptions=given.assumptions,
+        pictures=pictures,
+        findings=findings,
+    )
+
+
+def _every_number(program: Program, page: Page, settings: Settings) -> Page:
+    """The page of a sketch with a constant that is any number: what ``mcheck check`` says of all of them."""
+    from mcheck.check.single import check_case
+    from mcheck.report.picture.svg import draw
+
+    checked = check_case(Case(page.path, page.source), settings, Options())
+    if checked.verdict == "error":
+        error = checked.problem or InputError(checked.reason or "it has no answer")
+        return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
+    model = settings.model or program.model or DEFAULT_MODEL
+    findings, pictures = with_schedules(checked.findings, program.name, model, DRAWN)
+    if checked.verdict == "proved" and not findings and program.sized is not None:
+        question = Question(
+            about=About.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
+        )
+        clean = _schedule(replace(program.sized(1), assumptions=program.assumptions), model, question)
+        if clean is not None:
+            svg = draw(clean, prefix="p1", style=False)
+            pictures = (Picture(1, f"A run with {program.free} = 1, from its beginning", svg, clean.describe()),)
+    return replace(
+        _described(program, page, model),
+        name=program.name,
+        sketch=True,
+        cut=checked.cut,
+        status="ok" if checked.as_expected or not checked.expected else "mismatch",
+        verdicts=(Verdict(model, checked.verdict, 0, True, False, checked.reason or "", True),),
+        assumptions=checked.assumptions,
         pictures=pictures,
         findings=findings,
     )
@@ -319,7 +358,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         kinds=program.expectation.kinds,
         model=model,
         digest=model_of(model).digest,
-        data=_data(program),
+        data=_data(program) if program.free is None else (),
     )
 
 
