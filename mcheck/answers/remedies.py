@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.waits import Wait, closed_behind, completion, family_of, half, remark
+from mcheck.answers.waits import (
+    Meets,
+    Wait,
+    before_issue,
+    closed_behind,
+    completion,
+    family_of,
+    half,
+    or_before_issue,
+    remark,
+)
+from mcheck.candidates.choices import Candidate
 from mcheck.candidates.prepared import Prepared
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node
 from mcheck.graph.tags import Tag
 from mcheck.program.ops import Branch, Commit, WaitGroup
 
+HANDS_OVER = frozenset(("barrier", "syncbar", "phase", "complete"))
+"""Relations by which one event comes before another one."""
 
-def too_early(prepared: Prepared, pair: tuple[int, int]) -> str:
+
+def too_early(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> str:
     """What waits for the operation of a group that another access of the pair comes too early for, and why a wait that
     is there does not; empty where the pair is another one, or nothing can be said.
     """
@@ -35,11 +49,61 @@ def too_early(prepared: Prepared, pair: tuple[int, int]) -> str:
         return ""
     if same:
         return " ".join(filter(None, (f"{mechanism} before line {new.source.op.span.line}.", remarks, remark(later))))
+    line, first = new.source.op.span.line, issue.op.span.line if issue.op.span is not None else 0
+    met = _meets(prepared, candidate, old, issue, new)
+    if met is Meets.NEXT:
+        return before_issue(line, first)
     if not remarks:
         return ""
-    line = new.source.op.span.line
+    instead = or_before_issue(line, first) if met is Meets.EITHER else ""
     over = f"then hand over to line {line}: a barrier, or a release that is acquired."
-    return f"{mechanism} in {s.thread(old).name}, {over} {remarks}"
+    return f"{mechanism} in {s.thread(old).name}, {over} {remarks} {instead}".strip()
+
+
+def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> Meets:
+    """What a read comes to while a copy is under way: the copy overwrites what it reads where an earlier write of these
+    bytes is handed over to it and nothing orders it behind the issue of the copy.
+    """
+    s = prepared.s
+    if not copy.has(Tag.W) or not read.has(Tag.R) or copy.has(Tag.GEN) is not read.has(Tag.GEN):
+        return Meets.OWN
+    before = _before(prepared, candidate, read)
+    if before & set(s.nodes_of[issue.uid]):
+        return Meets.OWN
+    low, high = read.address, read.address + read.size
+    alike = [n for n in s.nodes if n.source is not None and n.address < high and low < n.address + n.size]
+    if not any(n.has(Tag.W) and n.index in before and n is not copy for n in alike):
+        return Meets.OWN
+    span = read.source.op.span if read.source is not None else None
+    again = any(n.has(Tag.R) and n.source and n.source.op.span == span and _in_order(n, read) for n in alike)
+    return Meets.EITHER if again else Meets.NEXT
+
+
+def _before(prepared: Prepared, candidate: Candidate, node: Node) -> set[int]:
+    """The events that come before one by the order of programs and what hands over."""
+    s = prepared.s
+    behind: dict[int, list[int]] = {}
+    chosen = (e for choice, taken in zip(prepared.choices, candidate, strict=True) for e in choice.options[taken].edges)
+    for relation, pairs in (*chosen, *((r, ((a, b),)) for r, a, b in prepared.extra_edges)):
+        for a, b in pairs:
+            strong = not s.nodes[a].has(Tag.WEAK) and not s.nodes[b].has(Tag.WEAK)
+            if relation in HANDS_OVER or (relation == "rf" and strong):
+                behind.setdefault(b, []).append(a)
+    before, left = {node.index}, [node.index]
+    while left:
+        at = s.nodes[left.pop()]
+        fresh = {*behind.get(at.index, []), *(n.index for n in s.nodes if _in_order(n, at))} - before
+        before |= fresh
+        left += fresh
+    return before
+
+
+def _in_order(first: Node, second: Node) -> bool:
+    """Whether one event comes before another one in the program of one thread."""
+    if first.thread != second.thread or first.source is None or second.source is None:
+        return False
+    a, b = first.source.order, second.source.order
+    return a is not None and b is not None and a < b
 
 
 def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:

@@ -170,7 +170,7 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     if narrow:
         message = f"{message}: {'; '.join(map(why, narrow))}"
     found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
-    if entry.code == "RACE003" and (missing := too_early(prepared, flag.pair)):
+    if entry.code == "RACE003" and (missing := too_early(prepared, flag.candidate, flag.pair)):
         return [replace(found, missing=missing)]
     return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
 

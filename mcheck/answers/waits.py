@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from mcheck.program import ops
 from mcheck.program.expr import Const
@@ -23,6 +24,16 @@ class Wait:
     thread: str
     own: bool
     committed: bool
+
+
+class Meets(Enum):
+    """Which fill of its bytes a read meets that a copy is not ordered with: the one that it waits for (``OWN``), or the
+    next one, which overwrites what it reads (``NEXT``).
+    """
+
+    OWN = auto()
+    NEXT = auto()
+    EITHER = auto()
 
 
 def family_of(op: Op) -> str:
@@ -50,6 +61,18 @@ def completion(op: Op, *, write: bool, later: int | None) -> str | None:
     return None
 
 
+def before_issue(first: int, second: int, fence: str = "") -> str:
+    """What orders the access at line ``first`` before the operation that line ``second`` issues."""
+    way = "a barrier, or a release that the issuing thread acquires"
+    return f"Hand line {first} over before the operation at line {second} is issued: {way}{fence}."
+
+
+def or_before_issue(first: int, second: int) -> str:
+    """The same, as what may be meant instead of a wait."""
+    text = before_issue(first, second)
+    return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
+
+
 def closed_behind(commits: Iterable[Op], op: Op) -> int | None:
     """How many groups what follows an operation closes behind the group of the operation, ``None`` if not even that
     one: at least so many where a guard decides.
@@ -75,6 +98,7 @@ def half(op: Op, waits: Iterable[Wait], *, write: bool) -> str:
                 "the latest group pending, which is this one" if number == 1 else f"the {number} latest groups pending"
             )
             return f"{where} leaves {latest}{'' if number == 1 else ', this one among them'}."
-        if not wait.committed:
+        if not wait.committed and not wait.op.commits:
             return f"{where} does not cover the operation, which no commit_group precedes it for."
+        return ""  # it does
     return ""

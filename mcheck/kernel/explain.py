@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
-from mcheck.answers.waits import Wait, half
+from mcheck.answers.waits import Meets, Wait, half
+from mcheck.kernel.fills import meets
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.remedies import committed, hand_over, line_of, remedy, seen
@@ -16,12 +17,12 @@ NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
 
 
-def missing(m: Machine, code: str, old: Record, new: Record) -> str:
-    """The remedy, with what is wrong with the fences and waits of this execution."""
-    remarks = [remedy(m, code, old, new)]
+def missing(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
+    """The remedy for accesses to the byte ``low``, with what is wrong with the fences and waits of this execution."""
+    remarks = [remedy(m, code, old, new, low)]
     if code in NEEDS_FENCE:
         remarks.append(_idle_fences(m, old, new))
-    if code == "RACE003":
+    if code == "RACE003" and meets(m, old, new, low) is not Meets.NEXT:
         remarks.append(_half_waits(m, old))
     if code in UNORDERED and old.agent != new.agent and not old.asynchronous:
         remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent]))

@@ -253,7 +253,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             tuple(sorted({old.agent, new.agent})),
             len(m.trace),
             old.position,
-            " ".join(map(remedy, narrow)) or missing(m, code, old, new),
+            " ".join(map(remedy, narrow)) or missing(m, code, old, new, low),
         )
     )
 

@@ -7,13 +7,15 @@ and the tests carry them out.
 from __future__ import annotations
 
 from mcheck.answers.steps import text_of
-from mcheck.answers.waits import closed_behind, completion, family_of, remark
+from mcheck.answers.waits import Meets, before_issue, closed_behind, completion, family_of, or_before_issue, remark
 from mcheck.findings import catalogue
+from mcheck.kernel.fills import meets
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Entry, Machine
 from mcheck.kernel.objects import Mbarrier
 from mcheck.program import ops
-from mcheck.program.ops import Op
+from mcheck.program.expr import Const
+from mcheck.program.ops import Commit, Op, WaitGroup
 
 HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
 
@@ -23,8 +25,8 @@ def line_of(op: Op) -> int:
     return op.span.line if op.span is not None else 0
 
 
-def remedy(m: Machine, code: str, old: Record, new: Record) -> str:
-    """What mends a pair of accesses; that of the catalogue where nothing can be said of the place."""
+def remedy(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
+    """What mends two accesses to the byte ``low``; that of the catalogue where nothing can be said of the place."""
     match code:
         case "RACE004" | "RACE006":
             return _proxy_fence(m, old, new)
@@ -33,7 +35,7 @@ def remedy(m: Machine, code: str, old: Record, new: Record) -> str:
         case "RACE009":
             return _map_fences(m, old, new)
         case "RACE001" | "RACE002" | "RACE003":
-            return _order(m, code, old, new)
+            return _order(m, code, old, new, low)
     return catalogue.get(code).remedy
 
 
@@ -97,9 +99,9 @@ def _is_half(op: Op, half: str) -> bool:
 # --- order ------------------------------------------------------------------------------------------------------
 
 
-def _order(m: Machine, code: str, old: Record, new: Record) -> str:
+def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     if code == "RACE003" and old.asynchronous:
-        return _completion(m, old, new)
+        return _completion(m, old, new, low)
     issuer, owner = m.agents[new.agent], m.agents[old.agent]
     first, second = line_of(old.event.op), line_of(new.event.op)
     elected = _elected(m, owner, issuer, old)
@@ -110,13 +112,12 @@ def _order(m: Machine, code: str, old: Record, new: Record) -> str:
             f"for its warp, and a release covers what its own thread did."
         )
     if code == "RACE003":
-        way = "a barrier, or a release that the issuing thread acquires"
         fence = ", with fence.proxy.async before it" if old.proxy == "GEN" and new.proxy == "ASYNC" else ""
-        return f"Hand line {first} over before the operation at line {second} is issued: {way}{fence}."
+        return before_issue(first, second, fence)
     return catalogue.get(code).remedy
 
 
-def _completion(m: Machine, old: Record, new: Record) -> str:
+def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     """The wait for an asynchronous operation that something else comes too early for."""
     op = old.event.op
     second = line_of(new.event.op)
@@ -137,15 +138,21 @@ def _completion(m: Machine, old: Record, new: Record) -> str:
         )
     issuer, other = m.agents[old.agent], m.agents[new.agent]
     if what == "group":
+        met = meets(m, old, new, low)
+        if met is Meets.NEXT:
+            return before_issue(second, line_of(op))
+        instead = or_before_issue(second, line_of(op)) if met is Meets.EITHER else ""
         over = _taken_over(m, issuer, other, old.position, new.position)
         if over is not None:
             mechanism, later = _group(m, old, over)
             line = line_of(m.trace[over].op)
-            return f"{mechanism} before line {line}, which hands the bytes over. {remark(later)}".strip()
-        return (
-            f"{mechanism} in {m.name(issuer)}, then hand over to line {second}: "
-            f"a barrier, or a release that is acquired."
-        )
+            also = " ".join(filter(None, (remark(later), instead)))
+            return f"{mechanism} before line {line}, which hands the bytes over. {also}".strip()
+        waited = _own_wait(m, issuer, old)
+        how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
+        if waited is not None:
+            return f"After the wait at line {line_of(waited)} in {m.name(issuer)}, {how}"
+        return f"{mechanism} in {m.name(issuer)}, then {how}"
     return f"{mechanism} before line {second}, or take over from a thread that did."
 
 
@@ -168,6 +175,24 @@ def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
     behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
     later = closed_behind(behind, old.event.op)
     return completion(old.event.op, write=old.write, later=later) or "", later
+
+
+def _own_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
+    """The wait of the issuing thread that completes an operation of a group, be it that it is still to come."""
+    done = at_step(m, issuer, next((step for agent, step in old.done if agent == issuer.index), 0))
+    if done is not None:
+        return done.op
+    family = family_of(old.event.op)
+    closed = isinstance(old.event.op, ops.Wgmma)
+    for op in issuer.code[m.trace[old.position].place + 1 :]:
+        if isinstance(op, ops.Branch):
+            break
+        closed = closed or (isinstance(op, Commit) and op.family == family and op.guard is None)
+        if not isinstance(op, WaitGroup) or op.family != family or op.guard is not None:
+            continue
+        if (closed or op.commits) and op.pending == Const(0) and not (op.read and old.write):
+            return op
+    return None
 
 
 def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:

@@ -136,3 +136,84 @@ def test_groups_behind_go_on_where_a_barrier_hands_over() -> None:
     assert all(t.startswith("Execute cp.async.wait_group 2 before line 9, which hands the bytes over.") for t in told)
     mended = HANDED.replace("  bar.sync 0;", "  cp.async.wait_group 2;\n  bar.sync 0;")
     assert check_case(Case("handed.litmus", text=mended), Settings(), Options()).verdict == "proved"
+
+
+REFILLED = """PTX refilled
+{{ .global .align 16 .u32 src[8]; .shared .align 16 .u32 buf[4]; }}
+P@cta 0 {{
+  cp.async.cg.shared.global [buf], [src], 16;
+  cp.async.wait_all;
+  bar.sync 0;
+  {read}
+  cp.async.cg.shared.global [buf], [src + 16], 16;
+  cp.async.commit_group;
+  cp.async.wait_group {pending};
+  bar.sync 0;
+}}
+Q@cta 0 {{
+  bar.sync 0;
+  ld.shared.u32 r0, [buf];
+  {read}
+  bar.sync 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+def test_a_read_is_handed_over_before_the_next_fill(pending: int) -> None:
+    case = Case("refilled.litmus", text=REFILLED.format(read="", pending=pending))
+    for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
+        told = next(f.missing for f in found if f.code == "RACE003")
+        assert told.startswith("Hand line 15 over before the operation at line 8 is issued: a barrier, or a release")
+        assert "wait" not in told
+    mended = Case("refilled.litmus", text=REFILLED.format(read="bar.sync 0;", pending=pending))
+    assert "RACE003" not in {f.code for f in check_case(mended, Settings(), Options()).findings}
+
+
+ROUNDS = """PTX rounds
+{{ .global .align 16 .u32 src[64]; .shared .align 16 .u32 buf[8]; }}
+P@cta 0 {{
+  cp.async.cg.shared.global [buf], [src], 16;
+  cp.async.commit_group;
+  for k in 1..6 {{
+    cp.async.cg.shared.global [buf + 16*(k%2)], [src + 16*k], 16;
+    cp.async.commit_group;
+    cp.async.wait_group {pending};
+    bar.sync 0;
+    {read}
+  }}
+}}
+Q@cta 0 {{
+  for k in 0..5 {{
+    bar.sync 0;
+    ld.shared.u32 r0, [buf + 16*(k%2)];
+    {read}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+def test_a_ring_without_its_second_barrier(pending: int) -> None:
+    case = Case("rounds.litmus", text=ROUNDS.format(read="", pending=pending))
+    told = [f.missing for f in check_case(case, Settings(), Options()).findings if f.code == "RACE003"]
+    assert told
+    assert all(t.startswith("Hand line 17 over before the operation at line 7 is issued: a barrier") for t in told)
+    mended = Case("rounds.litmus", text=ROUNDS.format(read="bar.sync 1;", pending=pending))
+    assert check_case(mended, Settings(), Options()).verdict == "proved"
+
+
+UNREAD = """PTX unread
+{ .global .align 16 .u32 src[4]; .shared .align 16 .u32 buf[4]; }
+P@cta 0 {
+  cp.async.cg.shared.global [buf], [src], 16;
+  cp.async.wait_all;
+}
+Q@cta 0 { ld.shared.u32 r0, [buf]; }
+"""
+
+
+def test_a_wait_that_is_there_is_not_advised() -> None:
+    case = Case("unread.litmus", text=UNREAD)
+    for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
+        assert all("Execute" not in f.missing for f in found if f.code == "RACE003")
