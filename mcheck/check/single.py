@@ -38,14 +38,19 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
 
 
 def question(program: Program | Subject, settings: Settings, options: Options) -> Question:
-    """What is asked of an engine: to look on after an error that may be left out of the answer."""
+    """What is asked of an engine: to look on after an error that is left out of the answer."""
     left_out = bool(options.select or options.ignore or suppressions(program.source))
+
+    def excused(finding: Finding) -> bool:
+        return not (_selected(finding, options) and apply((finding,), program.source, program.path)[0])
+
     return Question(
         about=About.FINDINGS,
         profile=settings.profile,
         unroll=settings.unroll,
         timeout=settings.timeout,
         thorough=left_out,
+        excused=excused if left_out else None,
         limit=options.limit,
     )
 
@@ -53,7 +58,9 @@ def question(program: Program | Subject, settings: Settings, options: Options) -
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
     """The answer without what is not asked for and what the file suppresses."""
     chosen = tuple(f for f in given.findings if _selected(f, options))
-    kept, left, warnings = apply(chosen, program.source, program.path)
+    kept, left, warnings = apply(
+        chosen, program.source, program.path, all_found=given.verdict != "finding" or given.covered
+    )
     assumptions = list(given.assumptions)
     assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in left]
     if len(chosen) < len(given.findings):

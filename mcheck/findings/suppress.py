@@ -58,9 +58,11 @@ def accepted(text: str, path: str, code: str, span: Span | None) -> bool:
 
 
 def apply(
-    findings: tuple[Finding, ...], text: str, path: str
+    findings: tuple[Finding, ...], text: str, path: str, *, all_found: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], list[tuple[str, Span | None]]]:
-    """(findings that stay, those that are left out with the reason, warnings)."""
+    """(findings that stay, those that are left out with the reason, warnings). That a suppression has nothing to
+    suppress is known only if ``all_found``.
+    """
     asked = suppressions(text)
     if not asked:
         return findings, (), []
@@ -79,6 +81,6 @@ def apply(
         span = Span(path, s.line, s.column)
         if not s.reason:
             warnings.append((f"a suppression of {', '.join(s.codes)} without a reason has no effect", span))
-        elif s not in used:
+        elif s not in used and all_found:
             warnings.append((f"nothing to suppress here: no finding {' or '.join(s.codes)} at this line", span))
     return tuple(kept), tuple(left), warnings

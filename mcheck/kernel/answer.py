@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from mcheck.answers.final import terms_of
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
+from mcheck.findings.finding import Finding
 from mcheck.kernel import engine, states
 from mcheck.program.program import Program
 
@@ -23,6 +25,7 @@ def answer(
     witnesses: bool = False,
     limit: int | None = None,
     thorough: bool = False,
+    excused: Callable[[Finding], bool] | None = None,
     brief: bool = False,
 ) -> Answer:
     """Findings, and the final states of what a condition names where they can be told.
@@ -40,6 +43,7 @@ def answer(
         profile=profile,
         limit=limit or engine.MAX_EXECUTIONS,
         thorough=thorough,
+        excused=excused,
         brief=brief,
     )
     if findings:

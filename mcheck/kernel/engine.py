@@ -54,8 +54,12 @@ class Search:
     limit: int = MAX_EXECUTIONS
     thorough: bool = False
     brief: bool = False
+    excused: Callable[[Finding], bool] | None = None
+    """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
     given: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
+    errors: list[Finding] = field(default_factory=list)
+    """Those of the findings that count."""
     executions: int = 0
     bounded: str | None = None
     overtaken: str | None = None
@@ -78,9 +82,12 @@ class Search:
     @property
     def wrong(self) -> bool:
         """Whether more executions would not change the answer: those that end have states beside those that do not."""
-        return any(
-            f.severity == "error" and (self.watched is None or f.kind != "deadlock") for f in self.findings.values()
-        )
+        return any(self.watched is None or f.kind != "deadlock" for f in self.errors)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is looked at, whatever is found."""
+        return self.thorough and self.excused is None
 
     def found(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
@@ -117,7 +124,7 @@ class Search:
             except NewWord as word:
                 self.words[word.address] = word.size
                 continue
-            if not coarse or (self.wrong and not self.thorough) or self.bounded:
+            if not coarse or (self.wrong and not self.whole) or self.bounded:
                 return
             for k in coarse:
                 group = self.setup.partition[k]
@@ -125,7 +132,7 @@ class Search:
 
     def _enough(self) -> bool:
         """Whether enough has been done since the first error was found."""
-        if self.thorough or not self.wrong:
+        if self.whole or not self.wrong:
             return False
         if self.brief:
             return True
@@ -206,8 +213,10 @@ class Search:
         for problem in _without_echoes(machine.problems):
             key = key_of(problem)
             if key not in self.findings and not says_less(problem, self.findings.values()):
-                self.findings[key] = finding_of(machine, problem, self.profile)
+                found = self.findings[key] = finding_of(machine, problem, self.profile)
                 self.last_found = self.executions, self.steps
+                if found.severity == "error" and (self.excused is None or not self.excused(found)):
+                    self.errors.append(found)
 
 
 def _without_echoes(problems: list[Problem]) -> list[Problem]:
@@ -306,14 +315,16 @@ def answer(
     limit: int = MAX_EXECUTIONS,
     thorough: bool = False,
     brief: bool = False,
+    excused: Callable[[Finding], bool] | None = None,
 ) -> Answer:
     """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
-    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing.
+    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing. Errors that
+    are ``excused`` do not count as first ones.
     """
-    search = Search(program, model, profile, unroll, limit, thorough, brief)
+    search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
     reason = search.explore(timeout)
-    if search.setup is not None and search.bounded is None and (thorough or not search.wrong):
+    if search.setup is not None and search.bounded is None and (search.whole or not search.wrong):
         more = (
             search.overtaken
             or beyond(program, search.setup.needed, search.setup.partition)
@@ -329,7 +340,7 @@ def answer(
         complete=False,
         undefined=any(map(voids, found)),
         findings=found,
-        covered=reason is None and search.bounded is None and (thorough or not search.wrong),
+        covered=reason is None and search.bounded is None and (search.whole or not search.wrong),
         bound=search.bounded,
         assumptions=(*assumptions(program), INTERLEAVED),
         executions=search.executions,

@@ -112,7 +112,7 @@ def _best(answers: list[Answer], question: Question) -> Answer:
 
 def _all(program: Program, model: Model, question: Question) -> Answer:
     """The common answer of all engines that cover the program."""
-    question = replace(question, thorough=True)
+    question = replace(question, thorough=True, excused=None)
 
     def each(name: str) -> Answer:
         return ask_engine(name, program, model, question, question.timeout)

@@ -36,6 +36,7 @@ def ask_engine(name: str, program: Program, model: Model, question: Question, ti
             witnesses=question.witnesses,
             limit=question.limit,
             thorough=question.thorough,
+            excused=question.excused,
             brief=question.brief,
         )
     else:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from mcheck.findings.finding import Finding
 
 
 class About(StrEnum):
@@ -22,8 +25,8 @@ class About(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """``timeout`` in seconds for all engines together; ``witnesses``: each state with an execution; ``findings``: those
-    of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error;
-    ``brief``: the kernel engine stops at it;
+    of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error,
+    or only after the first that is not ``excused``; ``brief``: the kernel engine stops at it;
     ``limit``: executions that the kernel engine looks at.
     """
 
@@ -34,5 +37,7 @@ class Question:
     witnesses: bool = False
     findings: bool = False
     thorough: bool = False
+    excused: Callable[[Finding], bool] | None = None
+    """Which findings the asker leaves out."""
     brief: bool = False
     limit: int | None = None

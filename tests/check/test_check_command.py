@@ -23,6 +23,34 @@ P@cta 0 {
 }
 """
 RACE = CLEAN.replace("PTX clean", "PTX race").replace("  fence.proxy.async.shared::cta;\n", "")
+OVERFILLED = """\
+PTX overfilled
+{ .global .align 16 .b8 src[256]; .shared .align 16 .b8 buf[256]; .shared .b64 full[2], empty[2]; }
+P@cta 0, warp 0 {
+  if (%laneid == 0) {
+    for s in 0..2 { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 1; }
+    fence.mbarrier_init.release.cluster;
+  }
+  bar.sync 0;
+  if (%laneid == 0) {
+    for k in 0..3 {
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k % 2]], ((k / 2) % 2) ^ 1;
+      mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k % 2]], 128;
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf + (k % 2)*128], [src], 128, [full[k % 2]];
+    }
+  }
+}
+C@cta 0, warp 1..3 {
+  bar.sync 0;
+  for k in 0..3 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k % 2]], (k / 2) % 2;
+    ld.shared.u32 r0, [buf + (k % 2)*128 + %laneid*4];
+    fence.proxy.async.shared::cta;
+    bar.warp.sync 0xffffffff;
+    if (%laneid == 0) { mbarrier.arrive.shared::cta.b64 _, [empty[k % 2]]; }
+  }
+}
+"""
 STORE = "cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;"
 REVIEW = """\
 PTX review
@@ -109,6 +137,17 @@ def test_select_and_ignore(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run(capsys, "--select", "RACE", str(file))[0] == 1
     assert run(capsys, "--ignore", "race004", str(file))[0] == 0
     assert run(capsys, "--ignore", "NOPE", str(file))[0] == 2
+
+
+def test_what_is_ignored_does_not_keep_the_search_from_its_end(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(OVERFILLED)
+    looked = []
+    for given in ((), ("--ignore", "UB212")):
+        code, out = run(capsys, "--format", "json", *given, str(file))
+        result = json.loads(out)["results"][0]
+        looked.append((code, {f["code"] for f in result["findings"]}, result["executions"] < 100))
+    every = {"UB212", "RACE003", "DEAD003", "DEAD006"}
+    assert looked == [(1, every, True), (1, every - {"UB212"}, True)]
 
 
 def test_suppression_wants_a_reason(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
