@@ -60,8 +60,8 @@ def accepted(text: str, path: str, code: str, span: Span | None) -> bool:
 def apply(
     findings: tuple[Finding, ...], text: str, path: str, *, all_found: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], list[tuple[str, Span | None]]]:
-    """(findings that stay, those that are left out with the reason, warnings). That a suppression has nothing to
-    suppress is known only if ``all_found``.
+    """(findings that stay, those that are left out with the reason, warnings). Without ``all_found`` a suppression that
+    has nothing to suppress might have if more were looked at, which its warning says.
     """
     asked = suppressions(text)
     if not asked:
@@ -81,6 +81,7 @@ def apply(
         span = Span(path, s.line, s.column)
         if not s.reason:
             warnings.append((f"a suppression of {', '.join(s.codes)} without a reason has no effect", span))
-        elif s not in used and all_found:
-            warnings.append((f"nothing to suppress here: no finding {' or '.join(s.codes)} at this line", span))
+        elif s not in used:
+            seen = "" if all_found else " in what was looked at before the search ended at another error"
+            warnings.append((f"nothing to suppress here: no finding {' or '.join(s.codes)} at this line{seen}", span))
     return tuple(kept), tuple(left), warnings
