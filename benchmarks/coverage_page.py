@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,7 @@ def rows(text: str) -> list[Row]:
     return found
 
 
+@cache
 def models() -> tuple[Model, Model]:
     """The models of the page."""
     return load_model("ptx-9.0"), load_model("ptx-9.3")
@@ -61,6 +63,7 @@ def spelled(edit: Edit) -> tuple[str, str]:
     return edit.where, edit.part.replace("|", "∪").replace("&", "∩").replace("\\", "∖")
 
 
+@cache
 def parts() -> dict[tuple[str, str], list[Edit]]:
     """The edits of the first model, and of the second what is not in the first (``9.3 ``), by their rows.
 

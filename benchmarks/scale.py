@@ -108,6 +108,29 @@ consumer@cta 0, warp 1..{1 + warps} {{
 """
 
 
+def _consumers(ctas: int, *tiles: str) -> str:
+    """A warp of each CTA that reads its words of the tiles of a stage, and releases the stage to all CTAs."""
+    loads = "\n".join(f"    ld.shared.u32 r{k}, [{tile}[k%S] + 4*%laneid];" for k, tile in enumerate(tiles))
+    return f"""consumer@cluster 0, cta 0..{ctas}, warp 1 {{
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for k in 0..N {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+{loads}
+    fence.proxy.async;
+    bar.warp.sync 0xffffffff;
+    if (%laneid == 0) {{
+      for c in 0..C {{
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(c)];
+      }}
+    }}
+  }}
+  barrier.cluster.arrive.release;
+  barrier.cluster.wait.acquire;
+}}
+"""
+
+
 def multicast(ctas: int, rounds: int = 32, stages: int = 4) -> str:
     """A ring in a cluster: every CTA's producer loads its share of each slot into all CTAs; consumers release to
     all.
@@ -139,24 +162,7 @@ producer@cluster 0, cta 0..{ctas}, warp 0, lane 0 {{
   barrier.cluster.arrive.release;
   barrier.cluster.wait.acquire;
 }}
-consumer@cluster 0, cta 0..{ctas}, warp 1 {{
-  barrier.cluster.arrive.relaxed;
-  barrier.cluster.wait.acquire;
-  for k in 0..N {{
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
-    fence.proxy.async;
-    bar.warp.sync 0xffffffff;
-    if (%laneid == 0) {{
-      for c in 0..C {{
-        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(c)];
-      }}
-    }}
-  }}
-  barrier.cluster.arrive.release;
-  barrier.cluster.wait.acquire;
-}}
-"""
+{_consumers(ctas, "buf")}"""
 
 
 def one_sided(stages: int, rounds: int = 12, ctas: int = 2) -> str:
@@ -196,25 +202,7 @@ def one_sided(stages: int, rounds: int = 12, ctas: int = 2) -> str:
   .shared .align 8   .b64 full[{stages}], empty[{stages}];
 }}
 const S = {stages}, N = {rounds}, C = {ctas};
-{producers}consumer@cluster 0, cta 0..{ctas}, warp 1 {{
-  barrier.cluster.arrive.relaxed;
-  barrier.cluster.wait.acquire;
-  for k in 0..N {{
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    ld.shared.u32 r0, [own[k%S] + 4*%laneid];
-    ld.shared.u32 r1, [both[k%S] + 4*%laneid];
-    fence.proxy.async;
-    bar.warp.sync 0xffffffff;
-    if (%laneid == 0) {{
-      for c in 0..C {{
-        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(c)];
-      }}
-    }}
-  }}
-  barrier.cluster.arrive.release;
-  barrier.cluster.wait.acquire;
-}}
-"""
+{producers}{_consumers(ctas, "own", "both")}"""
 
 
 def measure(size: int, text: str, seconds: float) -> Row:

@@ -330,7 +330,7 @@ def _loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop
 
 def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
     """Raises ``Aperiodic`` unless a load by a tensor map is legal, and in nobody's way, wherever its tile is."""
-    for op in {id(op): op for t in program.threads for op in t.code}.values():
+    for op in program.operations:
         if not isinstance(op, ops.TensorCopy):
             continue
         where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None

@@ -422,8 +422,7 @@ def _may_be_undefined(program: Program) -> bool:
     """Whether executions that never end must be looked at to know if any is undefined: one may misuse an mbarrier,
     race with an asynchronous operation, or mix sizes.
     """
-    code = {id(op): op for t in program.threads for op in t.code}.values()
-    inner = [ops.performed(op) for op in code]
+    inner = [ops.performed(op) for op in program.operations]
     sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
     return len(sizes) > 1 or any(isinstance(op, UNDEFINABLE) for op in inner)
 

@@ -19,6 +19,7 @@ from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.problems import told
+from mcheck.report.text import count
 from mcheck.run.single import reasons
 
 if TYPE_CHECKING:
@@ -67,11 +68,11 @@ class TextReport:
     def finish(self, tally: Tally) -> None:
         """The counts."""
         self._printer.line(
-            f"{tally.files} file{'' if tally.files == 1 else 's'}: ",
+            f"{count(tally.files, 'file', 'files')}: ",
             (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
             ", ",
             (f"{tally.findings} with findings", "bold red" if tally.exit_status == 1 else ""),
-            f", {tally.unknown} unknown, {tally.error} error{'' if tally.error == 1 else 's'}",
+            f", {tally.unknown} unknown, {count(tally.error, 'error', 'errors')}",
         )
 
 
@@ -178,7 +179,7 @@ def github(results: list[Checked], tally: Tally) -> str:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
     counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
-    errors = f"{tally.error} error{'' if tally.error == 1 else 's'}"
+    errors = count(tally.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
     return "\n".join(lines) + "\n"
 

@@ -10,7 +10,7 @@ from mcheck.errors import Span
 from mcheck.findings.finding import Finding
 from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
-from mcheck.report.text import describe
+from mcheck.report.text import count, describe
 from mcheck.run.case import Result, Summary
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
@@ -24,8 +24,8 @@ def document(results: list[Result], summary: Summary) -> str:
     lines = [_annotation(result) for result in results if not result.ok]
     lines += [note for result in results for note in _others(result)]
     lines += [of_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
-    mismatches = f"{summary.mismatch} mismatch{'' if summary.mismatch == 1 else 'es'}"
-    errors = f"{summary.error} error{'' if summary.error == 1 else 's'}"
+    mismatches = count(summary.mismatch, "mismatch", "mismatches")
+    errors = count(summary.error, "error", "errors")
     counts = f"{summary.ok} of {summary.tests} tests ok, {mismatches}, {summary.unknown} unknown, {errors}"
     lines.append(f"::notice title=mcheck::{counts}")
     return "\n".join(lines) + "\n"

@@ -105,9 +105,8 @@ class Declared:
 def declared(program: Program) -> Declared:
     """The objects that a program uses, its mbarriers told by what is done with them."""
     out = Declared(program, Objects(program.memory))
-    code = list({id(op): op for t in program.threads for op in t.code}.values())
-    _name_barriers(out, code)
-    for op in code:
+    _name_barriers(out, program.operations)
+    for op in program.operations:
         for address, size in accessed(op):
             instance = out.objects.at(address)
             if instance is not None:

@@ -390,7 +390,6 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
 # --- templates ---------------------------------------------------------------------------------------------
 
 
-@cache
 def said(text: str) -> Markup:
     """A message in HTML: what stands in backticks is code."""
     from markupsafe import Markup, escape
@@ -398,6 +397,7 @@ def said(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
+@cache
 def _environment(form: str) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
