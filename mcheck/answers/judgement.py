@@ -12,6 +12,7 @@ ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
 """Pairs that the model orders and that deserve a word: for review they leave a program proved."""
 
 
+LOOPS = ", loops by their trip counts"
 NOT_ALL = "not every execution was looked at"
 
 
@@ -45,7 +46,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
     """What every engine takes for granted."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
     return (
-        f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}, loops by their trip counts",
+        f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair: whoever can go on does, and every write is seen at last",
         *program.assumptions.described(),
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from mcheck.answers.judgement import LOOPS, decides
 from mcheck.answers.result import Answer
 from mcheck.findings.finding import Finding
+
+Excused = Callable[[Finding], bool] | None
+"""Which findings the asker leaves out."""
 
 
 def together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
@@ -13,7 +18,27 @@ def together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
     return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
 
 
+def ends_search(given: Answer, excused: Excused) -> bool:
+    """Whether a program has an error that counts, so that further programs need not be looked at. What is for review
+    may be all that shows with a small number while a larger one has errors.
+    """
+    return any(f.severity == "error" and (excused is None or not excused(f)) for f in given.findings)
+
+
+def is_whole(given: Answer) -> bool:
+    """Whether there is nothing else to say of a program than its findings."""
+    return given.verdict == "proved" or (given.verdict == "finding" and given.covered)
+
+
+def proved(given: Answer, answers: Sequence[Answer], executions: int, reason: str) -> Answer:
+    """The answer about all programs where there is nothing else to say of any: ``given`` is that of one of them."""
+    found = together(answers)
+    return replace(
+        given, verdict="finding" if any(map(decides, found)) else "proved", findings=found, covered=True, bound=None,
+        executions=executions, reason=reason, cut=False,
+    )  # fmt: skip
+
+
 def taken(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """What answers take for granted, but for the sizes."""
-    found = dict.fromkeys(a for given in answers for a in given.assumptions)
-    return tuple(a for a in found if not a.startswith("sizes as written"))
+    """What answers take for granted, but for how often loops run."""
+    return tuple(dict.fromkeys(a.removesuffix(LOOPS) for given in answers for a in given.assumptions))

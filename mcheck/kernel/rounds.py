@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from mcheck.answers.judgement import assumptions, judged
 from mcheck.answers.result import Answer
+from mcheck.answers.several import together
 from mcheck.cat.ast import Model
 from mcheck.executor.tensor import extent
 from mcheck.findings import catalogue
@@ -56,9 +57,10 @@ SEVERAL = "steps that could come in several orders, or to several effects"
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """For every number from ``first`` on, or for one, nothing was found; the state repeats every ``period`` rounds.
+    """For every number from ``first`` on, or for one, nothing was found but what ``answer`` has for review; the state
+    repeats every ``period`` rounds.
 
-    ``answer`` is that of one of the programs that were run to their ends, ``executions`` how many were run.
+    ``answer`` is that of the programs that were run to their ends, ``executions`` how many were run.
     """
 
     first: int
@@ -128,7 +130,8 @@ class _Prover:
             self.alone(self.sized(number), loops[lead], lead, f"with {self.program.free} = {number}")
             for number in range(first, first + steps)
         ]
-        return Proof(first, steps, answers[-1], len(answers) + 1)
+        answer = replace(answers[-1], findings=together(answers))
+        return Proof(first, steps, answer, len(answers) + 1)
 
     def one_number(self, count: int) -> Proof:
         """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
@@ -287,7 +290,10 @@ class _Prover:
             _no_tile_matters(one, read_only)
 
     def alone(self, program: Program, loop: Loop, lead: int, which: str) -> Answer:
-        """The answer about one of the programs; raises ``Aperiodic`` unless it is a proof, from one execution."""
+        """The answer about one of the programs, from its one execution; raises ``Aperiodic`` if it has an error.
+
+        What is for review stops no agent, so that it shows with every larger number as it shows here.
+        """
         setup = self.setup(program)
         m = execute(setup, before=_at_starts({lead: loop}, lead, lambda _: None, set()))
         _one_way(m)
@@ -299,7 +305,12 @@ class _Prover:
                 executions=1, engine="protocol",
             )
         )  # fmt: skip
-        if m.ended != "end" or given.verdict != "proved" or any(a.status != "done" for a in m.agents):
+        if (
+            m.ended != "end"
+            or search.errors
+            or given.verdict not in ("proved", "finding")
+            or any(a.status != "done" for a in m.agents)
+        ):
             raise Aperiodic(f"{FOUND} {which}")
         return given
 

@@ -38,6 +38,7 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
             question.timeout,
             lambda one, left: ask(one, model, replace(question, timeout=left), engine),
             _prover(program, model, question) if engine in ("auto", "protocol") else None,
+            question.excused,
         )
     if program.long is not None:
         proved = question.about is About.FINDINGS and engine in ("auto", "protocol")

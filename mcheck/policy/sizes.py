@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
-from mcheck.answers.several import taken, together
+from mcheck.answers.several import Excused, ends_search, is_whole, proved, taken, together
 from mcheck.errors import InputError, Unsupported
 from mcheck.limit import Limit, TimeOut, timed_out
 from mcheck.program.program import Long, Program
@@ -49,9 +48,12 @@ def sizes(operations: Callable[[], float]) -> Iterator[int]:
 
 def every_size(
     program: Program, seconds: float | None, answer: Callable[[Program, float | None], Answer],
-    prove: Prover | None = None,
+    prove: Prover | None = None, excused: Excused = None,
 ) -> Answer:  # fmt: skip
-    """The answer about findings for all numbers, from that about the program with one in so many seconds."""
+    """The answer about findings for all numbers, from that about the program with one in so many seconds.
+
+    The first number with an error ends the search, unless it is ``excused``.
+    """
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
     why, cut = "", True
@@ -65,20 +67,20 @@ def every_size(
             return answer(one, left)
 
         for size in range(proof.first) if proof is not None else sizes(lambda: large):
-            given = _look(program, size, limit, look, found)
-            if _decided(given) or (proof is not None and given.verdict != "proved"):
+            if ends_search(_look(program, size, limit, look, found), excused):
                 break
         else:
-            if proof is not None:
+            if proof is not None and all(map(is_whole, found.values())):
                 return _proved(program, proof, found)
-        smaller = (k for k in range(max(found)) if k not in found and _decided(found[max(found)]))
+        smaller = (k for k in range(max(found)) if k not in found and ends_search(found[max(found)], excused))
         for size in smaller:
-            if _decided(_look(program, size, limit, answer, found)):
+            if ends_search(_look(program, size, limit, answer, found), excused):
                 break
         cut = False
     except TimeOut:
         pass
-    return _conclusion(program, found, why, cut=cut)
+    wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
+    return _open(program, found, why, cut=cut) if wrong is None else _wrong(program, found, wrong)
 
 
 def written_size(
@@ -89,12 +91,11 @@ def written_size(
     proof, _ = _proof(limit, prove)
     if proof is None:
         return answer(long.whole(), limit.remaining())
-    often = f"{proof.period} rounds" if proof.period > 1 else "round"
-    said = f"the state repeats every {often}: what is not among the first {proof.first} and the last ones adds nothing"
-    given = proof.answer
-    return replace(
-        given, verdict="proved", covered=True, bound=None, executions=proof.executions, reason=said, cut=False
+    said = (
+        f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
+        " and the last ones adds nothing"
     )
+    return proved(proof.answer, [proof.answer], proof.executions, said)
 
 
 def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str]:
@@ -115,14 +116,16 @@ def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str]:
 def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
     answers = [*found.values(), proof.answer]
     last = answers[-2] if found else answers[-1]
-    often = f"{proof.period} rounds" if proof.period > 1 else "round"
     said = (
-        f"for every number of rounds from 0 on: from {program.free} = {proof.first} on, the state repeats every {often}"
+        f"for every number of rounds from 0 on: from {program.free} = {proof.first} on,"
+        f" the state repeats every {_often(proof)}"
     )
-    return replace(
-        last, verdict="proved", findings=together(answers), covered=True, bound=None, assumptions=taken([last]),
-        executions=sum(a.executions for a in found.values()) + proof.executions, reason=said, cut=False,
-    )  # fmt: skip
+    executions = sum(a.executions for a in found.values()) + proof.executions
+    return proved(replace(last, assumptions=taken([last])), answers, executions, said)
+
+
+def _often(proof: Proof) -> str:
+    return f"{proof.period} rounds" if proof.period > 1 else "round"
 
 
 def _look(
@@ -143,33 +146,36 @@ def _look(
     return given
 
 
-def _decided(answer: Answer) -> bool:
-    return any(map(decides, answer.findings))
+def _wrong(program: Program, found: dict[int, Answer], wrong: int) -> Answer:
+    """The answer of a number with an error, with what smaller ones have for review."""
+    given = found[wrong]
+    missed = [k for k in range(wrong) if k not in found]
+    smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
+    said = f"found with {program.free} = {wrong}, {smallest}"
+    if wrong > 1 and not missed:
+        said += f", so not before round {wrong - 1} of a loop (the first is 0)"
+    smaller = [found[k] for k in sorted(found) if k < wrong]
+    return replace(
+        given, findings=together([*smaller, given]), reason=given.reason or said, covered=False,
+        executions=sum(a.executions for a in found.values()),
+    )  # fmt: skip
 
 
-def _conclusion(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
+def _open(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
+    """The answer where no number that was looked at ends the search, and others may."""
     name = program.free
-    executions = sum(a.executions for a in found.values())
-    wrong = min((k for k, a in found.items() if _decided(a)), default=None)
-    if wrong is not None:
-        given = found[wrong]
-        missed = [k for k in range(wrong) if k not in found]
-        smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
-        said = f"found with {name} = {wrong}, {smallest}"
-        if wrong > 1 and not missed:
-            said += f", so not before round {wrong - 1} of a loop (the first is 0)"
-        return replace(given, reason=given.reason or said, executions=executions, covered=False)
-    open_ones = [k for k, a in found.items() if a.verdict != "proved"]
-    looked = f"nothing was found with {name} = {_listed(sorted(found))}" if found else f"no {name} was looked at"
+    what = "nothing else" if any(a.findings for a in found.values()) else "nothing"
+    looked = f"{what} was found with {name} = {_listed(sorted(found))}" if found else f"no {name} was looked at"
     reason = f"{name} is any number: {looked}; that larger ones add nothing is not proved"
     reason += f" ({why})" if why else ""
+    open_ones = [k for k, a in found.items() if not is_whole(a)]
     if open_ones:
         unsure = found[open_ones[0]].reason or found[open_ones[0]].bound
         reason = f"{name} is any number, and with {name} = {open_ones[0]}: {unsure}"
     last = found[max(found)] if found else Answer(verdict="unknown")
     return replace(
         last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,
-        assumptions=taken([last]), executions=executions, reason=reason, cut=cut,
+        assumptions=taken([last]), executions=sum(a.executions for a in found.values()), reason=reason, cut=cut,
     )  # fmt: skip
 
 

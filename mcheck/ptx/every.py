@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
-from mcheck.answers.several import taken, together
+from mcheck.answers.several import ends_search, is_whole, proved, taken, together
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.limit import Limit, TimeOut, no_time, timed_out
@@ -78,7 +77,7 @@ class _Every:
                         return given
                     why = given
             for numbers in self.tried():
-                if self.decided(self.look(numbers)):
+                if self.is_wrong(self.look(numbers)):
                     self.smallest(numbers)
                     break
         except TimeOut:
@@ -127,9 +126,9 @@ class _Every:
         first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True)) if done else ways[0].starts[-1]
         for number in self.below(ways, first):
             given = self.look((number,))
-            if self.decided(given):
+            if self.is_wrong(given):
                 return self.conclusion("")
-            if done and given.verdict != "proved":
+            if done and not is_whole(given):
                 done, why = False, given.reason or given.verdict
         if not done:
             return why
@@ -143,12 +142,9 @@ class _Every:
             f" ({name} up to {last}: beyond that a register may overflow)"
         )
         answers = list(self.found.values())
-        return replace(
-            one, verdict="proved", findings=together([*answers, *(p.answer for p in proofs)]), covered=True,
-            bound=None,
-            assumptions=taken(answers), executions=self.executions() + sum(p.executions for p in proofs), reason=said,
-            cut=False,
-        )  # fmt: skip
+        executions = self.executions() + sum(p.executions for p in proofs)
+        given = replace(one, assumptions=taken(answers))
+        return proved(given, [*answers, *(p.answer for p in proofs)], executions, said)
 
     def proof(self, way: Repeating) -> Proof:
         """That nothing is found however often the loop of a way runs, from some number on."""
@@ -193,7 +189,7 @@ class _Every:
         """Looks at the numbers below those of a finding that were left out."""
         if len(numbers) == 1:
             for number in range(numbers[0]):
-                if self.decided(self.look((number,))):
+                if self.is_wrong(self.look((number,))):
                     break
 
     def with_number(self, number: int) -> Launch:
@@ -211,9 +207,9 @@ class _Every:
             self.found[numbers] = given
         return self.found[numbers]
 
-    def decided(self, given: Answer) -> bool:
-        """Whether something is found that decides."""
-        return any(map(decides, given.findings))
+    def is_wrong(self, given: Answer) -> bool:
+        """Whether there is an error that counts, so that other numbers need not be looked at."""
+        return ends_search(given, self.question.excused)
 
     def executions(self) -> int:
         """How many executions were followed for single numbers."""
@@ -221,7 +217,7 @@ class _Every:
 
     def conclusion(self, why: str, *, cut: bool = False) -> Answer:
         """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
-        wrong = min((n for n, a in self.found.items() if self.decided(a)), key=sum, default=None)
+        wrong = min((n for n, a in self.found.items() if self.is_wrong(a)), key=sum, default=None)
         if wrong is not None:
             given = self.found[wrong]
             said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, wrong, strict=True))
@@ -231,11 +227,10 @@ class _Every:
         if not self.found:
             return Answer(verdict="unknown", engine="protocol", reason=why, cut=cut)
         looked = "; ".join(_listed(column) for column in zip(*self.found, strict=True))
-        reason = (
-            f"{names} is any number: nothing was found with {looked}; that others add nothing is not proved ({why})"
-        )
+        what = "nothing else" if any(a.findings for a in self.found.values()) else "nothing"
+        reason = f"{names} is any number: {what} was found with {looked}; that others add nothing is not proved ({why})"
         for numbers, given in self.found.items():
-            if given.verdict != "proved":
+            if not is_whole(given):
                 said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
                 reason = f"{names} is any number, and with {said}: {given.reason or given.bound}"
                 break

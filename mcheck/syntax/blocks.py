@@ -106,15 +106,14 @@ def rounds(head: Header, end: int) -> Rounds:
             scope.symbols.discard(name)
             scope.constants[name] = 1
         init_block(Tokens(source, head.body, end + 1), scope, Initial())
-        if scope.free is None:
-            raise Aperiodic("a constant that is any number, declared behind the init block")
-        name, _ = scope.free
-        scope.constants.pop(name, None)
-        scope.symbols.add(name)
+        if scope.free is not None:
+            scope.constants.pop(scope.free[0])
+            scope.symbols.add(scope.free[0])
         roles = _roles(Tokens(source, end + 1, len(source.clean)), scope, head.target)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
-    return even_rounds(roles, scope.objects, name)
+    assert scope.free is not None, "asked of files that have such a constant"
+    return even_rounds(roles, scope.objects, scope.free[0])
 
 
 FUNCTIONS = {

@@ -79,7 +79,50 @@ def test_what_repeats_is_proved_for_every_number() -> None:
     assert (given.verdict, given.findings, given.covered) == ("proved", (), True)
     assert given.reason is not None
     assert given.reason.startswith("for every number of rounds from 0 on")
-    assert not any(taken.startswith("sizes as written") for taken in given.assumptions)
+    assert "sizes as written: 2 threads in 1 CTA" in given.assumptions
+
+
+def test_the_number_may_be_declared_behind_the_init_block() -> None:
+    text = RING.format(parity="(k/S)%2", fence=FENCE).replace("const S = 2, N = any;\n", "const S = 2;\n", 1)
+    given = about(text.replace("}\nproducer", "}\nconst N = any;\nproducer", 1))
+    assert (given.verdict, given.covered) == ("proved", True), given.reason
+
+
+def codes(given: Answer) -> list[str]:
+    return sorted({f.code for f in given.findings})
+
+
+def test_what_is_for_review_ends_no_search_for_errors() -> None:
+    """Two arrive in every round of a stage whose mbarrier counts one: UB212 shows with two rounds, the race with 3."""
+    given = about(RING.format(parity="(k/S)%2", fence=FENCE).replace("warp 1, lane 0", "warp 1..3, lane 0"))
+    assert given.verdict == "finding"
+    assert given.reason is not None
+    assert "N = 3, the smallest" in given.reason
+    assert {"RACE003", "UB212"} <= set(codes(given))
+
+
+BEHIND = """  cp.async.bulk.global.shared::cta.bulk_group [dst], [buf[0]], 16;
+  cp.async.bulk.commit_group;
+}}
+"""
+
+
+def test_what_is_for_review_is_so_for_every_number() -> None:
+    text = RING.removesuffix("}}\n") + BEHIND
+    text = text.replace("src[4];", "src[4], dst[4];")
+    given = about(text.format(parity="(k/S)%2", fence=FENCE))
+    assert (given.verdict, codes(given), given.covered) == ("finding", ["UB501"], True), given.reason
+    assert [f.severity for f in given.findings] == ["review"]
+    assert given.reason is not None
+    assert given.reason.startswith("for every number of rounds from 0 on")
+
+
+def test_errors_that_are_left_out_end_no_search() -> None:
+    program = parse(RING.format(parity="((k + S*(k >= 9))/S)%2", fence=""), "any.litmus", every=True)
+    without = Question(about=About.FINDINGS, thorough=True, excused=lambda f: f.code == "RACE006")
+    given = ask(program, load_model("ptx-9.0"), without, "protocol")
+    assert given.reason is not None
+    assert "N = 10, the smallest" in given.reason
 
 
 def test_what_an_engine_cannot_prove_is_unknown() -> None:
