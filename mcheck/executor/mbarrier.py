@@ -200,7 +200,11 @@ def _check_arrivals(state: State, count: int, section: str) -> None:
     if not 1 <= count <= MAX_COUNT:
         raise Misuse("UB205", f"arrival count {count} is not in 1..{MAX_COUNT}", section)
     if count > state.pending:
-        raise Misuse("UB205", f"{count} arrivals in phase {state.phase}, which has {state.pending} pending", section)
+        raise Misuse(
+            "UB205",
+            f"{count} arrival{'' if count == 1 else 's'} in phase {state.phase}, which has {state.pending} pending",
+            section,
+        )
 
 
 def _arrive_on(state: State, count: int, no_complete: bool, section: str) -> Step:

@@ -119,7 +119,7 @@ def _unknown(opcode: Opcode) -> Failure:
         wording = Wording(f"'{'.'.join(opcode)}' is not an instruction", tuple("." + name for name in legal), hint)
         return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
     known = {head[0] for head in (*_PTX, *_DIALECT)}
-    tries = ((known, 0.8), (UNMODELLED, 0.8), (known, 0.5))
+    tries = ((known, 0.8), (UNMODELLED, 0.8), (known, 0.6))
     near = next(filter(None, (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)), [])
     unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=did_you_mean(near))
     return Failure((0, 0), _NOWHERE, lambda: unknown, 0)

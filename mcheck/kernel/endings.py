@@ -8,11 +8,12 @@ from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import overtaking, warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
-from mcheck.kernel.deadlocks import deadlock
+from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.mbarriers import looked_in_vain, postponed, unannounced
 from mcheck.kernel.objects import Mbarrier
 from mcheck.kernel.races import use_of_object
+from mcheck.kernel.remedies import line_of
 from mcheck.program import ops
 from mcheck.program.ops import Exit
 
@@ -98,8 +99,17 @@ def _unwaited(m: Machine, bar: Mbarrier) -> None:
             agent = m.agents[m.names[event.uid[0]]]
             name = m.label(bar.address)
             text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"
-            counts = f" {name} counts {bar.state.expected}." if bar.state is not None else ""
-            m.problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + counts)
+            more = "" if bar.state is None else f" {name} counts {bar.state.expected}{_began(m, bar, life, phase - 1)}."
+            m.problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + more)
+
+
+def _began(m: Machine, bar: Mbarrier, life: int, phase: int) -> str:
+    """Who arrived first in a phase, if anybody did."""
+    first = bar.arrived.get((life, phase))
+    if first is None:
+        return ""
+    who = names(m, [m.agents[m.names[first.uid[0]]]])
+    return f"; the first to arrive in phase {phase} was {who}, at line {line_of(first.op)}"
 
 
 def _late(m: Machine) -> None:
