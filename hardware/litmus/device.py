@@ -7,7 +7,9 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import replace
 from typing import Any
 
+from hardware import resources
 from hardware.driver import MAX_DYNAMIC_SHARED, Driver
+from hardware.litmus.settings import ROW
 from mcheck.program.memory import TensorMapSpec
 
 ARENA = 3 << 30
@@ -24,10 +26,15 @@ class Device:
         self.arena = self.driver.allocate(ARENA)
         self.used = self.used_twice = 0
         self.twice: tuple[int, ...] = ()
+        self.textures: dict[tuple[int, int], int] = {}
+        self.arrays: dict[int, int] = {}
         self.driver.call("cuMemsetD8_v2", c_uint64(self.arena), ctypes.c_ubyte(0), c_size_t(1 << 26))
 
     def reset(self, kept: int = 0) -> None:
-        """Gives back all memory after the first ``kept`` bytes."""
+        """Gives back all memory after the first ``kept`` bytes, and the surfaces."""
+        for handle, array in self.arrays.items():
+            resources.destroy_surface(self.driver, array, handle)
+        self.arrays.clear()
         self.used, self.used_twice = kept, 0
 
     def take(self, size: int) -> int:
@@ -51,6 +58,22 @@ class Device:
     def other_address(self, address: int) -> int:
         """The other address of memory that ``take_twice`` gave."""
         return address - self.twice[0] + self.twice[1]
+
+    def texture(self, address: int, size: int) -> int:
+        """The handle of a texture over words of memory; memory is given out again, so textures are kept."""
+        if (address, size) not in self.textures:
+            self.textures[address, size] = resources.texture(self.driver, address, size)
+        return self.textures[address, size]
+
+    def surface(self, size: int) -> int:
+        """The handle of a surface for the words of so many bytes; ``reset`` gives it back."""
+        array, handle = resources.surface(self.driver, ROW, rows(size))
+        self.arrays[handle] = array
+        return handle
+
+    def fill_surface(self, handle: int, address: int, size: int) -> None:
+        """Copies memory to a surface, in the order of the launches."""
+        resources.fill(self.driver, self.arrays[handle], address, min(size, 4 * ROW), 4 * ROW, rows(size))
 
     def zero(self, address: int, size: int) -> None:
         """Clears memory whose size is a multiple of four, in the order of the launches."""
@@ -112,3 +135,8 @@ class Device:
         if not plain:
             return b"".join(encoded(n) for n in range(count))
         return b"".join((first + n * stride).to_bytes(8, "little") + head[0][8:] for n in range(count))
+
+
+def rows(size: int) -> int:
+    """Rows of a surface that hold so many bytes."""
+    return -(-size // (4 * ROW))

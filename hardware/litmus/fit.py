@@ -28,12 +28,9 @@ WARP = 32
 """How many threads count as arrived when a warp does."""
 
 ELSEWHERE = ("sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121")
-_LEFT_OUT: dict[type[Op], str] = {
-    ops.TensormapReplace: "tensormap.replace",
-    ops.TensormapCopyFence: "tensormap.cp_fenceproxy",
-    ops.Prefetch: "a prefetch",
-    ops.MbarrierInval: "mbarrier.inval",
-}
+NO_ATOMICS = ("sub", "mul", "div")
+"""Operations of the table dialect that ``atom`` and ``red`` of PTX lack (9.7.13.5, 9.7.13.6)."""
+
 _ASYNC_WRITERS = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
 
 
@@ -106,6 +103,8 @@ def warmable(program: Program) -> bool:
 def owner_of(program: Program, address: int) -> Instance:
     """The object that holds the byte at a virtual or physical address."""
     for instance in program.memory.instances:
+        if instance.object.alias_proxy not in (None, "generic"):
+            continue  # another name of the same bytes
         for base in (instance.base, instance.physical):
             if base <= address < base + instance.object.size:
                 return instance
@@ -143,17 +142,16 @@ def _refuse(program: Program) -> None:
 def _refuse_op(op: Op) -> None:
     if isinstance(op, ops.Wgmma | ops.WgmmaFence):
         raise CannotEmit("it has wgmma")
-    if isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.proxy != "generic":
-        raise CannotEmit(f"it uses the {op.proxy} proxy")
+    if isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.proxy == "constant":
+        raise CannotEmit("what .const holds may not be written while a kernel runs")  # 5.1.3
     if isinstance(op, ops.ProxyFence) and op.kind not in ("async", "alias", "tensormap"):
-        raise CannotEmit(f"it uses the {op.kind} proxy")
+        raise CannotEmit(f"PTX has no fence.proxy.{op.kind}")  # 9.7.13.4
+    if isinstance(op, ops.Atomic) and op.op in NO_ATOMICS:
+        raise CannotEmit(f"PTX has no atomic {op.op}")
     if isinstance(op, ops.BulkCopy) and op.byte_mask is not None:
         raise CannotEmit("it has .cp_mask, which needs sm_100")
     if isinstance(op, ops.Barrier) and op.instance is not None:
         raise CannotEmit("it has a barrier of the table dialect")
-    for kind, name in _LEFT_OUT.items():
-        if isinstance(op, kind):
-            raise CannotEmit(f"it has {name}")
 
 
 def _refuse_barriers(program: Program) -> None:

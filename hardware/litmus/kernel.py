@@ -8,12 +8,14 @@ Global memory is new in every round, for what an earlier round left would look l
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from hardware.emit import CannotEmit
-from hardware.litmus import settings
+from hardware.litmus import settings, views
 from hardware.litmus.fit import Shape, owner_of, shape, warmable
 from hardware.litmus.printer import LanePrinter, window
+from hardware.litmus.views import View
 from mcheck.answers.final import terms_of
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
@@ -24,15 +26,20 @@ from mcheck.program.ops import performed
 from mcheck.program.program import Program, Thread
 
 VERSION = "9.0"
+MAP = 128
+"""Bytes of a tensor map."""
 TARGET = "sm_90a"
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalObject:
-    """A global object: ``stride`` bytes from instance to instance, its initial bytes, its tensor maps."""
+    """A global object: ``stride`` bytes from instance to instance, its initial bytes, its tensor maps. With a ``proxy``
+    it is how the object is seen through that: a texture over its memory, or a surface that lies elsewhere.
+    """
 
     item: MemObject
     stride: int
+    proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,16 @@ class _Kernel:
         self.program = program
         self.name = name
         self.shape = shape(program)
-        self.objects = tuple(
-            GlobalObject(i.object, _stride(i.object)) for i in program.memory.instances if i.cta is None
-        )
-        self.numbers = {o.item.name: k for k, o in enumerate(self.objects)}
+        stored = [
+            GlobalObject(i.object, _stride(i.object))
+            for i in program.memory.instances
+            if i.cta is None and i.object.alias_proxy in (None, "generic")
+        ]
+        self.numbers = {o.item.name: k for k, o in enumerate(stored)}
+        seen = views.views(program)
+        self.views = {view: len(stored) + k for k, view in enumerate(seen)}
+        through = (dataclasses.replace(stored[self.numbers[v.name]], proxy=v.proxy) for v in seen)
+        self.objects = (*stored, *through)
         self.watched: list[Watched] = []
         self.registers: dict[int, list[tuple[int, str]]] = {}
         self.dumped: dict[int, list[tuple[int, int, int]]] = {}
@@ -87,6 +100,7 @@ class _Kernel:
         signalled = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
         self.pause = any(isinstance(op, signalled) and op.mbar is not None for op in executed)
         self.warm = warmable(program)
+        self.changes_maps = any(isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence) for op in executed)
         self.fences_aliases = any(isinstance(op, ops.ProxyFence) and op.kind == "alias" for op in executed)
 
     def watch(self, term: object) -> None:
@@ -103,6 +117,8 @@ class _Kernel:
                 raise CannotEmit(f"the size of {term.label}")
             instance = owner_of(self.program, term.address)
             if instance.cta is None:
+                if View(instance.object.name, "surface") in self.views:
+                    raise CannotEmit(views.NO_ADDRESS)
                 at = term.address - instance.physical
                 number = self.numbers[instance.object.name]
                 self.watched.append(Watched(term.label, term.size, object=number, offset=at))
@@ -217,6 +233,8 @@ class _Kernel:
             lines.append(f".reg .{bits} %t{k}_{name};")
         for (_, owner, _), register in printer.pointers.items():
             lines.append(f".reg .{'u64' if owner is None else 'u32'} {register};")
+        for r in (r for words in printer.texels.values() for r in words.values()):
+            lines.append(f".reg .u64 {r.handle}; .reg .u32 {r.x}, {r.y};")
         lines += [f".reg .b32 %x{k}_{n + 1};" for n in range(printer.words)]
         lines += [f".reg .b64 %y{k}_{n + 1};" for n in range(printer.longs)]
         return lines
@@ -281,7 +299,6 @@ class _Kernel:
         for (name, owner, offset), register in printer.pointers.items():
             if owner is None:
                 used.setdefault(self.numbers[name], []).append((offset, register))
-        self.touched = sorted(used)
         for number, registers in used.items():
             at = settings.object_at(number)
             lines += [
@@ -291,8 +308,18 @@ class _Kernel:
                 f"ld.param.u64 %g{k}, [A+{at}];",
                 f"mad.wide.u32 %g{k}, %v{k}, {self.objects[number].stride}, %g{k};",
                 *(f"add.u64 {register}, %g{k}, {offset};" for offset, register in registers),
+                # A map that the host wrote is acquired before its first use.
+                *(
+                    f"fence.proxy.tensormap::generic.acquire.sys [%g{k}+{MAP * n}], {MAP};"
+                    for n in range(len(self.objects[number].item.tensor_map))
+                ),
             ]
+        for view, words in printer.texels.items():
+            number = self.views[view]
+            at = settings.object_at(number)
+            lines += views.coordinates(view, at, self.objects[number].stride, k, words)
         self.firsts = {number: min(registers) for number, registers in used.items()}
+        self.texels = printer.texels
         return lines
 
     def set_mbarriers(self, k: int) -> list[str]:
@@ -305,13 +332,17 @@ class _Kernel:
         return [*lines, "fence.proxy.async;"]
 
     def words(self, *, mbarriers: bool) -> list[int]:
-        """The words of shared objects that are mbarriers, or are not."""
-        initialised = {
-            owner_of(self.program, op.address.value).object.name
-            for t in self.program.threads
-            for op in t.code
-            if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
-        }
+        """The words of shared objects that are mbarriers to the end, or are not."""
+        made, gone = (
+            {
+                op.address.value
+                for t in self.program.threads
+                for op in t.code
+                if isinstance(op, kind) and isinstance(op.address, Const)
+            }
+            for kind in (ops.MbarrierInit, ops.MbarrierInval)
+        )
+        initialised = {owner_of(self.program, at).object.name for at in made - gone}
         found: dict[int, None] = {}
         for instance in self.program.memory.instances:
             name = instance.object.name
@@ -331,15 +362,19 @@ class _Kernel:
         return [f"barrier.sync %meet{k}, {32 * self.shape.threads[cta]};"]
 
     def stress(self, k: int) -> list[str]:
-        lines = []
-        if self.warm and self.firsts:
-            lines.append(f"ld.param.u32 %m{k}, [A+{settings.at('warm')}];")
-            for number, (_, register) in self.firsts.items():
+        lines = [f"ld.param.u32 %m{k}, [A+{settings.at('warm')}];"]
+        for number, (offset, register) in self.firsts.items():
+            if self.changes_maps and self.objects[number].item.tensor_map and offset % MAP == 0:
+                lines += [*self.chosen(k, number), f"@%p{k} prefetch.tensormap [{register}];"]
+        early = {number: f"ld.global.u8 %v{k}, [{register}];" for number, (_, register) in self.firsts.items()}
+        for view, words in self.texels.items():
+            early[self.views[view]] = views.read(view.proxy, f"%v{k}", min(words.items())[1])
+        if self.warm and early:
+            for number, read in early.items():
                 lines += [
-                    f"and.b32 %n{k}, %m{k}, {1 << number};",
-                    f"setp.ne.u32 %p{k}, %n{k}, 0;",
+                    *self.chosen(k, number),
                     f"mov.u32 %v{k}, 0;",
-                    f"@%p{k} ld.global.u8 %v{k}, [{register}];",
+                    f"@%p{k} {read}",
                     f"add.u32 %acc{k}, %acc{k}, %v{k};",
                 ]
             lines += [  # never true: the reads have to be done, not to be used
@@ -387,6 +422,10 @@ class _Kernel:
             f"QUIET{k}:",
         ]
         return lines
+
+    def chosen(self, k: int, number: int) -> list[str]:
+        """Whether the setting has the line of an object warmed, which is in ``%m``."""
+        return [f"and.b32 %n{k}, %m{k}, {1 << number};", f"setp.ne.u32 %p{k}, %n{k}, 0;"]
 
     def line(self, k: int) -> list[str]:
         """All warps of the grid meet at a counter; the wait is bounded."""

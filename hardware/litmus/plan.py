@@ -32,9 +32,12 @@ def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of a program, and its row of the plan; raises ``CannotEmit``."""
     made = kernel(program, f"t{number}")
     s = made.shape
-    names = {o.item.name: k for k, o in enumerate(made.objects)}
+    names = {o.item.name: k for k, o in enumerate(made.objects) if not o.proxy}
     objects = []
-    for item, stride in ((o.item, o.stride) for o in made.objects):
+    for item, stride, proxy in ((o.item, o.stride, o.proxy) for o in made.objects):
+        if proxy:
+            objects.append({"stride": stride, "proxy": proxy, "of": names[item.name]})
+            continue
         row: dict[str, Any] = {"stride": stride, "init": (item.init or b"").hex()}
         if item.alias_of is not None:
             row["alias"] = names[item.alias_of]

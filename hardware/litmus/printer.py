@@ -1,8 +1,8 @@
 """The code of one thread of a litmus test, for the instance of its lane.
 
-A constant address becomes a register that holds the address of this instance's object; ``base`` lists those that the
-frame has to set before the code runs. Waits and loops poll a bounded number of times: then the instance counts as stuck
-and the thread goes on, so that nobody else waits for it.
+A constant address becomes a register that holds the address of this instance's object. The frame sets those that
+``pointers`` lists before the code runs, and the coordinates in ``texels``. Waits and loops poll a bounded number of
+times: then the instance counts as stuck and the thread goes on, so that nobody else waits for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hardware.emit import CannotEmit, Printer
+from hardware.litmus import views
 from hardware.litmus.fit import Shape, owner_of
+from hardware.litmus.views import Registers, View
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
@@ -32,6 +34,7 @@ class LanePrinter(Printer):
     program: Program = field(kw_only=True)
     shape: Shape = field(kw_only=True)
     pointers: dict[tuple[str, int | None, int], str] = field(default_factory=dict, kw_only=True)
+    texels: dict[View, dict[int, Registers]] = field(default_factory=dict, kw_only=True)
     seen: int = 0
 
     def body(self) -> list[str]:
@@ -181,8 +184,61 @@ class LanePrinter(Printer):
                 if guard:
                     raise CannotEmit("a barrier under a guard")
                 self.barrier(op)
+            case ops.TensormapCopyFence():
+                if guard or self.branches:
+                    raise CannotEmit("tensormap.cp_fenceproxy behind a branch")
+                self.copy_map(op)
+            case _ if views.proxy_of(op) is not None:
+                self.viewed(op, guard)
             case _:
                 self.lines.append(f"{guard}{self.spelled(op)} {', '.join(self.operands(op))};")
+
+    @property
+    def branches(self) -> bool:
+        """Whether a lane of the thread may go another way than the others."""
+        return any(isinstance(op, ops.Branch | ops.Exit) for op in self.thread.code)
+
+    def copy_map(self, op: ops.TensormapCopyFence) -> None:
+        """The copy is made by a warp, each lane a word of it (9.7.13.16), so the instances of a warp take turns."""
+        index = self.thread.index
+        self.labels += 1
+        label = f"C{index}_{self.labels}"
+        target, source = self.single(self.address(op.dst), wide=True), self.single(self.address(op.src), wide=False)
+        turn, low, high, mine, to = self.word(), self.word(), self.word(), self.word(), self.long()
+        self.lines += [
+            f"mov.u32 {turn}, 0;",
+            f"{label}:",
+            "bar.warp.sync 0xffffffff;",  # what the instance of the turn wrote, before the others read it
+            f"mov.b64 {{{low}, {high}}}, {target};",
+            f"shfl.sync.idx.b32 {low}, {low}, {turn}, 31, 0xffffffff;",
+            f"shfl.sync.idx.b32 {high}, {high}, {turn}, 31, 0xffffffff;",
+            f"shfl.sync.idx.b32 {mine}, {source}, {turn}, 31, 0xffffffff;",
+            f"mov.b64 {to}, {{{low}, {high}}};",
+            f"{opcode_of_text(op)} [{to}], [{mine}], {self.number(op.size)};",
+            "bar.warp.sync 0xffffffff;",  # what the others wrote, before it goes on
+            f"add.u32 {turn}, {turn}, 1;",
+            f"setp.lt.u32 %q{index}, {turn}, 32;",
+            f"@%q{index} bra {label};",
+        ]
+
+    def viewed(self, op: Op, guard: str) -> None:
+        """An access through the texture or the surface proxy, where the program has it."""
+        view, word = views.view_of(self.program, op)
+        where = self.texel(view, word)
+        if isinstance(op, ops.Load):
+            line = views.read(view.proxy, self.reg(op.dsts[0]), where)
+        else:
+            assert isinstance(op, ops.Store)
+            value = self.word()
+            self.lines.append(f"mov.b32 {value}, {self.number(op.srcs[0])};")
+            line = views.write(value, where)
+        self.lines += [views.KEPT, f"{guard}{line}", views.KEPT]
+
+    def texel(self, view: View, word: int) -> Registers:
+        """The registers that say where an access of a texture or a surface goes."""
+        words = self.texels.setdefault(view, {})
+        number = f"{self.thread.index}_{sum(map(len, self.texels.values()))}"
+        return words.setdefault(word, Registers(f"%hv{number}", f"%cx{number}", f"%cy{number}"))
 
     def branch(self, op: ops.Branch, guard: str) -> None:
         index = self.thread.index
@@ -265,6 +321,13 @@ class LanePrinter(Printer):
 
     def operands(self, op: Op) -> list[str]:
         match op:
+            case ops.TensormapReplace():
+                generic = op.space == "generic"
+                where = self.extended(op.address, generic=True) if generic else self.address(op.address)
+                more = [self.number(x) for x in (op.ordinal, op.value) if x is not None]
+                return [f"[{where}]", *more]
+            case ops.Prefetch():
+                return self.prefetched(op)
             case ops.Atomic():
                 first = [] if op.is_red else [self.reg(op.dst)]
                 return [*first, f"[{self.address(op.address)}]", *(self.literal(s, op.type) for s in op.srcs)]
@@ -283,6 +346,18 @@ class LanePrinter(Printer):
             case ops.Load() | ops.Store() if op.space not in ("generic", "global", "shared::cta", "shared::cluster"):
                 raise CannotEmit(f"an access to .{op.space}")
         return super(LanePrinter, self).operands(op)
+
+    def prefetched(self, op: ops.Prefetch) -> list[str]:
+        """What a prefetch names: a tile, a tensor map, or bytes."""
+        if op.tensor_map is not None:
+            if op.mode != "tile":
+                raise CannotEmit("a prefetch of im2col columns")
+            where = self.address(op.tensor_map)
+            coordinates = ", ".join(map(self.number, op.coords))
+            return [f"[{where}, {{{coordinates}}}]" if op.coords else f"[{where}]"]
+        if op.src is None or op.size is None:
+            raise CannotEmit("a prefetch of a line")
+        return [f"[{self.address(op.src)}]", self.number(op.size)]
 
     def spelled(self, op: Op) -> str:
         """The opcode. The table dialect's short forms lack what their locations say: global memory, 32 bits."""
@@ -314,13 +389,18 @@ class LanePrinter(Printer):
         raise CannotEmit(f"{op.text} in the table dialect")
 
 
-def opcode_of_block(op: Op) -> str:
-    """The opcode as the file has it, for lanes that need not be together."""
+def opcode_of_text(op: Op) -> str:
+    """The opcode as the file has it."""
     text = op.text.strip().removeprefix("await").strip()
     while text.startswith("@"):
         text = text.split(None, 1)[1]
     # A cache hint is an operand that the program does not keep.
-    return text.split(None, 1)[0].rstrip(";").removesuffix(".aligned").replace(".L2::cache_hint", "")
+    return text.split(None, 1)[0].rstrip(";").replace(".L2::cache_hint", "")
+
+
+def opcode_of_block(op: Op) -> str:
+    """The opcode as the file has it, for lanes that need not be together."""
+    return opcode_of_text(op).removesuffix(".aligned")
 
 
 def window(value: int) -> tuple[int, int]:

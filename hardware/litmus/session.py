@@ -143,11 +143,19 @@ class Session:
         return (rare / count, 1 - common / count)
 
     def places(self, items: list[dict[str, Any]], count: int, scatter: list[int]) -> list[tuple[int, int]]:
-        """The address of each global object, and what scatters its instances; an alias lies as its target does."""
+        """The address of each global object, and what scatters its instances; an alias lies as its target does. A
+        texture or a surface has a handle for an address.
+        """
         device = self.device
         aliased = {item["alias"] for item in items if "alias" in item}
         found: list[tuple[int, int]] = []
         for number, item in enumerate(items):
+            if "proxy" in item:
+                base, multiplier = found[item["of"]]
+                size = item["stride"] * count
+                handle = device.texture(base, size) if item["proxy"] == "texture" else device.surface(size)
+                found.append((handle, multiplier))
+                continue
             if "alias" in item:
                 base, multiplier = found[item["alias"]]
                 found.append((device.other_address(base), multiplier))
@@ -157,8 +165,12 @@ class Session:
         return found
 
     def initialise(self, item: dict[str, Any], objects: list[tuple[int, int]], number: int, count: int) -> None:
-        """The initial contents of a global object, for all instances."""
+        """The initial contents of a global object, for all instances; those of a surface are those of its object."""
         base, stride = objects[number][0], item["stride"]
+        if "proxy" in item:
+            if item["proxy"] == "surface":
+                self.device.fill_surface(base, objects[item["of"]][0], stride * count)
+            return
         if "maps" in item:
             data = [
                 self.device.maps(

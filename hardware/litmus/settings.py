@@ -32,6 +32,8 @@ FLAG = 0  # copies that are done, for the noise to end
 PIPE = 1024  # 32 lines of 128 bytes
 BLOCKS = PIPE + 32 * 128  # the instances
 
+ROW = 8192  # words of a row of a surface
+
 
 def parameter_bytes(objects: int, ctas: int, threads: int) -> int:
     """The size of the parameter."""

@@ -56,7 +56,7 @@ def test_the_common_kernels_assemble(tmp_path: Path) -> None:
     ("name", "reason"),
     [
         ("classic/SB.sc", "another model"),
-        ("proxies/Alias-surf+both-fences", "surface proxy"),
+        ("proxies/Alias-surf+both-fences", "no fence.proxy.surface"),
         ("barriers/Bar.arrive+then-sync-early", "left over"),
         ("barriers/Bar+counts-differ", "expects undefined"),
         ("fences/SB+fence.sc.syss+other-gpu", "several GPUs"),
