@@ -11,15 +11,15 @@ from mcheck.errors import Unsupported
 
 
 class TimeOut(Exception):
-    """The time given is over."""
+    """The time given is over; with a text, in the middle of what."""
 
 
 NO_TIME = "no answer within"
 
 
-def no_time(seconds: float | None) -> str:
-    """Why there is no answer when the time is over."""
-    return f"{NO_TIME} {seconds:g} s"
+def no_time(seconds: float | None, amid: str = "") -> str:
+    """Why there is no answer when the time is over, and in the middle of what."""
+    return f"{NO_TIME} {seconds:g} s" + (f"; {amid}" if amid else "")
 
 
 def of_all_the_time(reason: str | None, seconds: float | None) -> str | None:
@@ -84,8 +84,8 @@ class Limit:
         """Does the work; why it was not finished, if it was not."""
         try:
             work()
-        except TimeOut:
-            return no_time(self.seconds)
+        except TimeOut as over:
+            return no_time(self.seconds, str(over))
         except Unsupported as error:
             return error.message
         except RecursionError:

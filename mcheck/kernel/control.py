@@ -131,6 +131,7 @@ def _exit(agent: Agent) -> None:
 def _enter(m: Machine, agent: Agent) -> bool:
     """Coming to a loop head; false if the agent has to wait because another round would repeat the last one."""
     head = agent.pc
+    agent.rounds[head] = agent.rounds.get(head, 0) + 1
     state: object = tuple(sorted(agent.lanes[0].registers.items(), key=lambda kv: kv[0]))
     before = agent.visits.get(head)
     if before is None or before[1] != agent.effects:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from mcheck.errors import Span
+from mcheck.kernel.machine import Machine
 from mcheck.program.ops import Branch, Exit
 from mcheck.program.program import Thread
 
 ROUNDS = 10_000
 """Rounds of a loop that something leaves."""
+MANY = 100
+"""Rounds after which a loop is worth a word when the time is over."""
 ENDLESS = 8
 """Rounds of a loop that nothing leaves."""
 
@@ -38,3 +43,14 @@ def _left(thread: Thread, head: int) -> bool:
 def line_of(thread: Thread, head: int) -> Span | None:
     """Where the loop with this head stands."""
     return next((op.span for op in thread.code[head:] if op.span is not None), None)
+
+
+def longest_loop(m: Machine) -> str:
+    """Which loop has run most often, and by whom; nothing if none runs long."""
+    found = max(((n, a, head) for a in m.agents for head, n in a.rounds.items()), key=itemgetter(0), default=None)
+    if found is None or found[0] < MANY:
+        return ""
+    rounds, agent, head = found
+    where = line_of(m.program.threads[agent.threads[0]], head)
+    place = f" at line {where.line}" if where is not None else ""
+    return f"{m.name(agent)} is in round {rounds} of the loop{place}"

@@ -103,6 +103,8 @@ class Agent:
     last_read: dict[int, int] = field(default_factory=dict)
     cluster_arrived: Rendezvous | None = None
     visits: dict[int, tuple[object, int, int]] = field(default_factory=dict)
+    rounds: dict[int, int] = field(default_factory=dict)
+    """How often the heads of loops were come to."""
     effects: int = 0
     looked: dict[object, int] = field(default_factory=dict)
     spinning: bool = False

@@ -12,10 +12,12 @@ from mcheck.kernel import accesses, barriers, fences, mbarriers, warps, words
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
 from mcheck.kernel.endings import finish, left
+from mcheck.kernel.endless import longest_loop
 from mcheck.kernel.machine import DOERS, Agent, Blocked, Doer, Entry, Forced, Machine, Undefined, Watch
 from mcheck.kernel.mbarriers import deliver
 from mcheck.kernel.races import objects_flagged
 from mcheck.kernel.setup import Setup
+from mcheck.limit import TimeOut
 from mcheck.plans.registry import PLANS
 from mcheck.program.ops import Exit, Op
 
@@ -38,6 +40,14 @@ def execute(
     """
     m = Machine(setup, forced, objects_flagged)
     m.watch = watch
+    try:
+        _run(m, before)
+    except TimeOut:
+        raise TimeOut(longest_loop(m)) from None
+    return m
+
+
+def _run(m: Machine, before: Callable[[Machine, Agent], None] | None) -> None:
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # the beginning of a thread is known to those who know anything of it
@@ -73,7 +83,6 @@ def execute(
         if before is not None:
             before(m, agent)
         _step(m, agent, ())
-    return m
 
 
 def _replay(m: Machine) -> int:

@@ -45,8 +45,8 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
             found.append((way, given))
             if _worst(found[-1][1].findings) and not question.thorough:
                 break
-    except TimeOut:
-        unknown = no_time(question.timeout)
+    except TimeOut as over:
+        unknown = no_time(question.timeout, str(over))
     except Unsupported as error:
         unknown = error.message
     return _joined(launch, found, unknown)

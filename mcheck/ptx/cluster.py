@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mcheck.errors import InputError, Span
 from mcheck.executor import mbarrier
 from mcheck.executor.misuse import Misuse
+from mcheck.limit import TimeOut
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
@@ -143,7 +144,16 @@ class Cluster:
             if count > MOST_STEPS:
                 self.trace.gap(f"the kernel takes more than {MOST_STEPS} steps", None, complete=True)
                 return
-            deadline()
+            try:
+                deadline()
+            except TimeOut:
+                raise TimeOut(self.so_far()) from None
+
+    def so_far(self) -> str:
+        """How far the lanes have come."""
+        rounds = int(self.rounds.max(initial=0))
+        where = f" near line {self.span.line}" if self.span is not None else ""
+        return f"a lane is in round {rounds} of its loops{where}" if rounds else ""
 
     def go(self, mask: Mask, target: int) -> None:
         """These lanes go on at a place; a way back counts as a round."""

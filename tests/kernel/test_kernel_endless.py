@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mcheck.cat import load_model
@@ -43,3 +45,23 @@ def test_the_answer_names_the_loop() -> None:
     assert found.verdict == "bounded"
     assert f"{ENDLESS} rounds of the loop at line 5, which nothing leaves" in (found.reason or found.bound or "")
     assert found.executions < 200
+
+
+READING = """PTX reading
+{ .global .u32 x; }
+P@cta 0 {
+  mov.u32 r1, 0;
+L:
+  ld.global.u32 r0, [x];
+  add.u32 r1, r1, 1;
+  setp.ne.u32 %p1, r0, 7;
+  @%p1 bra L;
+}
+"""
+
+
+def test_what_ran_when_the_time_was_over() -> None:
+    """The register tells the rounds apart, so that nothing repeats, and nothing but the time ends them."""
+    found = check(parse(READING, "loop.litmus"), load_model("ptx-9.0"), timeout=0.5)
+    assert found.verdict == "unknown"
+    assert re.search(r"^no answer within 0.5 s; P is in round \d{3,} of the loop at line 5$", found.reason or "")

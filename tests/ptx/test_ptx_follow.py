@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -292,3 +293,30 @@ def test_what_no_assembler_takes_is_named_by_line(text: str, says: str) -> None:
     assert says in caught.value.message
     assert caught.value.span is not None
     assert caught.value.span.line == line_of(broken, text)
+
+
+LONG = (
+    HEAD
+    + """
+.visible .entry counts(.param .u64 p)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 0;
+L:
+  add.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra L;
+  ret;
+}
+"""
+)
+
+
+def test_what_ran_when_the_time_was_over() -> None:
+    question = Question(about=About.FINDINGS, timeout=0.3)
+    read = module(LONG, "counts.ptx")
+    started = launch(read, from_object({"grid": 1, "block": 32, "params": {"p": {"buffer": 16}}}))
+    given = answer(read, started, load_model("ptx-9.0"), question, "protocol")
+    assert given.verdict == "unknown"
+    assert re.search(r"^no answer within 0.3 s; a lane is in round \d+ of its loops", given.reason or "")
