@@ -10,9 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from hardware.emit import CannotEmit
-from mcheck.answers.final import terms_of
 from mcheck.program import ops
-from mcheck.program.condition import MemTerm, RegTerm
 from mcheck.program.expr import Const
 from mcheck.program.memory import Cta, Instance
 from mcheck.program.ops import Op, performed
@@ -111,7 +109,8 @@ def owner_of(program: Program, address: int) -> Instance:
     raise CannotEmit("an address outside every object")
 
 
-def _refuse(program: Program) -> None:
+def refuse(program: Program) -> None:
+    """Raises ``CannotEmit`` with the reason why one chip of sm_90 cannot show anything of a program."""
     if program.target is not None and program.target.startswith(ELSEWHERE):
         raise CannotEmit(f"it needs {program.target}")
     if any(t.place.cta.gpu for t in program.threads):
@@ -120,28 +119,31 @@ def _refuse(program: Program) -> None:
         raise CannotEmit("it speaks about another model")
     if any(i.object.alias_of is not None and i.cta is not None for i in program.memory.instances):
         raise CannotEmit("it has aliases in shared memory")
-    if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
-        raise CannotEmit("it has whole warps")
     kinds = program.expectation.kinds
     if any("deadlock" in line or "undefined" in line for line in kinds):
         raise CannotEmit(f"it expects {in_words(kinds)}: nothing to observe")
     for thread in program.threads:
         for op in map(performed, thread.code):
             _refuse_op(op)
+
+
+def _refuse(program: Program) -> None:
+    """Raises ``CannotEmit`` where the 32 lanes of a warp cannot be 32 instances of a program."""
+    refuse(program)
+    if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
+        raise CannotEmit("it has whole warps")
     codes = [[performed(op) for op in t.code] for t in program.threads]
+    if any(isinstance(op, ops.Wgmma | ops.WgmmaFence) for code in codes for op in code):
+        raise CannotEmit("it has wgmma")
+    if any(isinstance(op, ops.Barrier) and op.instance is not None for code in codes for op in code):
+        raise CannotEmit("it has a barrier of the table dialect")
     waits = any(isinstance(op, ops.Barrier | ops.ClusterBarrier) for code in codes for op in code)
     if waits and any(isinstance(op, ops.Exit | ops.Branch) or op.guard for code in codes for op in code):
         raise CannotEmit("its barriers depend on branches")
     _refuse_barriers(program)
-    for term in terms_of(program.condition):
-        if isinstance(term, RegTerm | MemTerm):
-            continue
-        raise CannotEmit(f"the term {term}")
 
 
 def _refuse_op(op: Op) -> None:
-    if isinstance(op, ops.Wgmma | ops.WgmmaFence):
-        raise CannotEmit("it has wgmma")
     if isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.proxy == "constant":
         raise CannotEmit("what .const holds may not be written while a kernel runs")  # 5.1.3
     if isinstance(op, ops.ProxyFence) and op.kind not in ("async", "alias", "tensormap"):
@@ -150,8 +152,6 @@ def _refuse_op(op: Op) -> None:
         raise CannotEmit(f"PTX has no atomic {op.op}")
     if isinstance(op, ops.BulkCopy) and op.byte_mask is not None:
         raise CannotEmit("it has .cp_mask, which needs sm_100")
-    if isinstance(op, ops.Barrier) and op.instance is not None:
-        raise CannotEmit("it has a barrier of the table dialect")
 
 
 def _refuse_barriers(program: Program) -> None:

@@ -8,58 +8,33 @@ Global memory is new in every round, for what an earlier round left would look l
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hardware.emit import CannotEmit
-from hardware.litmus import settings, views
-from hardware.litmus.fit import Shape, owner_of, shape, warmable
-from hardware.litmus.printer import LanePrinter, window
-from hardware.litmus.views import View
-from mcheck.answers.final import terms_of
-from mcheck.graph.terms import type_size
+from hardware.litmus import fragments, settings
+from hardware.litmus.fit import owner_of, shape, warmable
+from hardware.litmus.objects import GlobalObject, objects_of
+from hardware.litmus.printer import LanePrinter
+from hardware.litmus.watch import Watched, watch
 from mcheck.program import ops
-from mcheck.program.condition import MemTerm, RegTerm
 from mcheck.program.expr import Const
-from mcheck.program.memory import MemObject
 from mcheck.program.ops import performed
 from mcheck.program.program import Program, Thread
 
 VERSION = "9.0"
-MAP = 128
-"""Bytes of a tensor map."""
 TARGET = "sm_90a"
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalObject:
-    """A global object: ``stride`` bytes from instance to instance, its initial bytes, its tensor maps. With a ``proxy``
-    it is how the object is seen through that: a texture over its memory, or a surface that lies elsewhere.
-    """
-
-    item: MemObject
-    stride: int
-    proxy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A term of the condition: in ``slot`` of the results, or ``offset`` bytes into global object ``object``."""
-
-    label: str
-    size: int
-    slot: int | None = None
-    object: int | None = None
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Kernel:
-    """The entry of a test and what the runner has to know about it."""
+    """The entry of a test and what the runner has to know about it: ``layout`` is the part of the plan's row that says
+    how instances lie on the chip.
+    """
 
     name: str
     text: str
-    shape: Shape
+    layout: Mapping[str, Any]
     objects: tuple[GlobalObject, ...]
     watched: tuple[Watched, ...]
     slots: int
@@ -77,57 +52,10 @@ class _Kernel:
         self.program = program
         self.name = name
         self.shape = shape(program)
-        stored = [
-            GlobalObject(i.object, _stride(i.object))
-            for i in program.memory.instances
-            if i.cta is None and i.object.alias_proxy in (None, "generic")
-        ]
-        self.numbers = {o.item.name: k for k, o in enumerate(stored)}
-        seen = views.views(program)
-        self.views = {view: len(stored) + k for k, view in enumerate(seen)}
-        through = (dataclasses.replace(stored[self.numbers[v.name]], proxy=v.proxy) for v in seen)
-        self.objects = (*stored, *through)
-        self.watched: list[Watched] = []
-        self.registers: dict[int, list[tuple[int, str]]] = {}
-        self.dumped: dict[int, list[tuple[int, int, int]]] = {}
-        self.slots = 0
-        for term in terms_of(program.condition):
-            self.watch(term)
-        if not self.watched:
-            raise CannotEmit("it names nothing to observe")
-        executed = [performed(op) for t in program.threads for op in t.code]
-        # A copy that signals an mbarrier may be in flight when the round ends: nothing but time ends it for sure.
-        signalled = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
-        self.pause = any(isinstance(op, signalled) and op.mbar is not None for op in executed)
+        self.objects = objects_of(program)
+        self.watch = watch(program, self.objects, lambda instance: self.shape.offsets[instance.object.name])
+        self.pause = signals(program)
         self.warm = warmable(program)
-        self.changes_maps = any(isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence) for op in executed)
-        self.fences_aliases = any(isinstance(op, ops.ProxyFence) and op.kind == "alias" for op in executed)
-
-    def watch(self, term: object) -> None:
-        if isinstance(term, RegTerm):
-            thread = self.program.threads[term.thread]
-            kind = thread.types.get(term.reg)
-            if kind is None:
-                raise CannotEmit(f"the register of {term.label} has no type")
-            self.registers.setdefault(term.thread, []).append((self.slots, term.reg))
-            self.watched.append(Watched(term.label, 1 if kind == "pred" else type_size(kind), slot=self.slots))
-            self.slots += 1
-        elif isinstance(term, MemTerm):
-            if term.size not in (1, 2, 4, 8):
-                raise CannotEmit(f"the size of {term.label}")
-            instance = owner_of(self.program, term.address)
-            if instance.cta is None:
-                if View(instance.object.name, "surface") in self.views:
-                    raise CannotEmit(views.NO_ADDRESS)
-                at = term.address - instance.physical
-                number = self.numbers[instance.object.name]
-                self.watched.append(Watched(term.label, term.size, object=number, offset=at))
-                return
-            cta, _ = window(term.address)
-            offset = self.shape.offsets[instance.object.name] + term.address - instance.physical
-            self.dumped.setdefault(cta, []).append((self.slots, offset, term.size))
-            self.watched.append(Watched(term.label, term.size, slot=self.slots))
-            self.slots += 1
 
     def build(self) -> Kernel:
         parts = [line for thread in self.program.threads for line in self.thread(thread)]
@@ -135,17 +63,29 @@ class _Kernel:
         return Kernel(
             self.name,
             text,
-            self.shape,
-            self.objects,
-            tuple(self.watched),
-            self.slots,
+            self.layout(),
+            self.objects.all,
+            tuple(self.watch.watched),
+            self.watch.slots,
             self.warm,
             self.pause,
         )
 
+    def layout(self) -> dict[str, Any]:
+        s = self.shape
+        return {
+            "ctas": len(s.ctas),
+            "cluster": s.cluster,
+            "warps": s.warps,
+            "threads": len(self.program.threads),
+            "barriers": len(s.barriers),
+            "block": s.block,
+            "free": s.free,
+        }
+
     @property
     def parameters(self) -> int:
-        return settings.parameter_bytes(len(self.objects), len(self.shape.ctas), len(self.program.threads))
+        return settings.parameter_bytes(len(self.objects.all), len(self.shape.ctas), len(self.program.threads))
 
     # --- parts of the kernel ---------------------------------------------------------------------------------
 
@@ -203,7 +143,7 @@ class _Kernel:
         if first and self.shape.shared:
             lines += self.set_shared(k)
         lines += [*self.meet(k, cta), *self.stress(k), f"mov.u32 %stuck{k}, 0;", f"mov.u32 %polls{k}, 0;"]
-        lines += ["// --- the test", *body, "// ---", *self.drain(thread), *self.store(thread)]
+        lines += ["// --- the test", *body, "// ---", *drain(thread.code), *self.store(thread)]
         if self.pause:
             lines += [f"ld.param.u32 %n{k}, [A+{settings.at('pause')}];", f"nanosleep.u32 %n{k};"]
         if self.shape.shared:
@@ -223,14 +163,11 @@ class _Kernel:
     def declarations(self, thread: Thread, printer: LanePrinter) -> list[str]:
         k = thread.index
         lines = [
-            f".reg .u32 %i{k}, %base{k}, %l{k}, %round{k}, %n{k}, %m{k}, %stuck{k}, %polls{k}, %s{k}, %acc{k}, %v{k};",
-            f".reg .u64 %g{k}, %to{k}, %w{k}; .reg .pred %p{k}, %q{k};",
+            *fragments.declared(k),
             *(f".reg .u32 %bar{k}_{n};" for n in range(len(self.shape.barriers))),
             f".reg .u32 %meet{k};",
+            *(fragments.register(f"%t{k}_{name}", kind) for name, kind in thread.types.items()),
         ]
-        for name, kind in thread.types.items():
-            bits = "pred" if kind == "pred" else f"b{max(8 * type_size(kind), 16)}"
-            lines.append(f".reg .{bits} %t{k}_{name};")
         for (_, owner, _), register in printer.pointers.items():
             lines.append(f".reg .{'u64' if owner is None else 'u32'} {register};")
         for r in (r for words in printer.texels.values() for r in words.values()):
@@ -241,7 +178,7 @@ class _Kernel:
 
     def place(self, k: int, cta: int, printer: LanePrinter) -> list[str]:
         """The lane's instance of round 0, and the numbers of the barriers of its copy."""
-        objects, ctas = len(self.objects), len(self.shape.ctas)
+        objects, ctas = len(self.objects.all), len(self.shape.ctas)
         here = settings.thread_at(objects, ctas, k)
         lines = [
             f"ld.param.u32 %m{k}, [A+{here}];",
@@ -293,31 +230,14 @@ class _Kernel:
             f"mul.lo.u32 %n{k}, %n{k}, %copies;",
             f"mul.lo.u32 %n{k}, %n{k}, 32;",
             f"mad.lo.u32 %i{k}, %n{k}, %round{k}, %base{k};",
-            f"ld.param.u32 %m{k}, [A+{settings.at('mask')}];",
         ]
         used: dict[int, list[tuple[int, str]]] = {}
         for (name, owner, offset), register in printer.pointers.items():
             if owner is None:
-                used.setdefault(self.numbers[name], []).append((offset, register))
+                used.setdefault(self.objects.numbers[name], []).append((offset, register))
         for number, registers in used.items():
-            at = settings.object_at(number)
-            lines += [
-                f"ld.param.u32 %v{k}, [A+{at + 8}];",
-                f"mul.lo.u32 %v{k}, %v{k}, %i{k};",
-                f"and.b32 %v{k}, %v{k}, %m{k};",
-                f"ld.param.u64 %g{k}, [A+{at}];",
-                f"mad.wide.u32 %g{k}, %v{k}, {self.objects[number].stride}, %g{k};",
-                *(f"add.u64 {register}, %g{k}, {offset};" for offset, register in registers),
-                # A map that the host wrote is acquired before its first use.
-                *(
-                    f"fence.proxy.tensormap::generic.acquire.sys [%g{k}+{MAP * n}], {MAP};"
-                    for n in range(len(self.objects[number].item.tensor_map))
-                ),
-            ]
-        for view, words in printer.texels.items():
-            number = self.views[view]
-            at = settings.object_at(number)
-            lines += views.coordinates(view, at, self.objects[number].stride, k, words)
+            lines += self.objects.pointers(k, number, ((str(offset), register) for offset, register in registers))
+        lines += self.objects.texels(k, printer.texels)
         self.firsts = {number: min(registers) for number, registers in used.items()}
         self.texels = printer.texels
         return lines
@@ -362,70 +282,16 @@ class _Kernel:
         return [f"barrier.sync %meet{k}, {32 * self.shape.threads[cta]};"]
 
     def stress(self, k: int) -> list[str]:
-        lines = [f"ld.param.u32 %m{k}, [A+{settings.at('warm')}];"]
-        for number, (offset, register) in self.firsts.items():
-            if self.changes_maps and self.objects[number].item.tensor_map and offset % MAP == 0:
-                lines += [*self.chosen(k, number), f"@%p{k} prefetch.tensormap [{register}];"]
-        early = {number: f"ld.global.u8 %v{k}, [{register}];" for number, (_, register) in self.firsts.items()}
-        for view, words in self.texels.items():
-            early[self.views[view]] = views.read(view.proxy, f"%v{k}", min(words.items())[1])
-        if self.warm and early:
-            for number, read in early.items():
-                lines += [
-                    *self.chosen(k, number),
-                    f"mov.u32 %v{k}, 0;",
-                    f"@%p{k} {read}",
-                    f"add.u32 %acc{k}, %acc{k}, %v{k};",
-                ]
-            lines += [  # never true: the reads have to be done, not to be used
-                f"setp.eq.u32 %p{k}, %acc{k}, 0x7fffffff;",
-                f"ld.param.u64 %w{k}, [A+{settings.at('scratch')}];",
-                f"@%p{k} st.global.u32 [%w{k}], %acc{k};",
-                # A program that keeps its aliases apart has nothing to do with these reads.
-                *(["fence.proxy.alias;"] if self.fences_aliases else []),
-            ]
-        lines += [
+        return [
+            *self.objects.warm(k, self.firsts, self.texels, read=self.warm),
             f"ld.param.u64 %w{k}, [A+{settings.at('line')}];",
             f"setp.eq.u64 %p{k}, %w{k}, 0;",
             f"@%p{k} bra AWAY{k};",
             *self.line(k),
             f"AWAY{k}:",
-            # a delay of its own for each warp and round
-            f"ld.param.u32 %n{k}, [A+{settings.at('seed')}];",
-            f"mad.lo.u32 %v{k}, %round{k}, 0x9e3779b1, %n{k};",
-            f"shr.u32 %n{k}, %base{k}, 5;",
-            f"mad.lo.u32 %v{k}, %n{k}, 0x85ebca77, %v{k};",
-            f"add.u32 %v{k}, %v{k}, {k * 0x27D4EB2F % 2**32};",
-            f"shr.u32 %n{k}, %v{k}, 15;",
-            f"xor.b32 %v{k}, %v{k}, %n{k};",
-            f"mul.lo.u32 %v{k}, %v{k}, 0x2c1b3c6d;",
-            f"shr.u32 %v{k}, %v{k}, 12;",
-            f"ld.param.u32 %n{k}, [A+{settings.at('delay')}];",
-            f"and.b32 %v{k}, %v{k}, %n{k};",
-            f"mov.u32 %m{k}, %clock;",
-            f"LATE{k}:",
-            f"mov.u32 %n{k}, %clock;",
-            f"sub.u32 %n{k}, %n{k}, %m{k};",
-            f"setp.lt.u32 %p{k}, %n{k}, %v{k};",
-            f"@%p{k} bra LATE{k};",
-            # shared loads that are still queued when the test begins: nothing waits for their values
-            f"ld.param.u32 %m{k}, [A+{settings.at('pipe')}];",
-            f"setp.eq.u32 %p{k}, %m{k}, 0;",
-            f"@%p{k} bra QUIET{k};",
-            f"mov.u32 %n{k}, S;",
-            f"mad.lo.u32 %n{k}, %lane, 128, %n{k};",
-            f"PIPE{k}:",
-            *(f"ld.volatile.shared.u32 %v{k}, [%n{k}+{settings.PIPE + 4 * n}];" for n in range(4)),
-            f"sub.u32 %m{k}, %m{k}, 1;",
-            f"setp.ne.u32 %p{k}, %m{k}, 0;",
-            f"@%p{k} bra PIPE{k};",
-            f"QUIET{k}:",
+            *fragments.delay(k),
+            *fragments.pipe(k),
         ]
-        return lines
-
-    def chosen(self, k: int, number: int) -> list[str]:
-        """Whether the setting has the line of an object warmed, which is in ``%m``."""
-        return [f"and.b32 %n{k}, %m{k}, {1 << number};", f"setp.ne.u32 %p{k}, %n{k}, 0;"]
 
     def line(self, k: int) -> list[str]:
         """All warps of the grid meet at a counter; the wait is bounded."""
@@ -449,102 +315,32 @@ class _Kernel:
             f"@%p{k} bra LINE{k};",
         ]
 
-    def drain(self, thread: Thread) -> list[str]:
-        families = {getattr(op, "family", "") for op in thread.code}
-        lines = []
-        if any(isinstance(op, ops.CpAsync) for op in thread.code):
-            lines.append("cp.async.wait_all;")
-        bulk = any(isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.mbar is None for op in thread.code)
-        if bulk or "bulk" in families:
-            lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
-        return lines
-
     def store(self, thread: Thread) -> list[str]:
         k = thread.index
-        lines = [f"setp.ne.u32 %p{k}, %stuck{k}, 0;"]
-        lines += [
-            f"ld.param.u64 %w{k}, [A+{settings.at('stuck')}];",
-            f"mad.wide.u32 %w{k}, %i{k}, 4, %w{k};",
-            f"@%p{k} st.global.u32 [%w{k}], %stuck{k};",
-        ]
-        for slot, name in self.registers.get(k, ()):
-            kind = thread.types[name]
-            register = f"%t{k}_{name}"
-            lines += self.result(k, slot)
-            if kind == "pred":
-                lines += [f"selp.u32 %v{k}, 1, 0, {register};", f"cvt.u64.u32 %g{k}, %v{k};"]
-            elif type_size(kind) == 8:
-                lines.append(f"mov.b64 %g{k}, {register};")
-            else:
-                bits = max(8 * type_size(kind), 16)
-                lines.append(f"cvt.u64.u{bits} %g{k}, {register};")
-                if type_size(kind) == 1:
-                    lines.append(f"and.b64 %g{k}, %g{k}, 255;")
+        lines = fragments.stuck(k)
+        for slot, name in self.watch.registers.get(k, ()):
+            lines += fragments.result(k, slot)
+            lines += fragments.value(k, f"%t{k}_{name}", thread.types[name])
             lines.append(f"st.global.u64 [%to{k}], %g{k};")
         return lines
 
-    def result(self, k: int, slot: int) -> list[str]:
-        return [
-            f"ld.param.u32 %m{k}, [A+{settings.at('mask')}];",
-            f"add.u32 %m{k}, %m{k}, 1;",
-            f"mad.lo.u32 %m{k}, %m{k}, {slot}, %i{k};",
-            f"ld.param.u64 %to{k}, [A+{settings.at('results')}];",
-            f"mad.wide.u32 %to{k}, %m{k}, 8, %to{k};",
-        ]
-
     def dump(self, k: int, cta: int) -> list[str]:
         lines = []
-        for slot, offset, size in self.dumped.get(cta, ()):
-            lines += self.result(k, slot)
+        for slot, offset, size in self.watch.dumped.get(cta, ()):
+            lines += fragments.result(k, slot)
             lines += [f"ld.shared.u{8 * size} %g{k}, [%s{k}+{offset}];", f"st.global.u64 [%to{k}], %g{k};"]
         return lines
 
     def noise(self) -> list[str]:
         """Warps that keep the pipe of the SM, or the memory, busy until the copies of the CTA are done."""
         meet = ["barrier.cluster.arrive;", "barrier.cluster.wait;"] if self.shape.clustered else []
-        lines = [
-            "NOISE:",
-            ".reg .u32 %where, %kind, %value, %left, %seen, %hash; .reg .u64 %far;",
-            "mov.u32 %where, S;",
-            "mad.lo.u32 %where, %lane, 128, %where;",
-            f"ld.param.u32 %kind, [A+{settings.at('noise')}];",
-            f"ld.param.u64 %far, [A+{settings.at('scratch')}];",
-            "mov.u32 %hash, %ctaid.x;",
-            "mad.lo.u32 %hash, %hash, 1024, %thr;",
-        ]
+        lines = ["NOISE:", *fragments.declared_noise(), *fragments.begin_noise()]
         if meet:
             per_round = (2 if self.shape.shared else 1) + self.shape.cluster_barriers
             lines += [f"ld.param.u32 %left, [A+{settings.at('rounds')}];", f"mul.lo.u32 %left, %left, {per_round};"]
         else:
             lines.append("mov.u32 %left, 200000;")
-        busy = [
-            line
-            for n in range(4)
-            for line in (
-                f"ld.volatile.shared.u32 %value, [%where+{settings.PIPE + 8 * n}];",
-                f"st.volatile.shared.u32 [%where+{settings.PIPE + 8 * n + 64}], %value;",
-            )
-        ]
-        lines += [
-            "AGAIN:",
-            *meet[:1],
-            "and.b32 %n, %kind, 1;",
-            "setp.eq.u32 %go, %n, 0;",
-            "@%go bra CALM;",
-            *busy,
-            "CALM:",
-            "and.b32 %n, %kind, 2;",
-            "setp.eq.u32 %go, %n, 0;",
-            "@%go bra STILL;",
-            "mad.lo.u32 %hash, %hash, 1664525, 1013904223;",
-            "shr.u32 %n, %hash, 10;",
-            "and.b32 %n, %n, 0xfffff;",
-            "mad.wide.u32 %wide, %n, 4, %far;",
-            "ld.volatile.global.u32 %value, [%wide];",
-            "st.volatile.global.u32 [%wide], %hash;",
-            "STILL:",
-            *meet[1:],
-        ]
+        lines += ["AGAIN:", *meet[:1], *fragments.noise(), *meet[1:]]
         if not meet:
             lines += [
                 f"ld.volatile.shared.u32 %seen, [S+{settings.FLAG}];",
@@ -554,14 +350,27 @@ class _Kernel:
         return [*lines, "sub.u32 %left, %left, 1;", "setp.ne.u32 %go, %left, 0;", "@%go bra AGAIN;", "exit;"]
 
 
+def drain(code: Iterable[ops.Op]) -> list[str]:
+    """Waits for what a thread with this code has left in flight, but for copies that signal an mbarrier."""
+    code = tuple(code)
+    families = {getattr(op, "family", "") for op in code}
+    lines = []
+    if any(isinstance(op, ops.CpAsync) for op in code):
+        lines.append("cp.async.wait_all;")
+    bulk = any(isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.mbar is None for op in code)
+    if bulk or "bulk" in families:
+        lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
+    return lines
+
+
+def signals(program: Program) -> bool:
+    """Whether copies signal an mbarrier: they may be in flight when the round ends, and nothing but time ends them."""
+    kinds = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
+    code = (performed(op) for thread in program.threads for op in thread.code)
+    return any(isinstance(op, kinds) and op.mbar is not None for op in code)
+
+
 def module(kernels: list[str]) -> str:
     """A module of several entries."""
     head = [f".version {VERSION}", f".target {TARGET}", ".address_size 64", ".extern .shared .align 1024 .b8 S[];", ""]
     return "\n".join([*head, *kernels])
-
-
-def _stride(item: MemObject) -> int:
-    if item.align > 256:
-        raise CannotEmit(f"{item.name} is aligned to {item.align} bytes")
-    step = max(item.align, 4)
-    return (item.size + step - 1) // step * step

@@ -12,7 +12,7 @@ from typing import Any
 from hardware.litmus import settings, tally
 from hardware.litmus.device import Device
 from hardware.litmus.formula import holds
-from hardware.litmus.stress import BOUND, FREE, PERMUTE, SCATTER, Geometry, Preset, geometry
+from hardware.litmus.stress import BOUND, FREE, PERMUTE, SCATTER, WHOLE, Geometry, Preset, alone, geometry
 
 SCRATCH_BYTES = 1 << 23
 
@@ -30,6 +30,37 @@ class Seen:
     def instances(self) -> int:
         """All instances that ran to their end."""
         return sum(self.states.values())
+
+
+def alone_in_ctas(test: dict[str, Any]) -> bool:
+    """Whether an instance of the test has CTAs of its own."""
+    return test.get("placement") == "whole"
+
+
+def presets_of(test: dict[str, Any]) -> tuple[Preset, ...]:
+    """The settings that a test is tried under."""
+    if alone_in_ctas(test):
+        return WHOLE
+    return FREE if test["free"] else BOUND
+
+
+def geometry_of(test: dict[str, Any], preset: Preset, registers: int) -> Geometry:
+    """The launch of a test under a setting."""
+    maps = any("maps" in o for o in test["objects"])
+    if alone_in_ctas(test):
+        each = sum(o["stride"] for o in test["objects"])
+        return alone(preset, ctas=test["ctas"], warps=test["warps"], block=test["block"], bytes_each=each, maps=maps)
+    return geometry(
+        preset,
+        ctas=test["ctas"],
+        warps=test["warps"],
+        barriers=test["barriers"],
+        block=test["block"],
+        slots=test["slots"],
+        free=test["free"],
+        maps=maps,
+        registers=registers,
+    )
 
 
 class Session:
@@ -58,23 +89,10 @@ class Session:
     def run(self, test: dict[str, Any], image: bytes, seconds: float) -> Seen:
         """Runs a test for about that long."""
         module = self.module(test["module"], image)
-        presets = FREE if test["free"] else BOUND
         function = self.device.entry(module, test["entry"])
+        presets = presets_of(test)
         registers = self.device.registers(function)
-        shapes = {
-            p.name: geometry(
-                p,
-                ctas=test["ctas"],
-                warps=test["warps"],
-                barriers=test["barriers"],
-                block=test["block"],
-                slots=test["slots"],
-                free=test["free"],
-                maps=any("maps" in o for o in test["objects"]),
-                registers=registers,
-            )
-            for p in presets
-        }
+        shapes = {p.name: geometry_of(test, p, registers) for p in presets}
         self.device.allow_shared(function, max(g.shared for g in shapes.values()))
         seen = Seen()
         aim = [{w["label"]: w["size"] for w in test["watched"]}, [w["label"] for w in test["watched"]]]
@@ -109,9 +127,13 @@ class Session:
         for number, item in enumerate(test["objects"]):
             if "alias" not in item:
                 self.initialise(item, objects, number, count)
+        line = self.line
+        if alone_in_ctas(test):
+            line = device.take(4 * count)
+            device.zero(line, 4 * count)
         device.zero(self.line, 4096)
         device.zero(self.table, tally.TABLE_BYTES)
-        parameter = self.parameter(test, preset, shape, objects, results, stuck)
+        parameter = self.parameter(test, preset, shape, objects, results, stuck, line)
         device.launch(function, shape.grid, shape.block, shape.shared, parameter)
         places = []
         for w in test["watched"]:
@@ -201,9 +223,12 @@ class Session:
         objects: list[tuple[int, int]],
         results: int,
         stuck: int,
+        line: int,
     ) -> bytes:
         """The parameter of the test's kernel."""
-        free = test["free"]
+        apart = alone_in_ctas(test)
+        free = not apart and test["free"]
+        meets = apart or (preset.line and free and test["cluster"] == 1)
         head = {
             "rounds": shape.rounds,
             "mask": shape.instances - 1,
@@ -214,16 +239,21 @@ class Session:
             "warm": preset.warm & 0xFFFFFFFF,
             "pipe": preset.pipe,
             "noise": preset.noise,
-            "line": self.line if preset.line and free and test["cluster"] == 1 else 0,
+            "line": line if meets else 0,
             "turn": self.random.randrange(16),
             "spread": int(preset.spread),
             "pause": 1500 if test["pause"] else 0,
             "results": results,
             "stuck": stuck,
             "scratch": self.scratch,
+            "shift": self.random.randrange(test["turns"]) if apart else 0,
+            "loud": shape.loud,
+            "done": self.line,
         }
         values = [head[name] for name in settings.FIELDS]
         values += [value for pair in objects for value in pair]
+        if apart:
+            return struct.pack(f"<{len(values)}Q", *values)
         permute = preset.permute
         values += [self.random.choice(PERMUTE) if permute and c and free else 1 for c in range(test["ctas"])]
         for thread in range(test["threads"]):

@@ -15,13 +15,16 @@ FIELDS = (
     "warm",  # bit n: object n is read weakly before the round
     "pipe",  # accesses with bank conflicts that are queued before the round, in groups of four
     "noise",  # 1: other warps access shared memory with bank conflicts; 2: they access global memory
-    "line",  # address of a counter at which all warps meet before a round; 0: they do not
+    "line",  # address of a counter at which all warps meet before a round (0: they do not), or one for each instance
     "turn",  # by how much the roles are turned among the CTAs of the grid
     "spread",  # 0: the warps of a copy are neighbours; 1: the copies of a role are
     "pause",  # nanoseconds after a round, for copies that nobody waited for
     "results",  # address of the registers: by slot, then by instance, 8 bytes each
     "stuck",  # address of a word per instance that is not 0 if a wait gave up
     "scratch",  # address of memory for noise
+    "shift",  # by how much the warps of a CTA are turned
+    "loud",  # instances' worth of CTAs that make noise instead
+    "done",  # address of a word that counts the CTAs that are done
 )
 HEAD = len(FIELDS)
 OBJECT_FIELDS = 2  # address, multiplier that scatters the instances

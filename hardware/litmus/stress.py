@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hardware.litmus.settings import BLOCKS
+
 SMS = 132
 REGISTERS = 65536
 SHARED_LIMIT = 220 * 1024
@@ -33,6 +35,7 @@ class Preset:
     spread: bool = False
     dense: bool = False
     few: bool = False
+    loud: bool = False
 
 
 FREE = (
@@ -61,11 +64,31 @@ BOUND = (
     Preset("spread, pipe", spread=True, pipe=8),
     Preset("few, late", few=True, delay=4095),
 )
+WHOLE = (
+    Preset("alone"),
+    Preset("alone, late", delay=1023),
+    Preset("alone, very late", delay=8191),
+    Preset("alone, pipe", pipe=8),
+    Preset("alone, pipe, late", pipe=16, delay=511),
+    Preset("alone, warm all, late", warm=-1, delay=255),
+    Preset("alone, busy banks", noise=1, loud=True),
+    Preset("alone, busy banks, late", noise=1, loud=True, delay=2047),
+    Preset("alone, busy memory", noise=2, loud=True),
+    Preset("alone, busy memory, late", noise=2, loud=True, delay=1023),
+)
+"""Settings of tests whose instances have CTAs of their own."""
+MOST_INSTANCES = 1 << 16
+MOST_MAPS = 1 << 12
+MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A launch: CTAs and threads, copies per CTA, groups of the program's CTAs, rounds."""
+    """A launch: CTAs and threads, copies per CTA, groups of the program's CTAs, rounds.
+
+    ``loud`` of the groups make noise. Where instances have CTAs of their own the others are one instance each, and
+    ``size`` is 1; else a copy has ``size`` of them.
+    """
 
     grid: int
     block: int
@@ -73,11 +96,13 @@ class Geometry:
     groups: int
     rounds: int
     shared: int
+    size: int = 32
+    loud: int = 0
 
     @property
     def instances(self) -> int:
         """Instances of the launch, a power of two."""
-        return self.rounds * self.groups * self.copies * 32
+        return self.rounds * self.groups * self.copies * self.size
 
 
 def _power(limit: int) -> int:
@@ -114,3 +139,15 @@ def geometry(
     while rounds > 1 and rounds * groups * copies * 32 * 8 * max(slots, 1) > RESULT_LIMIT:
         rounds //= 2
     return Geometry(ctas * groups, size, copies, groups, rounds, shared)
+
+
+def alone(preset: Preset, *, ctas: int, warps: int, block: int, bytes_each: int, maps: bool) -> Geometry:
+    """The launch of a test whose instances have CTAs of their own, with so many bytes of global memory each.
+
+    Not all CTAs are on the chip at the same time: those of an instance are neighbours, and the noise comes first.
+    """
+    groups = MOST_MAPS if maps else MOST_INSTANCES
+    while groups > 1 and groups * max(bytes_each, 1) > MOST_BYTES:
+        groups //= 2
+    loud = max(SMS // ctas, 1) if preset.loud else 0
+    return Geometry(ctas * (groups + loud), 32 * warps, 1, groups, 1, BLOCKS + block, size=1, loud=loud)

@@ -1,0 +1,64 @@
+"""``wgmma`` of a test as the chip takes it: descriptors of its operands, all registers of its result.
+
+A test says which bytes of shared memory are read. They are laid out without a swizzle, in core matrices of eight rows
+of 16 bytes, one after the other (PTX ISA 9.7.15.5.1).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hardware.emit import CannotEmit
+from mcheck.program import ops
+
+CORE_ROWS = 8
+CORE_BYTES = 128
+_OPCODE = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(f16|bf16)\.\2\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Rows of the first operand and columns of the second, the element type, registers of the result in a thread."""
+
+    m: int
+    n: int
+    kind: str
+
+    @property
+    def registers(self) -> int:
+        """f32 registers of each thread: 128 threads share the 64 rows."""
+        return self.m * self.n // 128
+
+
+def shape(op: ops.Wgmma) -> Shape:
+    """The shape of an instruction; raises ``CannotEmit`` for forms that no test has so far."""
+    found = _OPCODE.search(op.text)
+    if found is None or len(op.reads) != 2:
+        raise CannotEmit("another form of wgmma than f32 += f16 * f16 from shared memory")
+    return Shape(64, int(found.group(1)), found.group(2))
+
+
+def descriptor(out: str, word: str, start: str, size: int, rows: int) -> list[str]:
+    """The descriptor of ``size`` bytes at the shared address in ``start``, with two core matrices along k."""
+    stride = size // (rows // CORE_ROWS)
+    if stride < 2 * CORE_BYTES or stride % 32:
+        raise CannotEmit(f"an operand of wgmma with {size} bytes")
+    fixed = (stride // 2 // 16) << 16 | (stride // 16) << 32
+    return [
+        f"and.b32 {word}, {start}, 0x3ffff;",
+        f"shr.u32 {word}, {word}, 4;",
+        f"cvt.u64.u32 {out}, {word};",
+        f"or.b64 {out}, {out}, 0x{fixed:x};",
+    ]
+
+
+def instruction(op: ops.Wgmma, given: Shape, k: int, a: str, b: str) -> str:
+    """The instruction, which adds to the registers of its size."""
+    opcode = f"wgmma.mma_async.sync.aligned.m64n{given.n}k16.f32.{given.kind}.{given.kind}"
+    return f"{opcode} {{{', '.join(result(k, given.registers))}}}, {a}, {b}, %add{k}, 1, 1, 0, 0;"
+
+
+def result(k: int, registers: int) -> list[str]:
+    """The registers of the result of that size."""
+    return [f"%d{k}_{registers}_{n}" for n in range(registers)]

@@ -1,0 +1,186 @@
+"""Tests whose instances have CTAs of their own: their layout and their code, without a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardware.emit import CannotEmit
+from hardware.litmus import settings
+from hardware.litmus.kernel import kernel, module
+from hardware.litmus.observe import observed
+from hardware.litmus.plan import entry, programs
+from hardware.litmus.session import geometry_of, presets_of
+from hardware.litmus.streams import Varying, streams
+from hardware.litmus.stress import WHOLE
+from hardware.litmus.whole import whole
+from mcheck.isa.agreement import ptxas
+from mcheck.program.expr import Const
+from mcheck.program.program import Program
+from mcheck.syntax import load as load_test
+from mcheck.syntax import parse
+
+LITMUS = Path(__file__).parents[2] / "litmus"
+FOLDERS = ("barriers", "kernels", "warps", "atomics", "cp-async", "mbarrier", "coherence")
+GOLDENS = Path(__file__).parent / "whole"
+
+
+def the(name: str) -> Program:
+    return observed(load_test(str(LITMUS / f"{name}.litmus")))
+
+
+@cache
+def alone() -> tuple[tuple[str, Program], ...]:
+    """The tests of the suites that have no other place on a chip."""
+    found = []
+    for name, program in programs(LITMUS / folder for folder in FOLDERS):
+        try:
+            kernel(program, "t")
+        except CannotEmit:
+            try:
+                whole(program, "t")
+            except CannotEmit:
+                continue
+            found.append((name, program))
+    return tuple(found)
+
+
+def test_the_suites_have_many_of_them() -> None:
+    stems = {Path(name).stem for name, _ in alone()}
+    assert len(stems) > 80
+    assert {"Bar+exited", "Bar.red+popc", "MP+bar.cta.sync", "warps-shfl-idx", "P15-full-empty-ring"} <= stems
+
+
+def test_all_of_them_assemble(tmp_path: Path) -> None:
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("no ptxas")
+    texts = [whole(program, f"t{number}").text for number, (_, program) in enumerate(alone())]
+    path = tmp_path / "m.ptx"
+    path.write_text(module(texts))
+    command = [str(assembler), "-arch", "sm_90a", "-O1", str(path), "-o", str(tmp_path / "m.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "serialized" not in done.stdout + done.stderr
+
+
+def _of(value: Any, thread: int) -> Any:
+    """What a value of a stream is for one thread."""
+    if isinstance(value, Varying):
+        return _of(Const(dict(value.values)[thread]), thread)
+    if isinstance(value, tuple):
+        return tuple(_of(v, thread) for v in value)
+    if hasattr(value, "__dataclass_fields__"):
+        names = [n for n, f in value.__dataclass_fields__.items() if f.compare]
+        return (type(value).__name__, *(_of(getattr(value, n), thread) for n in names))
+    return value
+
+
+def test_a_stream_holds_the_code_of_each_of_its_threads() -> None:
+    for name, program in alone():
+        for stream in streams(program):
+            for thread in stream.threads:
+                mine = [s.op for s in stream.steps if s.op is not None and thread.index in s.members]
+                code = [op for op in thread.code if type(op).__name__ != "Label"]
+                found = [_of(op, thread.index) for op in mine]
+                assert found == [_of(op, thread.index) for op in code], (name, thread.name)
+
+
+def test_the_lanes_of_a_warp_run_one_instruction() -> None:
+    """Lane 0 alone arrives at the mbarrier: all other operations of the ring are those of all lanes."""
+    _, consumer = streams(the("kernels/P15-full-empty-ring"))
+    everybody = {t.index for t in consumer.threads}
+    arrivals = [s for s in consumer.steps if len(s.members) < len(everybody)]
+    assert len(consumer.steps) == 1 + 5 * 5
+    assert [len(s.members) for s in arrivals] == [2] * 5
+
+
+def test_operations_of_warps_keep_their_form() -> None:
+    text = whole(the("warps/warps-shfl-idx"), "t0").text
+    assert "shfl.sync.idx.b32" in text
+    text = whole(the("barriers/Bar.red+popc"), "t0").text
+    assert "barrier.red.popc.u32" in text
+    assert "exit;" in text
+    text = whole(the("barriers/MP+bar.warp.sync+other-masks"), "t0").text
+    assert "bar.warp.sync 1;" in text
+    assert "bar.warp.sync 2;" in text
+
+
+def test_one_lane_of_a_warpgroup_stands_for_all() -> None:
+    """All 128 threads execute wgmma; the barrier of the test counts the warps that the test names."""
+    test = """PTX W
+{ .global .u32 x; .shared .align 128 .b8 s[4096]; }
+a@cta 0, warp 0, lane 0 {
+  .reg .b32 d0;
+  bar.sync 1;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {d0}, [s, 2048], [s + 2048, 2048];
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  st.global.u32 [x], 1;
+}
+exists (x == 1)
+"""
+    made = whole(parse(test, "w.litmus"), "t0")
+    assert made.layout["warps"] == 4
+    assert made.layout["turns"] == 1
+    lines = made.text.splitlines()
+    start, end = lines.index("// --- the test"), lines.index("// ---")
+    body = lines[start:end]
+    assert "barrier.sync 1, 32;" in body
+    around = [line for line in body if line.startswith("@!%in")]
+    assert len(around) == 2  # the barrier is that of its warp's lanes, the store that of one lane
+
+
+@pytest.mark.parametrize(
+    "name", ["kernels/G02-elected-release-without-warp-sync-fixed", "barriers/Barrier.cluster+exited"]
+)
+def test_golden(name: str, promote: bool) -> None:
+    path = GOLDENS / f"{Path(name).name}.ptx"
+    found = whole(the(name), "t0").text
+    if promote:
+        path.write_text(found, encoding="utf-8")
+    assert found == path.read_text(encoding="utf-8")
+
+
+def _rows() -> Iterator[dict[str, Any]]:
+    for number, (_, program) in enumerate(alone()):
+        yield entry(program, number)[1]
+
+
+def test_launches_fit() -> None:
+    for row in _rows():
+        assert presets_of(row) == WHOLE
+        for preset in WHOLE:
+            g = geometry_of(row, preset, 64)
+            assert g.instances & (g.instances - 1) == 0
+            assert g.grid == row["ctas"] * (g.groups + g.loud)
+            assert g.grid % row["cluster"] == 0
+            assert g.block == 32 * row["warps"] <= 1024
+            assert settings.BLOCKS + row["block"] <= g.shared <= 227 * 1024
+            assert sum(o["stride"] for o in row["objects"]) * g.instances <= 1 << 28
+
+
+def test_every_thread_has_a_place_of_its_own() -> None:
+    for name, program in alone():
+        made = whole(program, "t")
+        size = 32 * made.layout["warps"] * made.layout["ctas"]
+        assert len({(t.place.cta.number, t.place.warp, t.place.lane) for t in program.threads}) == len(program.threads)
+        assert len(program.threads) <= size, name
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("warps/warps-elect-lane-missing", "expects deadlock"),
+        ("barriers/Bar+divergent", "expects undefined"),
+    ],
+)
+def test_what_must_not_run_does_not(name: str, reason: str) -> None:
+    with pytest.raises(CannotEmit, match=reason):
+        whole(the(name), "t0")
