@@ -37,3 +37,17 @@ def leading(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     given = tuple(findings)
     last = max((k for k, f in enumerate(given) if f.severity == "error"), default=-1)
     return given[: last + 1]
+
+
+def graver(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings without races for review between accesses that race as an error besides, in another execution say:
+    who mends the error looks at the pair anew.
+    """
+    given = tuple(findings)
+    errors = {_pair(f) for f in given if f.kind == "race" and f.severity == "error"}
+    return tuple(f for f in given if f.kind != "race" or f.severity == "error" or _pair(f) not in errors)
+
+
+def _pair(finding: Finding) -> frozenset[object]:
+    """The instructions of a race."""
+    return frozenset((a.span, a.instruction) for a in finding.accesses)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from mcheck.check.case import Options, Settings
 from mcheck.check.single import check_case
+from mcheck.errors import Span
+from mcheck.findings.finding import Access, Finding
+from mcheck.findings.order import graver
 from mcheck.report.checked import describe
 from mcheck.report.lines import plain
 from mcheck.run.case import Case
@@ -54,3 +57,16 @@ def test_a_wrong_count_comes_first() -> None:
     race = next(f for f in checked.findings if f.code == "RACE003")
     assert race.trace[0].span == race.accesses[0].span, "nothing before the earlier access matters"
     assert any(step.skipped > 1 for step in race.trace)
+
+
+def finding(code: str, severity: str, *lines: int) -> Finding:
+    places = tuple(Access(thread="P", instruction=f"line {n}", span=Span("t.litmus", n, 1)) for n in lines)
+    return Finding(code=code, kind="race", severity=severity, message=code, accesses=places)
+
+
+def test_a_pair_that_races_is_not_for_review_besides() -> None:
+    """Either side may be named first; another pair of the same code stays."""
+    race, same = finding("RACE003", "error", 1, 2), finding("RACE005", "review", 2, 1)
+    other = finding("RACE005", "review", 1, 3)
+    assert graver([same, race, other]) == (race, other)
+    assert graver([same, other]) == (same, other)
