@@ -13,7 +13,7 @@ def joined(a: Vector, b: Vector) -> Vector:
     """The component-wise maximum; one of the two themselves where it is that."""
     if a is b:
         return a
-    return list(map(max, a, b))
+    return [x if x > y else y for x, y in zip(a, b, strict=True)]  # noqa: FURB136 - a call each takes thrice as long
 
 
 def raised(a: Vector, index: int, value: int) -> Vector:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from mcheck.algebra.tape import Tape, ancestors
 from mcheck.views.kinds import BOTH, FORWARD, NOTHING, SET, Shown, kinds_of
 from mcheck.views.text import Known, Writer
+from mcheck.views.ways import chains, parts_of
 
 OFTEN = 40
 """So many events of a kind, and it gets a function of its own."""
@@ -40,6 +41,8 @@ class Compiled:
     """For each node that is kept, the first one that is equal whatever comes: of all of them that one is kept."""
     turned: frozenset[int] = frozenset()
     """The nodes in which a new event may relate two earlier ones."""
+    chained: dict[int, int] = field(default_factory=dict)
+    """The nodes that are computed from the latest events only, each with the closure that says which these are."""
     plans: dict[tuple[frozenset[int], frozenset[int]], tuple[list[int], dict[int, list[int]]]] = field(
         default_factory=dict
     )
@@ -63,7 +66,7 @@ class Compiled:
         seen = self.seen[known] = self.seen.get(known, 0) + 1
         kind = known if seen > OFTEN else None
         if kind is not None or None not in functions:
-            writer = Writer(self.tape, self.kinds, self.needed, kind, self.home)
+            writer = Writer(self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home)
             writer.nodes()
             functions[kind] = _function(self.source(writer, enters=enters))
         return functions[kind]
@@ -84,12 +87,12 @@ class Compiled:
         for n in self.gathered if enters else ():
             col, row = w.col(self.tape.code[n].a), w.row(self.tape.code[n].a)
             if (col, row) != ("0", "0"):
-                tail.append(f"V.domains[{n}] |= ({col} & ~B) | (B if {row} or {col} & B else 0)")
+                tail.append(f"V.domains[{n}] |= {col}" + (f" | (B if {row} else 0)" if row != "0" else ""))
         for n in self.wanted:
             col, row = w.col(n), w.row(n)
             if (col, row) != ("0", "0"):
                 tail.append(f"if {col} or {row}: out[{n}] = ({col}, {row})")
-        head = ["D = E.edges.get; R = E.back.get; S = E.sets; OTHERS = V.all & ~B; ALL = OTHERS | B"]
+        head = ["D = E.edges.get; R = E.back.get; S = E.sets"]
         lines = [*head, *w.text(tail), "return dirty"]
         return "\n".join(["def step(V, E, e, B, t, out, dirty):", *(f"    {line}" for line in lines), ""])
 
@@ -109,10 +112,13 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
     gathered = _gathered(tape, kind, late, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in late]
     needed = {n for n in ancestors(tape, *asked) if kind[n] != NOTHING}
-    stored, masks = _kept(tape, kind, needed)
+    turned = _turned(tape, kind)
+    chained = chains(tape, kind, turned, needed)
+    stored, masks = _kept(tape, kind, needed, chained)
     compiled = Compiled(tape, tuple(n for n in wanted if n in needed), kind, frozenset(late), gathered, needed)
-    compiled.turned = frozenset(_turned(tape, kind) & needed)
-    writer = Writer(tape, kind, needed, None, compiled.home, kept=frozenset(stored | masks))
+    compiled.turned = frozenset(turned & needed)
+    compiled.chained = chained
+    writer = Writer(tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks))
     writer.nodes()
     compiled.stored = tuple(sorted(n for n in stored if compiled.home.get(n, n) == n))
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n))
@@ -155,9 +161,9 @@ def _turned(tape: Tape, kind: list[str]) -> set[int]:
     return turned
 
 
-def _kept(tape: Tape, kind: list[str], wanted: set[int]) -> tuple[set[int], set[int]]:
+def _kept(tape: Tape, kind: list[str], wanted: set[int], chained: dict[int, int]) -> tuple[set[int], set[int]]:
     """The nodes whose ``c`` later events need, and the sets whose members they do."""
-    stored: set[int] = set()
+    stored: set[int] = set(chained)
     masks: set[int] = set()
     for n in wanted:
         i = tape.code[n]
@@ -169,7 +175,9 @@ def _kept(tape: Tape, kind: list[str], wanted: set[int]) -> tuple[set[int], set[
                 if kind[n] == BOTH:
                     masks.add(i.b)
             else:
-                stored.add(i.a)
+                parts = parts_of(tape, kind, i.a)
+                masks.update(parts.sets)
+                stored.add(parts.rest)
                 if a == BOTH:
                     stored.add(i.b)
         elif (i.op == "plus" and kind[i.a] not in (NOTHING, SET)) or (

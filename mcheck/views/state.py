@@ -17,6 +17,8 @@ from mcheck.views.sorts import NOBODY, Sorts
 from mcheck.views.text import Known
 
 NEVER = (0, 0)
+RECENT = 256
+"""So many unions over the columns of closures are remembered."""
 
 
 class State:
@@ -53,7 +55,9 @@ class State:
         """By node, a set that its column was joined over, and what came out: threads that leave a barrier come after
         the same events, and some of their own.
         """
-        self.memo: dict[tuple[int, int], tuple[int, int]] = {}
+        self.recent: dict[tuple[int, int], int] = {}
+        """By node and set, the union over the columns of a closure: all who arrive in one phase come after the same."""
+        self.memo: dict[tuple[int, ...], tuple[int, int]] = {}
         self.complete = True
         self.domains: dict[int, int] = {}
         self.missed = False
@@ -100,7 +104,7 @@ class State:
         self.domains = {n: self.domains.get(n, 0) for n in self.compiled.gathered}
         self.filled = {n: sum(1 << k for k, x in enumerate(c) if x) for n, c in self.cols.items()}
         self.memo = {}
-        self.latest = {}
+        self.latest, self.recent = {}, {}
 
     def _enter(self, entry: Entry, bit: int) -> None:
         """Puts the event where the relations look for it."""
@@ -142,29 +146,56 @@ class State:
         self.ends = [mask & keep for mask in self.ends]
         self.exact &= keep
 
-    def over(self, x: int, column: list[int], key: tuple[int, int]) -> int:
+    def over(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
         """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows."""
         known, result = self.memo.get(key, NEVER)
-        if known & ~x:
-            rest, result = x, 0
+        if known & x == known:
+            rest = x ^ known
         else:
-            rest = x & ~known
+            rest, result = x, 0
         if rest:
-            result |= self._shared(rest, column, key[0], self.union)
-        self.memo[key] = x, result
+            result = _with(result, self._shared(rest, column, key[0], self.union))
+            self.memo[key] = x, result
         return result
 
-    def closed(self, x: int, column: list[int], key: tuple[int, int]) -> int:
+    def along(self, x: int, column: list[int], own: list[int], past: list[int], key: tuple[int, ...]) -> int:
+        """``over``, where ``own`` has of every event the union over its ``past``, which is part of ``x`` if it is in
+        ``x``: what comes before a member need not be looked up.
+        """
+        known, result = self.memo.get(key, NEVER)
+        if known & x == known:
+            rest = x ^ known
+        else:
+            rest, result = x, 0
+        if rest:
+            more = 0
+            while rest:
+                k = rest.bit_length() - 1
+                more |= own[k] | column[k]
+                rest ^= rest & (past[k] | 1 << k)
+            result = _with(result, more)
+            self.memo[key] = x, result
+        return result
+
+    def closed(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
         """``over`` for a closure: what is in the column of a member need not be looked up."""
         known, result = self.memo.get(key, NEVER)
-        rest = x
-        if known & ~x:
-            result = 0
+        if known & x == known:
+            rest = x ^ known
         else:
-            rest &= ~known
+            rest, result = x, 0
         if rest:
-            result |= self._shared(rest, column, key[0], _united)
-        self.memo[key] = x, result
+            if rest & (rest - 1):
+                asked = key[0], rest
+                found = self.recent.get(asked)
+                if found is None:
+                    if len(self.recent) > RECENT:
+                        self.recent.clear()
+                    found = self.recent[asked] = _united(rest, column)
+            else:
+                found = column[rest.bit_length() - 1]
+            result = _with(result, found)
+            self.memo[key] = x, result
         return result
 
     def _shared(self, x: int, column: list[int], node: int, union: Callable[[int, list[int]], int]) -> int:
@@ -173,19 +204,20 @@ class State:
             return column[x.bit_length() - 1]
         core, found = self.latest.get(node, NEVER)
         common = core & x
-        if common != core or 2 * common.bit_count() < x.bit_count():
-            core = common if 2 * common.bit_count() >= x.bit_count() else x
+        half = x.bit_count() // 2
+        if common != core or common.bit_count() < half:
+            core = common if common.bit_count() >= half else x
             found = union(core, column)
             self.latest[node] = core, found
-        return found | union(x & ~core, column) if x != core else found
+        return found | union(x ^ core, column) if x != core else found
 
     def union(self, x: int, column: list[int], _key: tuple[int, int] = (0, 0)) -> int:
         """The union of a column over a set."""
         result = 0
-        while x:
-            low = x & -x
-            result |= column[low.bit_length() - 1]
-            x ^= low
+        while x:  # from the top: sets are long, and to make one negative costs as much as five steps
+            k = x.bit_length() - 1
+            result |= column[k]
+            x ^= 1 << k
         return result
 
     def rows(self, x: int, column: list[int]) -> int:
@@ -195,6 +227,7 @@ class State:
     def turn(self, n: int, targets: int, bit: int) -> None:
         """Notes edges that lead to earlier events."""
         self.latest.clear()
+        self.recent.clear()
         column = self.cols[n]
         self.filled[n] |= targets
         for k in bits(targets):
@@ -236,8 +269,7 @@ class State:
                 both = keyed["object"].get(event.mbarrier.address)
             case _:
                 return self.one_way(name, entry, bit)
-        both &= ~bit
-        return both | bit, both
+        return both | bit, both ^ (both & bit)
 
     def _of_initial(self, name: str, event: Event) -> int:
         """What an initial write shares with others: its location."""
@@ -275,8 +307,8 @@ class State:
         """``static`` of a relation of ``ONE_WAY``."""
         pairs, ends = self.sorts.pairs[name], self.ends
         behind, ahead = pairs.behind.get(entry.sort, NOBODY), pairs.ahead.get(entry.sort, NOBODY)
-        col = ends[behind] & ~bit if behind >= 0 else 0
-        return col, ends[ahead] & ~bit if ahead >= 0 else 0
+        col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
+        return col ^ (col & bit), row ^ (row & bit)
 
     def known(self, entry: Entry) -> Known:
         """What an event has in common with all of its kind."""
@@ -294,13 +326,19 @@ class State:
         return entry is not None and (name == "_" or name in entry.sets)
 
 
+def _with(all_: int, more: int) -> int:
+    """The union; the first set itself where it is that, so that what is kept twice is one."""
+    out = all_ | more
+    return all_ if out == all_ else out
+
+
 def _united(x: int, column: list[int]) -> int:
     """The union of the column of a closure over a set: what is in that of a member need not be looked up."""
     result = 0
     while x:
         k = x.bit_length() - 1
         result |= column[k]
-        x &= ~(result | 1 << k)
+        x ^= x & (result | 1 << k)
     return result
 
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from mcheck.algebra.tape import Tape
 from mcheck.errors import Unsupported
-from mcheck.views.kinds import BOTH, DYNAMIC, FORWARD, NOTHING, ONE_WAY, SET
+from mcheck.views.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET
+from mcheck.views.ways import parts_of
 
 VARIABLE = re.compile(r"\b[crs]\d+\b")
 KEPT = re.compile(r"\b([AFM])(\d+)\b")
@@ -53,6 +54,10 @@ class Writer:
     kind: list[str]
     wanted: set[int]
     known: Known | None = None
+    noted: bool = False
+    """Whether the event is one of those that are kept already, which are the earlier ones otherwise."""
+    chained: dict[int, int] = field(default_factory=dict)
+    """The nodes of which only the latest events count (``mcheck.views.ways.chains``)."""
     home: dict[int, int] = field(default_factory=dict)
     """For nodes whose sets of all events are kept, the node under which they are: equal ones are kept once."""
     kept: frozenset[int] = frozenset()
@@ -121,8 +126,16 @@ class Writer:
             kept += reversed(statement.lines)
         body = [*reversed(kept), *end]
         places = sorted({(kind, int(n)) for line in body for kind, n in KEPT.findall(line)})
-        what = {"A": "V.cols[{}]", "F": "V.filled[{}] & ~B", "M": "V.masks[{}] & ~B"}
-        return [*(f"{kind}{n} = {what[kind].format(n)}" for kind, n in places), *body]
+        what = {"A": "V.cols[{}]", "F": "V.filled[{}]", "M": "V.masks[{}]"}
+        out = [f"{kind}{n} = {what[kind].format(n)}{self.earlier if kind != 'A' else ''}" for kind, n in places]
+        if any("OTHERS" in line or "ALL" in line for line in body):
+            out.append(f"OTHERS = V.all{self.earlier}; ALL = OTHERS | B")
+        return [*out, *body]
+
+    @property
+    def earlier(self) -> str:
+        """What makes of a set that of its earlier events."""
+        return " & ~B" if self.noted else ""
 
     # --- expressions ----------------------------------------------------------------------------------------
 
@@ -144,7 +157,9 @@ class Writer:
         return " | ".join(left) or "0"
 
     def _sub(self, a: str, b: str) -> str:
-        return "0" if a == "0" or a == b else a if b == "0" else f"{a} & ~{b}"
+        if a == "0" or a == b:
+            return "0"
+        return a if b == "0" else f"{a} & ({a} ^ {b})"  # the complement of a long set takes longer than all of this
 
     def _own(self, a: str) -> str:
         """Whether the new event is in a set, as a condition."""
@@ -229,7 +244,7 @@ class Writer:
                 return "True"
             case "dom" | "rng":
                 if i.op == "rng" and self.row(a) != "0":  # that earlier events enter the range is not followed
-                    self.effect(f"if {self.row(a)} & ~M{self.home.get(n, n)}: V.missed = True")
+                    self.effect(f"if {self.row(a)} and {self.row(a)} & ~M{self.home.get(n, n)}: V.missed = True")
                 if self.kind[a] == SET:
                     return self.member(a)
                 col = self.col(a)
@@ -274,9 +289,28 @@ class Writer:
                     return self._or(ca, own), ra
                 if ra != "0":  # a way leads on from where it leads back to
                     self.effect(f"if {ra}: dirty = 1")
-                gathered = "0" if ca in ("0", "B") else self._over(n, ca, n, "closed")
-                return self._or(ca, gathered, own), ra
+                return self._or(ca, *(self._closed(n, k) for k in self._members_of(a)), own), ra
         raise Unsupported(f"the operator {i.op} of a model")
+
+    def _members_of(self, n: int) -> list[int]:
+        """The relations that one is the union of."""
+        i = self.tape.code[n]
+        return [*self._members_of(i.a), *self._members_of(i.b)] if i.op == "or" and self.kind[n] != SET else [n]
+
+    def _closed(self, n: int, member: int) -> str:
+        """What is before the events that a member of the closure ``n`` relates to the new one: of some members that
+        grows along a thread, of others it is the same for several threads.
+        """
+        x = self.col(member)
+        if x in ("0", "B"):
+            return "0"
+        home = self.home.get(n, n)
+        found = self.same.get(f"{home} before {x}")
+        if found is None:
+            found = self.same[f"{home} before {x}"] = f"c{n}{member:04}"
+            of = f"V.closed(y, A{home}, ({n}, t, {member}))"
+            self.out.append(Statement((found,), [f"y = {x} & F{home}", f"{found} = {of} if y else 0"]))
+        return found
 
     def _base(self, n: int, name: str) -> tuple[str, str]:
         known = self.known
@@ -301,6 +335,29 @@ class Writer:
             self.out.append(Statement((found,), [f"y = {x} & F{home}", f"{found} = {of} if y else 0"]))
         return found
 
+    def _gathered(self, n: int, x: str, a: int) -> list[str]:
+        """The union of what is kept of ``a`` over a set of earlier events, for the node ``n``."""
+        if self.kind[a] == BOTH:
+            return [self._over(n, x, a, "union")]
+        parts = parts_of(self.tape, self.kind, a)
+        out = [f"{x} & M{self.home.get(s, s)}" for s in parts.sets]
+        if parts.reflexive:
+            out.append(x)
+        if parts.rest >= 0:
+            out.append(self._chain(n, x, parts.rest) if n in self.chained else self._over(n, x, parts.rest, "over"))
+        return out
+
+    def _chain(self, n: int, x: str, rest: int) -> str:
+        """The same of a node that is chained."""
+        column, own, past = (self.home.get(k, k) for k in (rest, n, self.chained[n]))
+        key = f"{column} along {past} over {x}"
+        found = self.same.get(key)
+        if found is None:
+            found = self.same[key] = f"c{n + len(self.tape.code)}"
+            lines = [f"y = {x} & F{column}", f"{found} = V.along(y, A{column}, A{own}, A{past}, ({n}, t)) if y else 0"]
+            self.out.append(Statement((found,), lines))
+        return found
+
     def _seq(self, n: int, a: int, b: int) -> tuple[str, str]:
         ca, cb, ra, rb = self.col(a), self.col(b), self.row(a), self.row(b)
         if self.kind[a] == SET:
@@ -314,7 +371,7 @@ class Writer:
             col = ca
         elif cb != "0":
             col = self._or(
-                self._over(n, cb, a, "over" if self.kind[a] == FORWARD else "union"),
+                *self._gathered(n, cb, a),
                 "0" if ca == "0" else f"({ca} if {cb} & B else 0)",
                 "0" if ra == "0" else f"(B if {ra} & {cb} else 0)",
             )

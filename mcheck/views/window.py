@@ -195,7 +195,7 @@ class Window(State):
         for n in wanted & self.masks.keys():
             self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
         self.memo = {key: of for key, of in self.memo.items() if key[0] not in self.compiled.turned}
-        self.latest = {}
+        self.latest, self.recent = {}, {}
         return values
 
     def save(self) -> tuple[object, ...]:
@@ -219,7 +219,7 @@ class Window(State):
             self.keyed[k].of = dict(m)
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
         self.ends = [mask & self.all for mask in self.ends]
-        self.latest = {}
+        self.latest, self.recent = {}, {}
 
     def settle(
         self, pinned: int, deadline: Callable[[], None] = lambda: None, *, every: bool = False
@@ -251,7 +251,7 @@ class Window(State):
         self.filled = {n: m & keep for n, m in self.filled.items()}
         self.settled = True
         self.memo = {key: (known & keep, result & keep) for key, (known, result) in self.memo.items()}
-        self.latest = {}
+        self.latest, self.recent = {}, {}
         for k in bits(keep):
             entry = self.entries[k]
             assert entry is not None
