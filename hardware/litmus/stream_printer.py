@@ -107,6 +107,9 @@ class StreamPrinter(LanePrinter):
             return step.members | self.crew.lanes | self.crew.warps
         if isinstance(inner, ops.Barrier | ops.ClusterBarrier):
             return step.members | self.crew.lanes
+        if isinstance(inner, ops.TensormapCopyFence):  # the program has it once for a warp, which executes it as one
+            warps = {self.crew.threads[k][:2] for k in step.members}
+            return frozenset(k for k, where in self.crew.threads.items() if where[:2] in warps)
         return step.members
 
     def open(self, members: frozenset[int]) -> None:
@@ -212,8 +215,10 @@ class StreamPrinter(LanePrinter):
         if of_warpgroup(op) and guard:
             raise CannotEmit("wgmma under a guard")
         match op:
-            case ops.WarpSync():
+            case ops.WarpSync() if not op.text.lstrip("@! ").startswith("tensormap."):
                 self.lines.append(f"{guard}bar.warp.sync {self.number(op.mask)};")
+            case ops.WarpSync():
+                pass  # of tensormap.cp_fenceproxy, whose lanes meet anyway
             case ops.Collective():
                 operands = ", ".join(self.collective(op))
                 self.lines.append(f"{guard}{self.spelled(op)} {operands};")

@@ -112,9 +112,7 @@ class _Whole:
         waits = [[op for op in code if isinstance(op, ops.ClusterBarrier)] for code in codes]
         counts = {(sum(op.kind == "arrive" for op in found), len(found)) for found in waits}
         balanced = len(counts) == 1 and all(2 * arrivals == both for arrivals, both in counts)
-        leaves = any(isinstance(op, ops.Branch | ops.Exit) for code in codes for op in code)
-        guarded = any(op.guard for found in waits for op in found)
-        if not balanced or guarded or (leaves and any(waits)):
+        if not balanced or any(map(_may_skip, self.program.threads)):
             raise CannotEmit("a thread exits while others wait at the barrier of the cluster")
         return True
 
@@ -512,6 +510,19 @@ class _Whole:
             "@%go bra AGAIN;",
             "exit;",
         ]
+
+
+def _may_skip(thread: Thread) -> bool:
+    """Whether a branch, an exit or a guard decides how often the thread is at the barrier of its cluster."""
+    places = [at for at, op in enumerate(thread.code) if isinstance(performed(op), ops.ClusterBarrier)]
+    for at, op in enumerate(thread.code):
+        if isinstance(op, ops.Exit) and any(at < place for place in places):
+            return True
+        if isinstance(op, ops.Branch):
+            low, high = sorted((at, thread.labels[op.target]))
+            if any(low <= place < high for place in places):
+                return True
+    return any(thread.code[place].guard for place in places)
 
 
 def _linear(placed: Mapping[Position, int]) -> tuple[int, int, int, int] | None:
