@@ -32,12 +32,16 @@ class Run:
 
 @dataclass(slots=True)
 class Observation:
-    """What all passes together saw of a test; ``by`` has instances and hits of what was looked for, by setting."""
+    """What all passes together saw of a test; ``by`` has instances and hits of what was looked for, by setting.
+
+    ``contents``: the arrays that only copies read had contents of their own (``hardware/litmus/observe.py``).
+    """
 
     name: str
     hash: str
     terms: tuple[str, ...] = ()
     text: str = ""
+    contents: bool = False
     statuses: list[str] = field(default_factory=list)
     states: Counter[Values] = field(default_factory=Counter)
     stuck: int = 0
@@ -51,7 +55,9 @@ class Observation:
 
     @property
     def hits(self) -> int:
-        """How often what was looked for was seen: the states of an ``exists``, the violations of a ``forall``."""
+        """How often what was looked for was seen: the states of an ``exists``, the violations of a ``forall``, states that
+        a sketch is not written to end in.
+        """
         return sum(hits for _, hits in self.by.values())
 
     @property
@@ -95,7 +101,12 @@ def load(path: Path) -> tuple[list[Run], dict[str, Observation]]:
         if "text" in row:
             seen.text = row["text"]
             continue
-        seen.terms = tuple(row["terms"])
+        watched = tuple(row["terms"]), row.get("contents", False)
+        if seen.states and watched != (seen.terms, seen.contents):  # states of other terms are no states of these
+            seen.states.clear()
+            seen.by.clear()
+            seen.stuck = seen.lost = 0
+        seen.terms, seen.contents = watched
         seen.statuses.append(row["status"])
         seen.stuck += row.get("stuck", 0)
         seen.lost += row.get("lost", 0)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hardware.litmus.observe import observed
+from hardware.litmus.observe import observed_as
 from mcheck.answers.final import terms_of
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
@@ -81,7 +81,7 @@ def compare(program: Program, observation: Observation, model: Model, *, timeout
         counts[tuple(v % (1 << 8 * s) for v, s in zip(values, sizes, strict=True))] += number
     allowed = []
     matched: set[Values] = set()
-    for state in _states(given, sizes):
+    for state in _states(given, sizes) if sizes else [()]:
         fits = [v for v in counts if all(a is None or a == b for a, b in zip(state, v, strict=True))]
         matched.update(fits)
         allowed.append((state, sum(counts[v] for v in fits)))
@@ -95,7 +95,7 @@ def compare(program: Program, observation: Observation, model: Model, *, timeout
         bool(terms_of(program.condition))
         and given.verdict == ("fail" if program.condition.kind == "exists" else "pass"),
         codes,
-        "" if given.complete or given.undefined else given.reason or "not all states are known",
+        "" if given.complete or given.undefined or not sizes else given.reason or "not all states are known",
     )
 
 
@@ -116,7 +116,12 @@ def _size(program: Program, term: object) -> int:
 
 
 def _one(seen: Observation, model: str) -> Compared:
-    return compare(observed(parse(seen.text, seen.name)), seen, load_model(model))
+    return compare(as_seen(seen), seen, load_model(model))
+
+
+def as_seen(seen: Observation) -> Program:
+    """The program as it was run."""
+    return observed_as(parse(seen.text, seen.name), seen.terms, contents=seen.contents)
 
 
 def all_compared(observations: list[Observation], model: str, jobs: int = 1) -> Iterator[Compared]:

@@ -14,6 +14,21 @@ from mcheck.program import ops
 
 CORE_ROWS = 8
 CORE_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A result: the registers that the test names for it, which may be less than it has, their number, its number."""
+
+    names: tuple[str, ...]
+    registers: int
+    number: int
+
+    def all(self, k: int) -> list[str]:
+        """Its registers."""
+        return [f"%d{k}_{self.number}_{n}" for n in range(self.registers)]
+
+
 _OPCODE = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(f16|bf16)\.\2\b")
 
 
@@ -53,12 +68,7 @@ def descriptor(out: str, word: str, start: str, size: int, rows: int) -> list[st
     ]
 
 
-def instruction(op: ops.Wgmma, given: Shape, k: int, a: str, b: str) -> str:
-    """The instruction, which adds to the registers of its size."""
+def instruction(given: Shape, k: int, result: Tile, a: str, b: str) -> str:
+    """The instruction, which adds to its result."""
     opcode = f"wgmma.mma_async.sync.aligned.m64n{given.n}k16.f32.{given.kind}.{given.kind}"
-    return f"{opcode} {{{', '.join(result(k, given.registers))}}}, {a}, {b}, %add{k}, 1, 1, 0, 0;"
-
-
-def result(k: int, registers: int) -> list[str]:
-    """The registers of the result of that size."""
-    return [f"%d{k}_{registers}_{n}" for n in range(registers)]
+    return f"{opcode} {{{', '.join(result.all(k))}}}, {a}, {b}, %add{k}, 1, 1, 0, 0;"

@@ -18,6 +18,7 @@ from typing import Any
 
 from hardware.emit import CannotEmit
 from hardware.litmus import formula
+from hardware.litmus.intended import intended
 from hardware.litmus.kernel import Kernel, kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.whole import whole
@@ -57,8 +58,6 @@ def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
     for w in made.watched:
         where = {"slot": w.slot} if w.slot is not None else {"object": w.object, "offset": w.offset}
         watched.append({"label": w.label, "size": w.size, **where})
-    condition = program.condition
-    aim = formula.encode(condition.formula)
     row = {
         "entry": made.name,
         **made.layout,
@@ -67,10 +66,20 @@ def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
         "pause": made.pause,
         "objects": objects,
         "watched": watched,
-        # what is looked for: the states of an exists, the violations of a forall
-        "aim": ["not", aim] if condition.kind == "forall" else aim,
+        "aim": _aim(program),
+        "contents": program.condition.kind == "none",
     }
     return made, row
+
+
+def _aim(program: Program) -> Any:
+    """What is looked for: the states of an exists, the violations of a forall, what a sketch is not written to do."""
+    condition = program.condition
+    if condition.kind != "none":
+        aim = formula.encode(condition.formula)
+        return ["not", aim] if condition.kind == "forall" else aim
+    values = intended(program)
+    return ["not", ["and", *(["==", label, value] for label, value in values.items())]] if values else True
 
 
 def _target(program: Program, made: Kernel, names: dict[str, int], address: int) -> dict[str, int]:

@@ -25,6 +25,8 @@ POLLS = 20_000
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _FLOATS = {"f32": ("0f", 8), "f64": ("0d", 16), "f16": ("", 0), "bf16": ("", 0), "f16x2": ("", 0), "bf16x2": ("", 0)}
 _WIDE = ("b64", "u64", "s64")
+Accessing = ops.MbarrierInit | ops.MbarrierArrive | ops.MbarrierWait | ops.MbarrierTx | ops.MbarrierInval
+"""Operations that may have a generic address of shared memory (9.7.13.15)."""
 
 
 @dataclass(slots=True)
@@ -282,7 +284,7 @@ class LanePrinter(Printer):
         if isinstance(inner, ops.MbarrierWait):
             what = self.number(inner.parity if inner.parity is not None else inner.state)  # type: ignore[arg-type]
             code = self.spelled(inner).replace("try_wait", "test_wait")
-            self.lines.append(f"{code} %p{index}, [{self.address(inner.address)}], {what};")
+            self.lines.append(f"{code} %p{index}, [{self.reached(inner)}], {what};")
         else:
             if op.compare is None:
                 raise CannotEmit("an await without a comparison")
@@ -319,7 +321,28 @@ class LanePrinter(Printer):
         kind = "popc.u32" if op.red_op == "popc" else f"{op.red_op}.pred"
         raise CannotEmit(f"barrier.red.{kind} would count the other instances of the warp")
 
+    def reached(self, op: Accessing) -> str:
+        """The address of an operation; one that names no state space wants a generic one."""
+        start = self.address(op.address)
+        text = opcode_of_text(op)
+        shared = isinstance(op.address, Const) and op.address.value >= SHARED_BASE
+        if self.program.dialect or not shared or ".shared" in text or ".global" in text:
+            return start
+        out = self.long()
+        self.lines += [f"cvt.u64.u32 {out}, {start};", f"cvta.shared.u64 {out}, {out};"]
+        return out
+
     def operands(self, op: Op) -> list[str]:
+        if isinstance(op, ops.MbarrierInit) and op.count == Const(0):
+            raise CannotEmit("the assembler takes no mbarrier.init of count 0")
+        found = self.operands_of(op)
+        if isinstance(op, Accessing):
+            start, reached = self.address(op.address), self.reached(op)
+            return [operand.replace(f"[{start}]", f"[{reached}]") for operand in found]
+        return found
+
+    def operands_of(self, op: Op) -> list[str]:
+        """The operands, with addresses of the state space that an object is in."""
         match op:
             case ops.TensormapReplace():
                 generic = op.space == "generic"

@@ -183,7 +183,10 @@ def run(bundle: Path, out: Path, seconds: float, ms: float | None, name: str, se
             counts[answer["status"][:60]] = counts.get(answer["status"][:60], 0) + 1
             total += answer.get("instances", 0)
             labels = [w["label"] for w in test["watched"]]
-            row = {"name": test["name"], "hash": test["hash"], "pass": name, "terms": labels, **answer}
+            row = {"name": test["name"], "hash": test["hash"], "pass": name, "terms": labels}
+            if test.get("contents"):
+                row["contents"] = True
+            row.update(answer)
             file.write(json.dumps(row, separators=(",", ":")) + "\n")
             file.flush()
         current.close()

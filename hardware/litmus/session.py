@@ -143,7 +143,9 @@ class Session:
                 base, multiplier = objects[w["object"]]
                 stride = test["objects"][w["object"]]["stride"]
                 places.append(tally.Place(base + w["offset"], multiplier, stride, w["size"]))
-        device.launch(self.tally, 264, 256, 0, tally.parameters(count, stuck, self.table, places))
+        # Where nothing is watched it is counted how many instances come to their end, all of which are alike.
+        counted = places or [tally.Place(stuck, 1, 4, 4)]
+        device.launch(self.tally, 264, 256, 0, tally.parameters(count, stuck, self.table, counted))
         device.wait()
         found, gave_up, lost = tally.read(device.driver.read(self.table, tally.TABLE_BYTES), len(places))
         seen.stuck += gave_up

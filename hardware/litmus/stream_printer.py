@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hardware.emit import CannotEmit
 from hardware.litmus import matrix
 from hardware.litmus.fit import owner_of
+from hardware.litmus.observe import matrix_registers
 from hardware.litmus.printer import LanePrinter, opcode_of_text
 from hardware.litmus.streams import Step, Stream, Varying
 from mcheck.program import ops
@@ -55,7 +56,7 @@ class StreamPrinter(LanePrinter):
     places: dict[tuple[object, ...], str] = field(default_factory=dict, kw_only=True)
     memberships: dict[frozenset[int], str] = field(default_factory=dict, kw_only=True)
     members: frozenset[int] = frozenset()
-    tiles: dict[int, None] = field(default_factory=dict, kw_only=True)
+    tiles: dict[tuple[tuple[str, ...], int], matrix.Tile] = field(default_factory=dict, kw_only=True)
 
     def body(self) -> list[str]:
         """The instructions of the stream, its registers set to their initial values."""
@@ -256,7 +257,8 @@ class StreamPrinter(LanePrinter):
 
     def multiply(self, op: ops.Wgmma) -> list[str]:
         shape = matrix.shape(op)
-        self.tiles[shape.registers] = None
+        key = matrix_registers(op), shape.registers
+        tile = self.tiles.setdefault(key, matrix.Tile(*key, len(self.tiles)))
         a, b = (self.single(self.address(start), wide=False) for start, _ in op.reads)
         sizes = [self.plain(size) for _, size in op.reads]
         lines = self.together()
@@ -265,7 +267,7 @@ class StreamPrinter(LanePrinter):
             low, long = self.word(), self.long()
             descriptors.append(long)
             lines += matrix.descriptor(long, low, start, size, rows)
-        return [*lines, matrix.instruction(op, shape, self.thread.index, *descriptors)]
+        return [*lines, matrix.instruction(shape, self.thread.index, tile, *descriptors)]
 
     def plain(self, expr: Expr | Varying) -> int:
         if not isinstance(expr, Const):

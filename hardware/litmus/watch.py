@@ -56,8 +56,6 @@ def watch(program: Program, objects: Objects, offset_of: Callable[[Instance], in
             _memory(found, program, term, objects, offset_of)
         else:
             raise CannotEmit(f"the term {term}")
-    if not found.watched:
-        raise CannotEmit("it names nothing to observe")
     return found
 
 

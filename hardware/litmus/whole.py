@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from hardware.emit import CannotEmit
-from hardware.litmus import fragments, matrix, settings
+from hardware.litmus import fragments, settings
 from hardware.litmus.fit import SHARED_LIMIT, refuse, warmable
 from hardware.litmus.kernel import Kernel, drain, signals
 from hardware.litmus.objects import objects_of
@@ -339,8 +339,8 @@ class _Whole:
         for members, name in printer.memberships.items():
             lines.append(f"setp.ne.u32 {name}, {memberships[members]}, 0;")
         firsts = self.pointers(k, printer, lines)
-        for registers in printer.tiles:
-            lines += [f"mov.f32 {r}, 0f00000000;" for r in matrix.result(k, registers)]
+        for tile in printer.tiles.values():
+            lines += [f"mov.f32 {r}, 0f00000000;" for r in tile.all(k)]
         if printer.tiles:
             lines.append(f"setp.eq.u32 %add{k}, 0, 0;")
         lines += self.objects.texels(k, printer.texels)
@@ -372,7 +372,7 @@ class _Whole:
         lines += [f".reg .b64 %y{k}_{n + 1};" for n in range(printer.longs)]
         if printer.tiles:
             lines.append(f".reg .pred %add{k};")
-        return [*lines, *(f".reg .f32 {r};" for n in printer.tiles for r in matrix.result(k, n))]
+        return [*lines, *(f".reg .f32 {r};" for tile in printer.tiles.values() for r in tile.all(k))]
 
     def row(self, k: int, crew: Crew, values: Mapping[int, int], register: str) -> list[str]:
         """Sets a register to a value that the place of the thread decides."""
@@ -429,10 +429,13 @@ class _Whole:
         lines = []
         if printer.tiles:
             lines += [*printer.together(), "wgmma.wait_group.sync.aligned 0;"]
-            for registers in printer.tiles:  # never true: the results have to be there, not to be used
-                for r in matrix.result(k, registers):
+            for tile in printer.tiles.values():
+                for r in tile.all(k):
                     lines += [f"mov.b32 %n{k}, {r};", f"xor.b32 %acc{k}, %acc{k}, %n{k};"]
-            lines += [
+                for name, r in zip(tile.names, tile.all(k), strict=False):
+                    if printer.thread.types.get(name) in ("f32", "b32"):
+                        lines.append(f"mov.b32 %t{k}_{name}, {r};")
+            lines += [  # never true: the results have to be there, not to be used
                 f"setp.eq.u32 %p{k}, %acc{k}, 0x7ffffffd;",
                 f"ld.param.u64 %w{k}, [A+{settings.at('scratch')}];",
                 f"@%p{k} st.global.u32 [%w{k}], %acc{k};",

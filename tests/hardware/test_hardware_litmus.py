@@ -9,7 +9,7 @@ import pytest
 
 from hardware.emit import CannotEmit
 from hardware.litmus import formula, settings, tally
-from hardware.litmus.compare import EXPLAINED, compare
+from hardware.litmus.compare import EXPLAINED, as_seen, compare
 from hardware.litmus.kernel import kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry
@@ -18,7 +18,6 @@ from mcheck.cat import load_model
 from mcheck.isa.agreement import ptxas
 from mcheck.observed import load, shipped
 from mcheck.syntax import load as load_test
-from mcheck.syntax import parse
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 SAMPLE = (
@@ -154,5 +153,5 @@ def test_no_state_was_seen_that_the_model_forbids() -> None:
     _, found = load(shipped())
     model = load_model("ptx-9.0")
     for seen in [o for o in found.values() if o.states][::60]:
-        compared = compare(observed(parse(seen.text, seen.name)), seen, model)
+        compared = compare(as_seen(seen), seen, model)
         assert not compared.contradicts or compared.stem in EXPLAINED, seen.name

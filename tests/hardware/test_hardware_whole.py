@@ -149,7 +149,7 @@ def test_golden(name: str, promote: bool) -> None:
 
 
 def _rows() -> Iterator[dict[str, Any]]:
-    for number, (_, program) in enumerate(alone()):
+    for number, (_, program) in enumerate(alone()[::9]):
         yield entry(program, number)[1]
 
 

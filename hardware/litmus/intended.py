@@ -1,0 +1,44 @@
+"""What a sketch of a kernel is written to do: the final state of the executor, where its schedule makes no difference.
+
+A sketch has no question, but what differs from that state on a chip is what its races do, so that is looked for.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.final import terms_of
+from mcheck.executor.behaviour import SM_90
+from mcheck.graph.terms import type_size
+from mcheck.program.condition import MemTerm, RegTerm
+from mcheck.program.program import Program
+from mcheck.simulate.machine import Machine, machine
+from mcheck.simulate.schedule import run
+
+SEEDS = (0, 1, 2)
+
+
+def intended(program: Program) -> dict[str, int]:
+    """The values of the terms of a program by label that all schedules that are tried leave; nothing if one fails."""
+    found: dict[str, int] | None = None
+    for seed in SEEDS:
+        m = machine(program, seed=seed, how=SM_90)
+        run(m)
+        if m.findings or not all(r.ended for r in m.runners):
+            return {}
+        values = dict(_values(m, program))
+        found = values if found is None else {k: v for k, v in found.items() if values.get(k) == v}
+    return found or {}
+
+
+def _values(m: Machine, program: Program) -> list[tuple[str, int]]:
+    out = []
+    for term in terms_of(program.condition):
+        if isinstance(term, RegTerm):
+            value = m.runners[term.thread].registers.get(term.reg)
+            kind = program.threads[term.thread].types[term.reg]
+            if value is not None:
+                out.append((term.label, int(value) % (1 << 8 * (1 if kind == "pred" else type_size(kind)))))
+        elif isinstance(term, MemTerm):
+            data, known = m.memory.read(term.address, term.size)
+            if known is None:
+                out.append((term.label, int.from_bytes(data, "little")))
+    return out
