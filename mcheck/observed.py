@@ -55,8 +55,8 @@ class Observation:
 
     @property
     def hits(self) -> int:
-        """How often what was looked for was seen: the states of an ``exists``, the violations of a ``forall``, states that
-        a sketch is not written to end in.
+        """How often what was looked for was seen: the states of an ``exists``, the violations of a ``forall``, and the
+        states that a sketch is not written to end in.
         """
         return sum(hits for _, hits in self.by.values())
 
