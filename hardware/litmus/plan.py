@@ -23,7 +23,9 @@ from hardware.litmus.kernel import Kernel, kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.whole import whole
 from mcheck import syntax
+from mcheck.answers.final import terms_of
 from mcheck.observed import hash_of, load, shipped
+from mcheck.program.condition import ConstTerm
 from mcheck.program.memory import GLOBAL_BASE
 from mcheck.program.program import Program
 
@@ -102,9 +104,14 @@ def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
 
 
 def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
-    """The tests that the committed results say nothing of."""
+    """The tests of which the committed results have no final states, or not those of what is watched now."""
     _, found = load(shipped())
-    return ((name, program) for name, program in tests if hash_of(program.source) not in found)
+    for name, program in tests:
+        seen = found.get(hash_of(program.source))
+        labels = tuple(term.label for term in terms_of(program.condition) if not isinstance(term, ConstTerm))
+        contents = program.condition.kind == "none"
+        if seen is None or not seen.states or (seen.terms, seen.contents) != (labels, contents):
+            yield name, program
 
 
 def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60) -> tuple[int, Counter[str]]:

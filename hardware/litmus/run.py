@@ -27,7 +27,7 @@ from typing import Any
 from hardware.litmus import tally
 from hardware.litmus.session import Session
 
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds without a word from the worker after which its test counts as hanging."""
 
 

@@ -16,13 +16,14 @@ from hardware.litmus import matrix
 from hardware.litmus.fit import owner_of
 from hardware.litmus.observe import matrix_registers
 from hardware.litmus.printer import LanePrinter, opcode_of_text
-from hardware.litmus.streams import Step, Stream, Varying
+from hardware.litmus.streams import Step, Stream, Varying, of_warpgroup
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg, Unary
 from mcheck.program.memory import SHARED_BASE
 from mcheck.program.ops import Op
 
 WARP = 32
+WARPGROUP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +105,24 @@ class StreamPrinter(LanePrinter):
         if op is None:
             return step.members
         inner = ops.performed(op)
-        if of_warpgroup(inner):
-            return step.members | self.crew.lanes | self.crew.warps
-        if isinstance(inner, ops.Barrier | ops.ClusterBarrier):
-            return step.members | self.crew.lanes
+        warps = {self.crew.threads[k][:2] for k in step.members}
         if isinstance(inner, ops.TensormapCopyFence):  # the program has it once for a warp, which executes it as one
-            warps = {self.crew.threads[k][:2] for k in step.members}
             return frozenset(k for k, where in self.crew.threads.items() if where[:2] in warps)
-        return step.members
+        if not of_warpgroup(inner) and not isinstance(inner, ops.Barrier | ops.ClusterBarrier):
+            return step.members
+        beside = {k for k in self.crew.lanes if self.crew.threads[k][:2] in warps}
+        if of_warpgroup(inner):
+            groups = {(cta, warp // WARPGROUP) for cta, warp in warps}
+            beside |= {k for k in self.crew.warps if self.group(k) in groups}
+            everybody = {k for k in self.crew.threads if self.group(k) in groups}
+            if isinstance(inner, ops.Wgmma) and everybody - beside - step.members:
+                raise CannotEmit("a warp does not multiply with the others of its warpgroup")
+        return step.members | beside
+
+    def group(self, k: int) -> tuple[int, int]:
+        """The CTA and the warpgroup of a member of the crew."""
+        cta, warp, _ = self.crew.threads[k]
+        return cta, warp // WARPGROUP
 
     def open(self, members: frozenset[int]) -> None:
         if members == self.crew.everybody:
@@ -311,8 +322,3 @@ class StreamPrinter(LanePrinter):
         assert op.src is not None
         kind = "popc.u32" if op.red_op == "popc" else f"{op.red_op}.pred"
         return f"barrier.red.{kind} {', '.join([self.reg(op.dst), *operands, self.source(op.src, 'pred')])}"
-
-
-def of_warpgroup(op: Op) -> bool:
-    """Whether all lanes of a warpgroup execute the operation together."""
-    return isinstance(op, ops.Wgmma | ops.WgmmaFence) or getattr(op, "family", "") == "wgmma"

@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The threads of a role, by number, and what they run."""
+    """The threads of a role, or of the roles of a warpgroup, and what they run."""
 
     role: str
     threads: tuple[Thread, ...]
@@ -58,17 +58,31 @@ class _Node:
 
 
 def streams(program: Program) -> tuple[Stream, ...]:
-    """The streams of a program, in the order of its roles."""
+    """The streams of a program, in the order of its roles; roles that share a warpgroup are one."""
     roles: dict[str, list[Thread]] = {}
     for thread in program.threads:
         roles.setdefault(thread.role, []).append(thread)
-    return tuple(_stream(role, tuple(threads)) for role, threads in roles.items())
+    multiplies = {t.place.warpgroup for t in program.threads for op in t.code if of_warpgroup(ops.performed(op))}
+    found: list[list[str]] = []
+    for role, threads in roles.items():
+        groups = {t.place.warpgroup for t in threads} & multiplies
+        beside = next((f for f in found if groups & {t.place.warpgroup for r in f for t in roles[r]}), None)
+        if beside is None:
+            found.append([role])
+        else:
+            beside.append(role)
+    return tuple(_stream(names, tuple(t for name in names for t in roles[name])) for names in found)
 
 
-def _stream(role: str, threads: tuple[Thread, ...]) -> Stream:
+def of_warpgroup(op: Op) -> bool:
+    """Whether all lanes of a warpgroup execute the operation together."""
+    return isinstance(op, ops.Wgmma | ops.WgmmaFence) or getattr(op, "family", "") == "wgmma"
+
+
+def _stream(roles: list[str], threads: tuple[Thread, ...]) -> Stream:
     groups: dict[Any, list[tuple[Thread, list[Op | None]]]] = {}
     for thread in threads:
-        keys, found = _sequence(thread)
+        keys, found = _sequence(thread, alone=len(roles) == 1)
         groups.setdefault(tuple(keys), []).append((thread, found))
     nodes: list[_Node] = []
     for keys, members in sorted(groups.items(), key=lambda item: -len(item[0])):
@@ -77,11 +91,13 @@ def _stream(role: str, threads: tuple[Thread, ...]) -> Stream:
     labels = {s.label: at for at, s in enumerate(steps) if s.label}
     if len(labels) != sum(bool(s.label) for s in steps):
         raise CannotEmit("the labels of the lanes of a warp do not agree")
-    return Stream(role, threads, steps, labels)
+    return Stream(" and ".join(roles), threads, steps, labels)
 
 
-def _sequence(thread: Thread) -> tuple[list[Any], list[Op | None]]:
-    """What identifies each label and operation of a thread, and the operations."""
+def _sequence(thread: Thread, *, alone: bool) -> tuple[list[Any], list[Op | None]]:
+    """What identifies each label and operation of a thread, and the operations. What a warpgroup does as one stands in
+    several places of the text where its warps have several roles.
+    """
     places: dict[int, list[str]] = {}
     for label, at in thread.labels.items():
         places.setdefault(at, []).append(label)
@@ -89,12 +105,13 @@ def _sequence(thread: Thread) -> tuple[list[Any], list[Op | None]]:
     found: list[Op | None] = []
     for at in range(len(thread.code) + 1):
         for label in places.get(at, ()):
-            keys.append(("label", label))
+            keys.append((label,) if alone else (thread.role, label))
             found.append(None)
         if at < len(thread.code) and not isinstance(thread.code[at], ops.Label):
             op = thread.code[at]
             turn = thread.turns.at(at) if thread.turns is not None else ""
-            keys.append((op.span, turn, _skeleton(op)))
+            place = (op.span, turn) if alone or not of_warpgroup(op) else ()
+            keys.append((place, _skeleton(op)))
             found.append(op)
     return keys, found
 
@@ -119,8 +136,8 @@ def _merged(nodes: list[_Node], keys: tuple[Any, ...], members: list[tuple[Threa
 
 def _step(node: _Node) -> Step:
     members = frozenset(node.found)
-    if node.key[0] == "label":
-        return Step(members, label=node.key[1])
+    if None in node.found.values():
+        return Step(members, label=node.key[-1])
     found = {k: op for k, op in node.found.items() if op is not None}
     op = _combined(found)
     assert isinstance(op, Op)

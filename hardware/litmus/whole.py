@@ -20,8 +20,8 @@ from hardware.litmus import fragments, settings
 from hardware.litmus.fit import SHARED_LIMIT, refuse, warmable
 from hardware.litmus.kernel import Kernel, drain, signals
 from hardware.litmus.objects import objects_of
-from hardware.litmus.stream_printer import WARP, Crew, StreamPrinter, of_warpgroup
-from hardware.litmus.streams import Stream, streams
+from hardware.litmus.stream_printer import WARP, WARPGROUP, Crew, StreamPrinter
+from hardware.litmus.streams import Stream, of_warpgroup, streams
 from hardware.litmus.watch import watch
 from mcheck.program import ops
 from mcheck.program.expr import Const
@@ -30,7 +30,6 @@ from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance
 from mcheck.program.ops import performed
 from mcheck.program.program import Program, Thread
 
-WARPGROUP = 4
 MOST_WARPS = 32
 LARGEST_CLUSTER = 8
 """CTAs of a cluster that every launch may have (PTX ISA 10.3, ``%cluster_nctaid``; larger ones need an attribute)."""
@@ -90,19 +89,8 @@ class _Whole:
 
     def _warpgroups(self) -> set[tuple[int, int]]:
         """The warpgroups that multiply matrices: their CTA, their number in it."""
-        found: dict[tuple[int, int], str] = {}
-        for stream in self.streams:
-            for step in stream.steps:
-                if step.op is None or not of_warpgroup(performed(step.op)):
-                    continue
-                for k in step.members:
-                    group = self.program.threads[k].place.warpgroup
-                    if found.setdefault(group, stream.role) != stream.role:
-                        raise CannotEmit("the warps of a warpgroup run different code")
-        for group, role in found.items():
-            if any(t.role != role for t in self.program.threads if t.place.warpgroup == group):
-                raise CannotEmit("the warps of a warpgroup run different code")
-        return set(found)
+        code = ((t.place.warpgroup, op) for t in self.program.threads for op in map(performed, t.code))
+        return {group for group, op in code if of_warpgroup(op)}
 
     def _meets_at_the_end(self) -> bool:
         """Whether the threads of a cluster wait for each other before they end, for others may access their memory."""
@@ -251,7 +239,7 @@ class _Whole:
                 f"add.u32 %at, %at, {4 * self.threads};",
                 "bra CLEAR;",
                 "CLEARED:",
-                "fence.proxy.async;",
+                "fence.proxy.async.shared::cta;",
             ]
         if self.positions > self.cluster or (self.positions > 1 and not self.clustered):
             lines += [
@@ -484,7 +472,7 @@ class _Whole:
                 f"red.relaxed.gpu.global.add.u32 [%w{k}], 1;",
             ]
             if cta in self.watch.dumped:
-                lines.append("fence.proxy.async;")
+                lines.append("fence.proxy.async.shared::cta;")
             for slot, offset, size in self.watch.dumped.get(cta, ()):
                 lines += fragments.result(k, slot)
                 lines += [f"ld.shared.u{8 * size} %g{k}, [%s{k}+{offset}];", f"st.global.u64 [%to{k}], %g{k};"]

@@ -137,6 +137,18 @@ exists (x == 1)
     assert len(around) == 2  # the barrier is that of its warp's lanes, the store that of one lane
 
 
+def test_the_warps_of_a_warpgroup_multiply_together_whatever_their_roles() -> None:
+    """The wait of one warp and its store are behind the product of all four."""
+    (stream,) = streams(the("warps/warps-wgmma-wait-covers-the-warpgroup"))
+    assert [len(s.members) for s in stream.steps] == [2, 2, 2, 1, 1]
+    text = whole(the("warps/warps-wgmma-wait-covers-the-warpgroup"), "t0").text
+    assert text.count("wgmma.mma_async") == 1
+    body = text.partition("// --- the test")[2].partition("// ---")[0]
+    before, behind = body.split("wgmma.commit_group.sync.aligned;")
+    assert "@!%in" not in before
+    assert behind.count("@!%in") == 2
+
+
 @pytest.mark.parametrize(
     "name", ["kernels/G02-elected-release-without-warp-sync-fixed", "barriers/Barrier.cluster+exited"]
 )
