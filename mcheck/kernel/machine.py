@@ -74,7 +74,8 @@ class Blocked(Exception):
 class Agent:
     """Lanes that run together, and their place in the code.
 
-    Two of them, ``shown``, stand for all in the window: what holds of the one and the other holds of any two.
+    Two of them, ``shown``, stand for all in the window: what holds of the one and the other holds of any two. Of an
+    agent that is ``lean`` one does, for which nothing has to hold of two (``mcheck.kernel.lean``).
     """
 
     index: int
@@ -111,6 +112,7 @@ class Agent:
     exit_time: Vector | None = None
     aligned: int = 0
     """Aligned barriers executed so far."""
+    lean: bool = False
     origin: list[dict[str, int]] = field(default_factory=list)
     """By lane and register, the live reads that its value depends on."""
 
@@ -122,7 +124,7 @@ class Agent:
     @property
     def shown(self) -> tuple[int, ...]:
         """The threads that stand for the agent in the window."""
-        return self.threads[:2]
+        return self.threads[: 1 if self.lean else 2]
 
     def now(self) -> Vector:
         """The agent's time, its own steps included."""
@@ -256,7 +258,10 @@ class Machine:
             for t in threads
         ]  # fmt: skip
         lanes = [e.start() for e in emitters]
-        return Agent(k, group, lanes, emitters, threads[0].code, self.setup.places[k], zero, origin=[{} for _ in group])
+        return Agent(
+            k, group, lanes, emitters, threads[0].code, self.setup.places[k], zero, origin=[{} for _ in group],
+            lean=self.setup.lean[k],
+        )  # fmt: skip
 
     def map_contents(self, uid: Uid, state: State) -> tuple[int, ...]:
         """The bytes that a tensor copy finds where its map should be."""

@@ -22,6 +22,7 @@ from mcheck.kernel.agents import Partition
 from mcheck.kernel.axioms import check_axioms
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
+from mcheck.kernel.lean import Told, lean
 from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
 from mcheck.kernel.shipped import as_shipped
@@ -33,6 +34,7 @@ from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
 from mcheck.views.initial import flag_of_initial_writes
 from mcheck.views.kinds import Shown
+from mcheck.views.lanes import one_stands_for_all
 from mcheck.views.sorts import Sorts
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
@@ -119,6 +121,8 @@ class Setup:
     """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
     contents: bool = True
     """Whether anything may depend on what memory holds."""
+    lean: tuple[bool, ...] = ()
+    """For each agent, whether one of its threads stands for all."""
     fenced: list[int] = field(default_factory=list)
     """For each agent, the place in its code up to which a fence may follow."""
 
@@ -157,6 +161,12 @@ class Setup:
             thread = self.program.threads[self.partition[agent][0]]
             found = self.spinning[agent, pc] = spins(thread, pc, self.asked(agent))
         return found
+
+
+def _one_stands_for_all(setup: Setup) -> bool:
+    """Whether the model lets one thread stand for the lanes of an agent, and no object has two addresses."""
+    aliased = any(i.base != i.physical for i in setup.program.memory.instances)
+    return not aliased and one_stands_for_all(setup.tape)
 
 
 def prepare(
@@ -229,6 +239,8 @@ def prepare(
         setup.blind = known.blind if known is not None else _blind(setup)
     setup.contents = known.contents if known is not None else _contents(setup)
     setup.components = len(partition) + 2 * len(mbarriers)
+    told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
+    setup.lean = lean(program, partition, Told(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
     for k, group in enumerate(partition):
         setup.loops[k] = loop_heads(program.threads[group[0]])
         setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))

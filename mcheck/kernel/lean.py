@@ -1,0 +1,92 @@
+"""Agents of which one thread stands for all lanes in the window: those that wait, meet others and read.
+
+What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be told apart,
+where the model allows it (``mcheck.views.lanes``). Its reads are plain ones, of bytes that are neither an mbarrier, nor
+a tensor map, nor a word that is followed: which event of which lane they are is then of no consequence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from mcheck.graph.terms import type_size
+from mcheck.plans.site import widened
+from mcheck.program import ops
+from mcheck.program.expr import Const, Lanes
+from mcheck.program.ops import Op
+from mcheck.program.program import Program
+
+PLAIN = (
+    ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.MbarrierWait, ops.MbarrierArrive, ops.Barrier, ops.ClusterBarrier,
+    ops.WarpSync,
+)  # fmt: skip
+
+Ranges = Iterable[tuple[int, int]]
+"""Bytes, each from the first one to the one behind the last."""
+
+
+class Told:
+    """Bytes whose accesses are told from each other."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        found = sorted(set(ranges))
+        self._lows = [low for low, _ in found]
+        self._longest = max((high - low for low, high in found), default=0)
+        self._highs = [high for _, high in found]
+
+    def meets(self, low: int, high: int) -> bool:
+        """Whether some of them are among those from ``low`` to ``high``."""
+        k = bisect_left(self._lows, low - self._longest)
+        while k < len(self._lows) and self._lows[k] < high:
+            if self._highs[k] > low:
+                return True
+            k += 1
+        return False
+
+
+def lean(program: Program, partition: Sequence[tuple[int, ...]], told: Told) -> tuple[bool, ...]:
+    """For each agent, whether one of its threads stands for all."""
+    known: dict[int, bool] = {}
+    return tuple(len(group) > 1 and _only_reads(program, group, told, known) for group in partition)
+
+
+def _only_reads(program: Program, group: tuple[int, ...], told: Told, known: dict[int, bool]) -> bool:
+    """Whether all that the lanes do is to wait, to meet and to read; ``known`` are operations that were looked at."""
+    for thread in group:
+        for op in program.threads[thread].code:
+            found = known.get(id(op))
+            if found is None:
+                found = known[id(op)] = _harmless(op, told)
+            if not found:
+                return False
+    return True
+
+
+def _harmless(op: Op, told: Told) -> bool:
+    match op:
+        case ops.Await():
+            return isinstance(op.inner, ops.MbarrierWait)
+        case ops.MbarrierArrive():
+            return not op.no_complete
+        case ops.Fence():
+            return op.sem != "sc" and op.restrict != "mbarrier_init"
+        case ops.ProxyFence():
+            return op.kind in ("async", "alias")
+        case ops.Load():
+            return op.sem == "weak" and not op.volatile and op.proxy == "generic" and _apart(op, told)
+        case _:
+            return isinstance(op, PLAIN)
+
+
+def _apart(op: ops.Load, told: Told) -> bool:
+    """Whether a read is known to be of bytes of which nobody is told anything."""
+    size = type_size(op.type) * len(op.dsts)
+    match op.address:
+        case Const(value):
+            places: tuple[int, ...] = (value,)
+        case Lanes(values):
+            places = tuple(values)
+        case _:
+            return False
+    return not any(told.meets(widened(at), widened(at) + size) for at in places)
