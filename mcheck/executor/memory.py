@@ -34,6 +34,9 @@ class Block:
         self.known: bytearray | None = None
         if init is None:
             self.known = bytearray(size)
+            for at, held in instance.object.held:
+                self.data[at : at + len(held)] = held
+                self.known[at : at + len(held)] = b"\1" * len(held)
         else:
             # An initialiser may be shorter than its object; the rest is zero.
             self.data[: len(init)] = init

@@ -103,9 +103,10 @@ def initial_bytes(program: Program, address: int, size: int) -> Term:
             if data.tensor_map:
                 index, offset = divmod(address - instance.base, MAP_SIZE)
                 return slice_bytes(encode(data.tensor_map[index]), offset, size, MAP_SIZE)
-            if data.init is None:
-                return ("?", ("memory", address, size))
             offset = address - instance.base
+            if data.init is None:
+                parts = (b[offset - at :][:size] for at, b in data.held if at <= offset <= at + len(b) - size)
+                return next((int.from_bytes(b, "little") for b in parts), ("?", ("memory", address, size)))
             return int.from_bytes(data.init[offset : offset + size], "little")
     return ("?", ("memory", address, size))
 

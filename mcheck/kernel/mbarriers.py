@@ -535,10 +535,12 @@ def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[
     return out
 
 
-def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters: bool = True) -> bool:
+def wait(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters: bool = True, used: bool = True
+) -> bool:  # fmt: skip
     """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
 
-    Unless it ``matters`` no other answer is sought.
+    Unless it ``matters`` no other answer is sought; ``used``: whether anything depends on it.
     """
     for expr in (op.address, op.parity):
         if expr is not None:
@@ -557,7 +559,7 @@ def wait(m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters:
             m.reverse(other, agent.index, time, agent.single)
     phase = state.phase
     if matters and not m.brief:
-        phase = _which(m, agent, op, bar, state, step, event, done, must)
+        phase = _which(m, agent, op, bar, state, step, event, done, must, used)
         done = _answer(m, agent, op, bar, _as_of(state, phase), step)
     if isinstance(done, Misuse):
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
@@ -594,9 +596,10 @@ def _as_of(state: machine.State, phase: int) -> machine.State:
 
 def _which(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep,
-    event: Event, done: bool | Misuse, must: bool,
+    event: Event, done: bool | Misuse, must: bool, used: bool,
 ) -> int:  # fmt: skip
-    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored.
+    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored, the
+    one before first where the thread would wait for ever else, or goes on as if it had waited whatever the answer is.
 
     What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
     """
@@ -608,7 +611,7 @@ def _which(
     found = _stale(m, agent, bar, event, answers)
     if not found:
         return state.phase
-    taken = m.pick((*found, LATEST) if must and not done else (LATEST, *found))  # or it goes on waiting
+    taken = m.pick((*found, LATEST) if (must and not done) or not used else (LATEST, *found))
     return state.phase if taken == LATEST else taken
 
 
@@ -627,7 +630,7 @@ def test(m: Machine, agent: Agent, op: Op) -> None:
         return
     wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
     if not wanted:
-        wait(m, agent, op, must=False)
+        wait(m, agent, op, must=False, used=False)
         if op.dst is not None:
             for lane in range(len(agent.lanes)):
                 m.set(agent, lane, op.dst.name, "pred", None)

@@ -284,7 +284,7 @@ class _Prover:
                 raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
             if one is not more and large.object.size - small.object.size < by:
                 raise Aperiodic(f"addresses in {name} grow with the rounds, and its size does not")
-            if large.object.init is not None and large.object.init.strip(b"\0"):
+            if large.object.held or (large.object.init is not None and large.object.init.strip(b"\0")):
                 raise Aperiodic(f"addresses in {name}, whose contents are not the same all over, grow with the rounds")
         if self.rounds.coordinates:
             _no_tile_matters(one, read_only)

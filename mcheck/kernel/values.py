@@ -24,7 +24,13 @@ class Memory:
         self._sparse = [
             (i.base, i.base + i.object.size) for i in own if i.object.size > LARGE and i.object.init is None
         ]
-        self._few: dict[int, int] = {}
+        self._few: dict[int, int] = {
+            i.base + at + k: byte
+            for i in own
+            if self._large(i.base)
+            for at, held in i.object.held
+            for k, byte in enumerate(held)
+        }
         """The known bytes of large objects, by address."""
 
     def _large(self, address: int) -> bool:
@@ -41,6 +47,8 @@ class Memory:
                 content = b"".join(encode(spec).to_bytes(MAP_SIZE, "little") for spec in item.tensor_map)
             known = b"\1" if content is not None else b"\0"
             found = self._data[base] = (bytearray(content or bytes(item.size)), bytearray(known * item.size))
+            for at, held in item.held:
+                found[0][at : at + len(held)], found[1][at : at + len(held)] = held, b"\1" * len(held)
         return address - base, *found
 
     def load(self, address: int, size: int) -> int | None:

@@ -424,6 +424,8 @@ def _ways(
     if not agent.spinning and not m.brief:  # in a loop that waits, an earlier round might have found what is stale
         ordered = kind in ORDERED
         places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
+        if compare is not None:  # a write that does not end the wait need not be asked for
+            places = [k for k in places if _fits(word.writes[k].value, op.type, *compare)]
         for k in places[: STALE - 1]:
             m.setup.deadline()
             if _may_be(m, agent, op, word, k, one, two, edges, values):

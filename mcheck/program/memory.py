@@ -66,9 +66,9 @@ class MemObject:
     """A declared object: ``elem`` is its PTX element type, ``dims`` its array shape (empty: a scalar), ``size`` its
     bytes.
 
-    ``init`` is its initial content (``None``: unknown, as ``.shared`` starts). ``dialect`` marks a location of the
-    table
-    dialect (32 bits). ``alias_of`` and ``alias_proxy`` hold ``y @ generic aliases x``.
+    ``init`` is its initial content (``None``: unknown, as ``.shared`` starts), ``held`` what is known of one that is
+    not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
+    ``alias_of`` and ``alias_proxy`` hold ``y @ generic aliases x``.
     """
 
     name: str
@@ -79,6 +79,7 @@ class MemObject:
     align: int = 1
     size: int
     init: bytes | None = None
+    held: tuple[tuple[int, bytes], ...] = ()
     tensor_map: tuple[TensorMapSpec, ...] = ()
     dialect: bool = False
     alias_of: str | None = None

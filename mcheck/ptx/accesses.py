@@ -64,6 +64,7 @@ def seen(c: Cluster, statement: ptx.Statement, address: Word, known: Quality, la
             keep &= ~unknown
         if found & (quality.ORDER | quality.TOGETHER):
             c.trace.ordered("an address depends on other threads", statement.span)
+            c.counters.places = c.counters.places or bool(found & quality.COUNTED)
     return address[keep], lanes[keep]
 
 
@@ -165,6 +166,8 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if row is None:
                 continue
             value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
+            if k.code.counts:
+                c.counters.read(address, q)
             if size > 8:  # of 128 bits the lower half is followed
                 q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
             if signed:

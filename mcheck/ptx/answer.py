@@ -17,6 +17,7 @@ from mcheck.program.program import Program
 from mcheck.ptx.batches import batched, batches
 from mcheck.ptx.follow import LEADERS, Followed, follow
 from mcheck.ptx.launch import Launch
+from mcheck.ptx.launch_answers import others
 from mcheck.ptx.module import Module
 from mcheck.ptx.trace import Gap
 
@@ -38,7 +39,7 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     try:
         for way in follow(module, launch, limit):
             way = replace(way, program=way.program.assuming(launch.assume))
-            given = _asked(way.program, model, question, engine, limit)
+            given = _in_the_grid(way.program, launch, _asked(way.program, model, question, engine, limit))
             if way.last_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), found[0][1]
                 continue
@@ -60,6 +61,22 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
         if not given.findings:
             return given
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
+
+
+def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
+    """The answer where the grid has other clusters: what is waited for in global memory may be theirs to write."""
+    if not others(launch):
+        return given
+    shared = {i.label for i in program.memory.instances if i.object.space == "global"}
+    waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]
+    if not waits:
+        return given
+    kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
+    places = {(a.span.path, a.span.line, a.span.column): a.object for a in waits if a.span is not None}
+    said = [f"{p}:{n}:{c}: this waits for {name}, which other clusters of the grid may write"
+            for (p, n, c), name in sorted(places.items())]  # fmt: skip
+    verdict = "finding" if _worst(kept) else "unknown"
+    return replace(given, findings=kept, verdict=verdict, reason="; ".join(said), covered=False)
 
 
 def _by_leader(way: Followed, other: Answer) -> Followed:

@@ -73,6 +73,11 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 if row is not None:
                     known[row][lanes] = quality.NOTHING
             return mask
+        counted = quality.ORDER
+        if not c.counters.sizes.keys().isdisjoint(found.tolist()):
+            held = "what is counted here begins with what the launch does not give"
+            c.trace.gap(f"{held}: {c.counters.start} was taken", statement.span)
+            counted |= quality.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
@@ -81,12 +86,15 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
             elif bound:
                 c.trace.loose.add(int(address[j]))
+            if not sure[j]:
+                known_operands = not any(x[j] for _, x in given)
+                c.counters.count(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(quality.NOTHING if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
                 if row is not None:
                     values[row][lane] = old[0]
-                    known[row][lane] = q[0] | quality.ORDER
+                    known[row][lane] = q[0] | counted
         return mask
 
     return run

@@ -19,6 +19,7 @@ from mcheck.executor.misuse import Misuse
 from mcheck.limit import TimeOut
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word
+from mcheck.ptx.counters import Counters
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import Answers
 from mcheck.ptx.module import Guard, Statement
@@ -95,6 +96,7 @@ class Cluster:
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
     tensor: TensorMemory = field(default_factory=TensorMemory)
+    counters: Counters = field(default_factory=Counters)
     effects: int = 0
     """Operations so far."""
     vain: tuple[int, int] = (0, 0)

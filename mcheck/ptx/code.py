@@ -28,7 +28,7 @@ class Code:
     """All functions, the entry first. ``wanted`` are the rows of the registers that matter. ``moved`` says whether
     control, or a tensor map that the kernel edits, depends on what was stored to memory, ``exact`` whether the engine
     has to know what is stored (for maps, and for words whose atomics decide something), ``named`` whether what is
-    stored matters too, by its name.
+    stored matters too, by its name, ``counts`` whether control or an address depends on the result of an atomic.
     """
 
     units: tuple[Unit, ...]
@@ -37,6 +37,7 @@ class Code:
     moved: bool
     exact: bool = False
     named: bool = False
+    counts: bool = False
 
     def unit(self, name: str) -> Unit | None:
         """The unit of a function."""
@@ -60,7 +61,9 @@ def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
     maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
     wanted, moved = _wanted(module, units, maps=maps, named=named)
     exact = maps or (moved and any(_decides(s) for u in units for s in u.function.body))
-    return Code(tuple(units), frame, wanted, moved, exact, named)
+    asked = (s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in writes(s)))
+    counts = any(s.opcode[0] == "atom" for s in asked)
+    return Code(tuple(units), frame, wanted, moved, exact, named, counts)
 
 
 def _decides(statement: ptx.Statement) -> bool:

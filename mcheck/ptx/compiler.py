@@ -245,6 +245,8 @@ class Compiler:
         sources = [self.fetch(unit, o) for o in operands[1:]]
         short = {"and": 0, "or": 1}.get(name)
         mixes = name == "selp"
+        kind = statement.opcode[-1]
+        compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
         named = self.opaque(unit, statement) if self.code.named and name not in MOVES else None
         values, known = self.lanes.values, self.lanes.quality
 
@@ -255,6 +257,8 @@ class Compiler:
             for pair in given[1:]:
                 sure = sure | pair[1]
             if sure.any():
+                if compared and (sure & quality.COUNTED).any():
+                    c.counters.compare(statement.opcode[1], compared, given, mask)
                 sure = refined(name, given, sure, short, mixes)
             for row, result in zip(targets, results, strict=False):
                 if row is not None:

@@ -6,7 +6,7 @@ numbers for operands: control has been resolved. What could not be followed is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,12 +20,13 @@ from mcheck.ptx.bystanders import without_bystanders
 from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
+from mcheck.ptx.counters import Counters
 from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import MOST_WON, Answers, others
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
-from mcheck.ptx.places import Places, place
+from mcheck.ptx.places import Places, holding, place
 from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
@@ -59,12 +60,15 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     runner = Runner(module, launch, limit or Limit(None))
     todo = [Way()]
     planned = {Way()}
+    excluded: set[int] = set()
     while todo:
         way = todo.pop()
         cluster = runner.run(way)
-        if cluster.trace.doubles and not runner.code.named:
-            runner = Runner(module, launch, runner.limit, named=True)
-            cluster = runner.run(way)
+        named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
+        if (named, counters) != (runner.code.named, runner.counters):
+            runner = Runner(module, launch, runner.limit, named=named, counters=counters)
+            todo, planned = [Way()], {Way()}
+            continue
         for more in runner.others(way, cluster):
             if more not in planned and len(planned) < MOST_WAYS:
                 planned.add(more)
@@ -75,12 +79,13 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
 @dataclass(frozen=True, slots=True)
 class Way:
     """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
-    how many clusters ``clusterlaunchcontrol`` wins.
+    how many clusters ``clusterlaunchcontrol`` wins, from what counters count whose contents are not given.
     """
 
     choices: tuple[tuple[int, bool], ...] = ()
     last: bool = False
     won: int = 0
+    start: int = 0
 
 
 class Watcher(Protocol):
@@ -93,12 +98,17 @@ class Watcher(Protocol):
 class Runner:
     """What all ways of a cluster have in common."""
 
-    def __init__(self, module: Module, launch: Launch, limit: Limit, *, named: bool = False) -> None:
+    def __init__(
+        self, module: Module, launch: Launch, limit: Limit, *, named: bool = False,
+        counters: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
         self.code: Code = code_of(module, launch.entry, named=named)
         self.ctas = ctas_of(launch)
         functions = [u.function for u in self.code.units]
         self.places: Places = place(module, functions, launch, self.ctas)
+        self.counters = counters or {}
+        """The bytes of the words that are followed as counters, by address."""
 
     def others(self, way: Way, c: Cluster) -> Iterator[Way]:
         """Ways that differ from one in a choice that it made."""
@@ -110,20 +120,24 @@ class Runner:
             yield replace(way, last=True)
         if c.answers.asked > way.won and way.won < min(MOST_WON, len(others(self.launch))):
             yield replace(way, won=way.won + 1)
+        for start in c.counters.more():
+            yield replace(way, start=start)
 
     def run(self, way: Way, watch: Watcher | None = None) -> Cluster:
         """One way, to its end; ``watch`` sees every step of it."""
         lanes = Lanes(self.launch, self.code.rows)
-        compiler = Compiler(self.module, self.code, lanes, self.places)
+        counters = Counters(self.counters, way.start)
+        places = holding(self.places, counters.contents())
+        compiler = Compiler(self.module, self.code, lanes, places)
         steps = compiler.steps()
         if watch is not None:
             steps = watch.wrap(compiler, steps)
-        places = self.places
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
                       named=self.code.named)  # fmt: skip
         cluster = Cluster(
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
             last_leads=way.last, why_missing=self._missing, answers=Answers(tuple(others(self.launch)[: way.won])),
+            counters=counters,
         )  # fmt: skip
         cluster.run(_every(256, self.limit.check))
         self._stuck(cluster)
@@ -166,8 +180,8 @@ class Runner:
             )  # fmt: skip
         program = Program(
             path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
-            memory=self.places.memory, threads=tuple(threads), condition=Condition("none"),
-            terms=KernelTerms(self.places.memory, tuple(threads)),
+            memory=c.places.memory, threads=tuple(threads), condition=Condition("none"),
+            terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
         program, waits = (program, ()) if whole else without_bystanders(program)
         taken = list(c.trace.assumptions)

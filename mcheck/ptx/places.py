@@ -63,6 +63,18 @@ class Places:
     """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
 
 
+def holding(places: Places, words: Mapping[int, bytes]) -> Places:
+    """The same places, but some words of unknown contents, by address, hold these bytes at first."""
+    if not words:
+        return places
+    instances = []
+    for i in places.memory.instances:
+        inside = tuple((at - i.base, data) for at, data in words.items() if i.base <= at < i.base + i.object.size)
+        instances.append(replace(i, object=replace(i.object, held=(*i.object.held, *inside))) if inside else i)
+    contents = {**places.contents, **{at: (data, bytes(len(data))) for at, data in words.items()}}
+    return replace(places, memory=replace(places.memory, instances=tuple(instances)), contents=contents)
+
+
 @dataclass(slots=True)
 class _Builder:
     """Hands out addresses."""
@@ -248,7 +260,10 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
             b.contents[at] = _map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
         else:
             whole = buffer.initial if 0 < len(buffer.initial) == size else None
-            b.objects.append((_object(buffer.name, "global", size, 256, whole), at))
+            item = _object(buffer.name, "global", size, 256, whole)
+            if whole is None and buffer.initial:
+                item = replace(item, held=((0, buffer.initial),))
+            b.objects.append((item, at))
         if buffer.initial:
             b.contents[at] = buffer.initial, bytes(len(buffer.initial))
     return buffers[buffer.name]

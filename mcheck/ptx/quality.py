@@ -16,4 +16,6 @@ TOKEN = 32
 """The state that an arrive returned, by a number of ours."""
 NAMELESS = 64
 """With ``UNKNOWN``: the value is no name either (``mcheck.ptx.naming``), it may be any."""
+COUNTED = 128
+"""With ``ORDER``: it depends on what a counter was taken to hold at first (``mcheck.ptx.counters``)."""
 NOTHING = UNKNOWN | NAMELESS

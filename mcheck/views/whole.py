@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from mcheck.views.kinds import DYNAMIC, NOTHING, SET, is_set
 from mcheck.views.state import State
 
 Columns = list[int]
+LATEST = 8
+"""So many of the last sets of events are looked at for one that the next one only adds to."""
 
 
 def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset()) -> dict[int, Columns]:
@@ -119,7 +123,7 @@ def _node(w: State, n: int, values: dict[int, Columns], live: list[int]) -> Colu
                     out[low.bit_length() - 1] |= bit
                     rest ^= low
         case "plus" | "star":
-            _close(a, out, live)
+            close(a, out, live)
             if i.op == "star":
                 for k in live:
                     out[k] |= 1 << k
@@ -160,11 +164,14 @@ def _follow(a: Columns, b: Columns, out: Columns, live: list[int], kind_a: str, 
             out[k] = a[k] if b[k] else 0
         return
     known = {0: 0}
+    latest: deque[int] = deque((0,), LATEST)
     for k in live:
         x = b[k] & some
         found = known.get(x)
         if found is None:
-            found = known[x] = _union(a, x)
+            part = max((y for y in latest if not y & ~x), key=int.bit_count, default=0)
+            found = known[x] = known[part] | _union(a, x & ~part)
+            latest.append(x)
         out[k] = found
 
 
@@ -177,21 +184,28 @@ def _union(columns: Columns, x: int) -> int:
     return result
 
 
-def _close(a: Columns, out: Columns, live: list[int]) -> None:
-    """The transitive closure: along the order in which the events came if all edges follow it, else Warshall's."""
-    come = 0
-    forward = True
+def close(a: Columns, out: Columns, live: list[int]) -> None:
+    """The transitive closure: of the edges that follow the order in which the events came, and then of the others."""
+    come, back = 0, []
     for k in live:
-        forward = forward and not a[k] & ~come & ~(1 << k)
-        out[k] = a[k] | _union(out, a[k] & come) if forward else a[k]
-        come |= 1 << k
-    if forward:
-        return
-    for m in live:
-        bit, column = 1 << m, out[m]
-        for k in live:
-            if out[k] & bit:
-                out[k] |= column
+        bit, rest = 1 << k, a[k] & come
+        reached = rest
+        while rest:  # what comes before one of them need not be gone through again
+            last = rest.bit_length() - 1
+            reached |= out[last]
+            rest &= ~(out[last] | 1 << last)
+        out[k] = reached
+        come |= bit
+        if a[k] & ~reached:
+            back.append(k)
+    for v in back:
+        more = a[v] | _union(out, a[v] & ~out[v])
+        if not more & ~out[v]:
+            continue
+        bit = 1 << v
+        for k in live:  # whatever comes after this one comes after those too
+            if k == v or out[k] & bit:
+                out[k] |= more
 
 
 def _base(w: State, name: str, out: Columns, live: list[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.kernel.engine import check
+from mcheck.kernel.engine import answer, check
 from mcheck.syntax import parse
 
 TEXT = """PTX spin
@@ -57,3 +57,15 @@ def test_a_loop_that_gives_up_is_none() -> None:
 def test_a_poll_without_a_loop_is_none() -> None:
     found = check(parse(TEXT.format(loop=WAIT), "spin.litmus"), load_model("ptx-9.0"), timeout=30)
     assert {f.code for f in found.findings} == {"RACE003", "UB504"}
+
+
+def test_a_poll_whose_answer_nobody_uses_misses_first() -> None:
+    """A wait that has lost its loop: what it does not wait for is found in the first execution."""
+    rounds = f"for k in 0..12 {{ {WAIT} mbarrier.arrive.shared::cta.b64 _, [c]; }}".replace("[b], 0", "[c], k%2")
+    text = TEXT.format(loop=f"{WAIT} ld.shared.u16 r1, [s + 2*%laneid]; {rounds}")
+    text = text.replace(".shared .b64 b;", ".shared .b64 b, c;").replace(
+        "    mbarrier.arrive.expect_tx", "    mbarrier.init.shared::cta.b64 [c], 32;\n    mbarrier.arrive.expect_tx"
+    )
+    found = answer(parse(text, "spin.litmus"), load_model("ptx-9.0"), timeout=30, brief=True)
+    assert "RACE003" in {f.code for f in found.findings}
+    assert found.executions == 1

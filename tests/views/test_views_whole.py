@@ -1,0 +1,34 @@
+"""Relations between all events of a window."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcheck.views.whole import close
+
+
+@st.composite
+def relations(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Columns, most of whose edges follow the order in which the events came, and that order."""
+    size = draw(st.integers(1, 9))
+    live = draw(st.permutations(range(size)))
+    columns = [0] * size
+    for k, event in enumerate(live):
+        columns[event] = sum(1 << live[j] for j in range(k) if draw(st.booleans()))
+    for later, earlier in draw(st.lists(st.tuples(st.sampled_from(live), st.sampled_from(live)), max_size=4)):
+        columns[earlier] |= 1 << later
+    return columns, live
+
+
+@given(relations())
+def test_a_closure_is_that_of_warshall(given: tuple[list[int], list[int]]) -> None:
+    columns, live = given
+    expected = list(columns)
+    for m in live:
+        for k in live:
+            if expected[k] >> m & 1:
+                expected[k] |= expected[m]
+    found = [0] * len(columns)
+    close(columns, found, live)
+    assert found == expected
