@@ -210,7 +210,7 @@ def _results(m: Machine, agent: Agent, op: ops.Load) -> None:
                 address = m.term(agent, lane, lane_load.address)
                 size = type_size(op.type)
                 if isinstance(address, int):
-                    raw = m.memory.load(address + k * size, size)
+                    raw = m.memory.load(widened(address) + k * size, size)
             m.set(agent, lane, name, op.type, raw)
 
 

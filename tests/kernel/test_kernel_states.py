@@ -201,3 +201,22 @@ def test_random_programs() -> None:
             compared += 1
             assert states(given) == states(there), name
     assert compared == COMPARED
+
+
+@pytest.mark.parametrize("where", ["[s]", "[r1]"])
+def test_data_behind_an_address_in_a_register(where: str) -> None:
+    """A shared address fits a register of 32 bits."""
+    given = ask(f"""PTX T
+{{ .global .align 16 .u32 g[4] = {{7, 8, 9, 10}}; .shared .align 16 .u32 s[4]; .shared .b64 b; }}
+P@cta 0 {{
+  mov.u32 r1, s;
+  mbarrier.init.shared::cta.b64 [b], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [g], 16, [b];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  ld.shared.u32 r0, {where};
+}}
+forall (P:r0 == 7)
+""")
+    assert states(given) == {(7,)}
+    assert given.verdict == "pass"
