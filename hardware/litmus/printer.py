@@ -7,6 +7,7 @@ times: then the instance counts as stuck and the thread goes on, so that nobody 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from hardware.emit import CannotEmit, Printer
@@ -190,10 +191,25 @@ class LanePrinter(Printer):
                 if guard or self.branches:
                     raise CannotEmit("tensormap.cp_fenceproxy behind a branch")
                 self.copy_map(op)
+            case ops.Alu(op="nop"):
+                self.lines += [f"{guard}{line}" for line in self.without_effect(op)]
             case _ if views.proxy_of(op) is not None:
                 self.viewed(op, guard)
             case _:
                 self.lines.append(f"{guard}{self.spelled(op)} {', '.join(self.operands(op))};")
+
+    def without_effect(self, op: ops.Alu) -> list[str]:
+        """What touches no memory: a pause. Registers that a warp gives back or takes are others in this kernel."""
+        opcode = opcode_of_text(op)
+        if opcode.startswith("setmaxnreg."):
+            return []
+        operand = op.text.partition(opcode)[2].strip().rstrip(";").strip()
+        name = operand.lstrip("%")
+        if name in self.thread.types:
+            operand = self.named(name)
+        elif not re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", operand):
+            raise CannotEmit(f"the operand {operand} of {opcode}")
+        return [f"{opcode} {operand};"]
 
     @property
     def branches(self) -> bool:

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -32,18 +33,43 @@ PATIENCE = 10.0
 
 
 def assemble(ptxas: str | None, source: Path, target: Path) -> None:
-    """Makes ``target`` from PTX; without an assembler the driver compiles the text."""
+    """Makes ``target`` from PTX; without an assembler the driver compiles the text. A kernel that does not assemble is
+    left out, so that it costs its own test alone.
+    """
     part = target.with_suffix(".part")
     if ptxas is None:
         shutil.copy(source, part)
-    else:
-        done = subprocess.run(
-            [ptxas, "-arch", "sm_90a", str(source), "-o", str(part)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            print(f"{source.name}: {done.stderr[:400]}{done.stdout[:400]}", flush=True)
+        part.rename(target)
+        return
+    text = source.read_text()
+    while True:
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+            file.write(text)
+            file.flush()
+            command = [ptxas, "-arch", "sm_90a", file.name, "-o", str(part)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            break
+        said = done.stderr + done.stdout
+        print(f"{source.name}: {said[:400]}", flush=True)
+        found = re.search(r"line '?(\d+)", said)
+        rest = without_kernel(text, int(found.group(1))) if found is not None else None
+        if rest is None:
             part.write_bytes(b"")
+            break
+        text = rest
     part.rename(target)
+
+
+def without_kernel(text: str, line: int) -> str | None:
+    """The module without the kernel that has the line; nothing if none has it, or no other is left."""
+    lines = text.split("\n")
+    starts = [n for n, found in enumerate(lines) if found.startswith(".visible .entry")]
+    start = max((n for n in starts if n < line), default=None)
+    if start is None or len(starts) == 1:
+        return None
+    end = next(n for n in range(start, len(lines)) if lines[n] == "}")
+    return "\n".join(lines[:start] + lines[end + 1 :])
 
 
 def worker() -> None:

@@ -13,6 +13,7 @@ from hardware.litmus.compare import EXPLAINED, as_seen, compare
 from hardware.litmus.kernel import kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry
+from hardware.litmus.run import assemble
 from hardware.litmus.stress import BOUND, FREE, geometry
 from mcheck.cat import load_model
 from mcheck.isa.agreement import ptxas
@@ -49,6 +50,21 @@ def test_the_common_kernels_assemble(tmp_path: Path) -> None:
     path.write_text(tally.module())
     command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_a_kernel_that_does_not_assemble_costs_its_own_test(tmp_path: Path) -> None:
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("no ptxas")
+    good = kernel(observed(load_test(str(LITMUS / "classic/IRIW+rlx.litmus"))), "t0").text
+    bad = good.replace("t0(", "t1(").replace("ld.relaxed", "ld.relaxt", 1)
+    source, target = tmp_path / "m.ptx", tmp_path / "m.cubin"
+    source.write_text(module([bad, good, good.replace("t0(", "t2(")]))
+    assemble(str(assembler), source, target)
+    image = target.read_bytes()
+    assert b"t0" in image
+    assert b"t2" in image
+    assert b".text.t1" not in image
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from hardware.emit import CannotEmit
 from hardware.litmus.compare import compare
 from hardware.litmus.intended import intended
-from hardware.litmus.kernel import kernel
+from hardware.litmus.kernel import Kernel, kernel
 from hardware.litmus.observe import MOST, observed, observed_as
 from hardware.litmus.plan import entry
+from hardware.litmus.whole import whole
 from mcheck.answers.final import terms_of
 from mcheck.cat import load_model
 from mcheck.observed import Observation, load
@@ -134,3 +136,15 @@ def test_generic_addresses_of_shared_memory() -> None:
 def test_what_the_assembler_does_not_take_is_left_out() -> None:
     with pytest.raises(CannotEmit, match="count 0"):
         kernel(observed(load_test(str(LITMUS / "mbarrier/mbarrier-init-count-on-a-path-not-taken.litmus"))), "t0")
+
+
+@pytest.mark.parametrize("make", [kernel, whole])
+def test_pauses_keep_their_operand(make: Callable[[Program, str], Kernel]) -> None:
+    """Changes of the number of registers go: the kernel has others than the one that the test is about."""
+    code = "mov.u32 r1, 50;\n nanosleep.u32 20;\n nanosleep.u32 r1;\n setmaxnreg.dec.sync.aligned.u32 40;"
+    head = "PTX n\ntarget sm_90a\n{ .global .u32 x; }\nP@cta 0 {\n "
+    test = f"{head}{code}\n st.global.u32 [x], 1;\n}}\nexists (x == 1)\n"
+    text = make(parse(test, "n.litmus"), "t0").text
+    assert "nanosleep.u32 20;" in text
+    assert "nanosleep.u32 %t0_r1;" in text
+    assert "setmaxnreg" not in text
