@@ -20,12 +20,14 @@ from pathlib import Path
 
 from hardware.litmus.observe import observed_as
 from mcheck.answers.final import terms_of
+from mcheck.answers.judgement import voids
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.graph.terms import type_size
 from mcheck.observed import Observation, Values, load, shipped
 from mcheck.policy.ask import ask
+from mcheck.policy.plan import is_litmus
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import MemTerm, RegTerm
 from mcheck.program.program import Program
@@ -35,6 +37,7 @@ EXPLAINED = {
     "reduce-add-f32-subnormals-are-zero": "the chip keeps subnormal numbers, as ISA 9.4 says and 9.0 does not",
     "tensor-store-tail-is-no-access": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-store-tail-is-skipped": "the chip writes the 16 bytes in which a row ends whole",
+    "tensor-map-replaced-after-store-read-wait": "the chip may read the map after a wait that covers its reading",
 }
 """Tests in which sm_90 is known to differ from the text (docs, what a Hopper chip answered, and does)."""
 
@@ -73,8 +76,15 @@ class Compared:
 
 
 def compare(program: Program, observation: Observation, model: Model, *, timeout: float = 60) -> Compared:
-    """One test; ``program`` is what was run, with the terms that were watched."""
-    given = ask(program, model, Question(about=About.STATES, timeout=timeout))
+    """One test; ``program`` is what was run, with the terms that were watched. Of a kernel with an error, whose states
+    are many and anything besides, none is listed.
+    """
+    kernel = not is_litmus(program)
+    if kernel:
+        found = ask(program, model, Question(about=About.FINDINGS, timeout=timeout)).findings
+        if errors := tuple(sorted({f.code for f in found if voids(f)})):
+            return Compared(observation.name, observation.instances, observation.hits, (), (), False, errors)
+    given = ask(program, model, Question(about=About.STATES, timeout=timeout), "protocol" if kernel else "auto")
     sizes = [_size(program, t) for t in terms_of(program.condition)]
     counts: Counter[Values] = Counter()
     for values, number in observation.states.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -142,9 +143,11 @@ def _words(program: Program) -> tuple[list[MemTerm], list[MemTerm]]:
                 ranges.setdefault(holder, set()).add((start, min(start + size, holder.object.size)))
     outside: list[MemTerm] = []
     inside: list[MemTerm] = []
+    labels = Counter(i.label for i in program.memory.instances)
     for holder in program.memory.instances:
         for start, size in _pieces(ranges.get(holder, set())):
-            label = f"{holder.label}[bytes {start}..{start + size}]"
+            of = f" of CTA {holder.cta.number}" if holder.cta is not None and labels[holder.label] > 1 else ""
+            label = f"{holder.label}{of}[bytes {start}..{start + size}]"
             term = MemTerm(holder.physical + start, size, f"u{8 * size}", label)
             (outside if holder.cta is None else inside).append(term)
     return outside, inside

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mcheck.candidates.choices import Option
 from mcheck.graph.terms import Uid
 from mcheck.solve.asking import satisfiable
@@ -50,13 +52,14 @@ class Alone:
         missteps = [x for _, _, x in self.encoding.missteps()]
         return bool(missteps) and self.solve(-self.clauses.any_of(missteps, Side.EXACT)) is None
 
-    def guilty(self) -> set[Uid]:
+    def guilty(self, deadline: Callable[[], None]) -> set[Uid]:
         """The events that some option blames for a misuse."""
         open_: dict[Uid, list[int]] = {}
         for _, uid, x in self.encoding.missteps():
             open_.setdefault(uid, []).append(x)
         found: set[Uid] = set()
         while open_:
+            deadline()
             true = self.solve(self.clauses.any_of([x for xs in open_.values() for x in xs], Side.EXACT))
             if true is None:
                 return found

@@ -82,7 +82,7 @@ class Z3Run(Run):
         for choice in choices:
             if isinstance(choice, OpenChoice):
                 self.deadline()
-                for uid in sorted(Alone(choice).guilty()):
+                for uid in sorted(Alone(choice).guilty(self.deadline)):
                     yield s.paths[uid[0]], uid
 
     def _failed(self, names: dict[str, int] | set[str]) -> None:

@@ -19,6 +19,7 @@ from hardware.litmus.session import geometry_of, presets_of
 from hardware.litmus.streams import Varying, streams
 from hardware.litmus.stress import WHOLE
 from hardware.litmus.whole import whole
+from mcheck.answers.final import terms_of
 from mcheck.isa.agreement import ptxas
 from mcheck.program.expr import Const
 from mcheck.program.program import Program
@@ -196,3 +197,10 @@ def test_every_thread_has_a_place_of_its_own() -> None:
 def test_what_must_not_run_does_not(name: str, reason: str) -> None:
     with pytest.raises(CannotEmit, match=reason):
         whole(the(name), "t0")
+
+
+def test_words_of_two_clusters_are_told_apart() -> None:
+    program = the("kernels/P43-reduce-add-with-semaphore")
+    labels = [t.label for t in terms_of(program.condition)]
+    assert len(set(labels)) == len(labels)
+    assert any(" of CTA 1[" in label for label in labels)
