@@ -242,8 +242,9 @@ def store(m: Machine, agent: Agent, op: Op) -> None:
         assert isinstance(address, int)
         for k, src in enumerate(mine.srcs):
             value = m.term(agent, lane, src)
-            m.memory.store(address + k * size, size, value if isinstance(value, int) else None)
-            words.partly_written(m, agent, address + k * size, size)
+            place = widened(address) + k * size
+            m.memory.store(place, size, value if isinstance(value, int) else None)
+            words.partly_written(m, agent, place, size)
     agent.pc += 1
 
 

@@ -21,6 +21,7 @@ from mcheck.kernel.races import commutes, touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
 from mcheck.kernel.values import value_of
+from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.ops import Op
@@ -480,7 +481,7 @@ def _result(
     known = [v for v in values if v is not None]
     if len(known) < len(values) or (old is None and op.op != "exch"):
         return stores, None
-    instance = m.program.memory.find(base)
+    instance = m.program.memory.find(widened(base))
     kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
     result = rmw(kind, op.type, old if old is not None else 0, tuple(known))
     assert isinstance(result, int)

@@ -1,7 +1,8 @@
 """Pairs of programs whose answers are related, whatever they are: a program, what is done to it, and what may change.
 
 Who executes what is the same when roles change places, when one role of two threads is two roles, when names change,
-and when a thread without effect runs in a CTA of its own: then the answer is the same. A fence more, or an access that
+when an address goes through a register, and when a thread without effect runs in a CTA of its own: then the answer is
+the same. A fence more, or an access that
 is stronger or of a wider scope, leaves fewer executions and orders more: findings and states may go, none may come.
 """
 
@@ -152,6 +153,30 @@ def renamed(random: Random, draft: Draft) -> Pair | None:  # noqa: ARG001 - a re
     return Pair(draft, second, labels=dict(zip(shown, draft.shown, strict=True)))
 
 
+DECLARED = re.compile(r"^\.(shared|global) (?:\.align \d+ )?\.\w+ (\w+)")
+NAMED = re.compile(r"\[(\w+)(?=\]| \+ \d+\])")
+
+
+def pointed(random: Random, draft: Draft) -> Pair | None:
+    """An address by a register: of 32 bits, as compilers have them for shared memory, or of 64."""
+    spaces = {m[2]: m[1] for text in draft.objects if (m := DECLARED.search(text))}
+    found = [
+        (k, n, m)
+        for k, role in enumerate(draft.roles)
+        for n, line in enumerate(role.lines)
+        for m in NAMED.finditer(line)
+        if m[1] in spaces
+    ]
+    if not found:
+        return None
+    k, n, place = random.choice(found)
+    wide = spaces[place[1]] == "global" or random.random() < 0.3
+    kind, register = ("u64", "%rd90") if wide else ("u32", "%r90")
+    lines = draft.roles[k].lines
+    by = lines[n][: place.start(1)] + register + lines[n][place.end(1) :]
+    return Pair(draft, draft.with_lines(k, (*lines[:n], f"mov.{kind} {register}, {place[1]};", by, *lines[n + 1 :])))
+
+
 RELATIONS: Mapping[str, Relation] = {
     "permuted": permuted,
     "split": split,
@@ -159,6 +184,7 @@ RELATIONS: Mapping[str, Relation] = {
     "fenced": fenced,
     "strengthened": strengthened,
     "renamed": renamed,
+    "pointed": pointed,
 }
 
 
