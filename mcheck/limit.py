@@ -72,8 +72,12 @@ class Limit:
 
     def check(self) -> None:
         """Raises ``TimeOut`` when the time is up."""
-        if self.until is not None and self.clock() > self.until:
+        if self.over():
             raise TimeOut
+
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.until is not None and self.clock() > self.until
 
     def remaining(self) -> float | None:
         """The seconds that are left, ``None`` if there is no limit; raises ``TimeOut`` when there are none."""

@@ -120,7 +120,9 @@ def _unknown(opcode: Opcode) -> Failure:
         return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
     known = {head[0] for head in (*_PTX, *_DIALECT)}
     tries = ((known, 0.8), (UNMODELLED, 0.8), (known, 0.6))
-    near = next(filter(None, (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)), [])
+    turned = [name for name in sorted(known) if sorted(name) == sorted(opcode[0])]  # letters in another order
+    close = (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)
+    near = next(filter(None, (turned, *close)), [])
     unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=did_you_mean(near))
     return Failure((0, 0), _NOWHERE, lambda: unknown, 0)
 

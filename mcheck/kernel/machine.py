@@ -268,7 +268,9 @@ class Machine:
         event = state.events[uid[1]]
         value = self.memory.load(event.address, event.size)
         if value is None:
-            raise Unsupported("a tensor map with unknown contents")
+            span = event.op.span
+            line = f" (line {span.line})" if span is not None else ""
+            raise Unsupported(f"a tensor map with unknown contents{line}", span)
         return (value,)
 
     # --- the window -----------------------------------------------------------------------------------------

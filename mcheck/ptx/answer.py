@@ -54,11 +54,13 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
-    """The answer about one way, from the shorter program with batches if nothing is found in that."""
+    """The answer about one way: from the shorter program with batches if nothing is found in that, or no time is left
+    for the other one.
+    """
     if engine == "protocol" and batches(program):
         asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
         given = ask(batched(program), model, asked, engine)
-        if not given.findings:
+        if not given.findings or limit.over():
             return given
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 

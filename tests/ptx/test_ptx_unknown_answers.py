@@ -151,3 +151,29 @@ OVER:
     question = Question(about=About.FINDINGS, timeout=60)
     found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == verdict, found.reason
+
+
+def test_a_tensor_map_that_nobody_knows_is_told_with_the_line_of_its_copy() -> None:
+    text = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 map) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  .shared .align 128 .b8 buf[128];
+  .shared .align 8 .b64 full;
+  ld.param.u64 %rd1, [map];
+  mov.u32 %r1, full;
+  mov.u32 %r2, buf;
+  mbarrier.init.shared::cta.b64 [%r1], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;
+  cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {0}], [%r1];
+  ret;
+}
+"""
+    read = module(text)
+    given = {"grid": [1], "block": [1], "params": {"map": {"buffer": 128}}}
+    question = Question(about=About.FINDINGS, timeout=60)
+    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    assert (found.verdict, found.reason) == ("unknown", "a tensor map with unknown contents (line 15)")
