@@ -2,6 +2,7 @@
 
 ``fit`` says which tests one GPU of sm_90 runs and how they lie on it where each lane is an instance, ``printer`` and
 ``kernel`` print them as PTX; ``streams``, ``stream_printer`` and ``whole`` do so where an instance has whole warps.
+``observe`` says what is watched of tests that ask nothing, ``intended`` what they are written to do.
 ``plan`` bundles modules with what the runner has to know, ``run`` runs a bundle on the GPU of this machine, ``merge``
 makes the file of results, ``compare`` holds it against a model.
 

@@ -14,7 +14,7 @@ from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import Cta, Instance
 from mcheck.program.ops import Op, performed
-from mcheck.program.program import Program, in_words
+from mcheck.program.program import Program, Thread, in_words
 
 SHARED_LIMIT = 220 * 1024
 """Shared memory of a CTA that the instances may take: the 227 KiB of sm_90 less what the frame needs."""
@@ -194,6 +194,19 @@ def _cluster_barriers(executed: list[list[Op]]) -> int:
     if len(arrivals) > 1 or arrivals != waits:
         raise CannotEmit("a thread exits while others wait at the barrier of the cluster")
     return arrivals.pop()
+
+
+def may_skip_a_meeting(thread: Thread) -> bool:
+    """Whether a branch, an exit or a guard decides how often the thread is at the barrier of its cluster."""
+    places = [at for at, op in enumerate(thread.code) if isinstance(performed(op), ops.ClusterBarrier)]
+    for at, op in enumerate(thread.code):
+        if isinstance(op, ops.Exit) and any(at < place for place in places):
+            return True
+        if isinstance(op, ops.Branch):
+            low, high = sorted((at, thread.labels[op.target]))
+            if any(low <= place < high for place in places):
+                return True
+    return any(thread.code[place].guard for place in places)
 
 
 def _waits(program: Program) -> bool:

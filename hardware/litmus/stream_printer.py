@@ -15,7 +15,7 @@ from hardware.emit import CannotEmit
 from hardware.litmus import matrix
 from hardware.litmus.fit import owner_of
 from hardware.litmus.observe import matrix_registers
-from hardware.litmus.printer import LanePrinter, opcode_of_text
+from hardware.litmus.printer import POLLS, LanePrinter, opcode_of_text
 from hardware.litmus.streams import Step, Stream, Varying, of_warpgroup
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Reg, Unary
@@ -251,6 +251,17 @@ class StreamPrinter(LanePrinter):
                 self.lines += [*self.together(), f"wgmma.wait_group.sync.aligned {self.number(op.pending)};"]
             case _:
                 super(StreamPrinter, self).operation(op)
+
+    def awaited(self, op: ops.Await) -> None:
+        """A wait; who has given up once waits no more, for an instance that is stuck would hold its CTA for long."""
+        k, start = self.thread.index, len(self.lines)
+        super(StreamPrinter, self).awaited(op)
+        fresh = f"mov.u32 %polls{k}, 0;"
+        assert self.lines[start] == fresh
+        self.lines[start : start + 1] = [
+            f"setp.ne.u32 %q{k}, %stuck{k}, 0;",
+            f"selp.u32 %polls{k}, {POLLS}, 0, %q{k};",
+        ]
 
     def whole_warps(self) -> bool:
         """Whether the warps of the members take part with all their lanes."""

@@ -17,9 +17,10 @@ from typing import Any
 
 from hardware.emit import CannotEmit
 from hardware.litmus import fragments, settings
-from hardware.litmus.fit import SHARED_LIMIT, refuse, warmable
+from hardware.litmus.fit import SHARED_LIMIT, may_skip_a_meeting, refuse, warmable
 from hardware.litmus.kernel import Kernel, drain, signals
 from hardware.litmus.objects import objects_of
+from hardware.litmus.rows import Position, computed
 from hardware.litmus.stream_printer import WARP, WARPGROUP, Crew, StreamPrinter
 from hardware.litmus.streams import Stream, of_warpgroup, streams
 from hardware.litmus.watch import watch
@@ -35,7 +36,6 @@ LARGEST_CLUSTER = 8
 """CTAs of a cluster that every launch may have (PTX ISA 10.3, ``%cluster_nctaid``; larger ones need an attribute)."""
 PAUSE = 6000
 """Cycles that copies which nobody waits for get before their CTA ends."""
-Position = tuple[int, int, int]
 
 
 def whole(program: Program, name: str) -> Kernel:
@@ -100,7 +100,7 @@ class _Whole:
         waits = [[op for op in code if isinstance(op, ops.ClusterBarrier)] for code in codes]
         counts = {(sum(op.kind == "arrive" for op in found), len(found)) for found in waits}
         balanced = len(counts) == 1 and all(2 * arrivals == both for arrivals, both in counts)
-        if not balanced or any(map(_may_skip, self.program.threads)):
+        if not balanced or any(map(may_skip_a_meeting, self.program.threads)):
             raise CannotEmit("a thread exits while others wait at the barrier of the cluster")
         return True
 
@@ -364,23 +364,10 @@ class _Whole:
 
     def row(self, k: int, crew: Crew, values: Mapping[int, int], register: str) -> list[str]:
         """Sets a register to a value that the place of the thread decides."""
-        first = next(iter(values.values()))
-        if len(set(values.values())) == 1:
-            return [f"mov.u32 {register}, {first};"]
-        placed = {self.split(crew.threads[n]): v for n, v in values.items()}
-        factors = _linear(placed)
-        if factors is not None:
-            fixed, *steps = factors
-            lines = [f"mov.u32 {register}, {fixed % (1 << 32)};"]
-            for step, name in zip(steps, ("%cta", "%warp", "%lane"), strict=True):
-                if step:
-                    lines.append(f"mad.lo.u32 {register}, {name}, {step % (1 << 32)}, {register};")
+        lines = computed(register, {self.split(crew.threads[n]): v for n, v in values.items()})
+        if lines is not None:
             return lines
-        if set(values.values()) == {0, 1}:
-            lanes: dict[int, int] = {}
-            if all(lanes.setdefault(lane, v) == v for (_, _, lane), v in placed.items()):
-                mask = sum(v << lane for lane, v in lanes.items())
-                return [f"shr.u32 {register}, {mask}, %lane;", f"and.b32 {register}, {register}, 1;"]
+        first = next(iter(values.values()))
         table = [first] * (self.positions * self.threads)
         for n, v in values.items():
             table[self.key(crew.threads[n])] = v
@@ -501,35 +488,3 @@ class _Whole:
             "@%go bra AGAIN;",
             "exit;",
         ]
-
-
-def _may_skip(thread: Thread) -> bool:
-    """Whether a branch, an exit or a guard decides how often the thread is at the barrier of its cluster."""
-    places = [at for at, op in enumerate(thread.code) if isinstance(performed(op), ops.ClusterBarrier)]
-    for at, op in enumerate(thread.code):
-        if isinstance(op, ops.Exit) and any(at < place for place in places):
-            return True
-        if isinstance(op, ops.Branch):
-            low, high = sorted((at, thread.labels[op.target]))
-            if any(low <= place < high for place in places):
-                return True
-    return any(thread.code[place].guard for place in places)
-
-
-def _linear(placed: Mapping[Position, int]) -> tuple[int, int, int, int] | None:
-    """Numbers n, a, b, c with value = n + a * CTA + b * warp + c * lane everywhere, if there are some."""
-    (first, start), *others = placed.items()
-    steps = [0, 0, 0]
-    for axis in (2, 1, 0):
-        for where, value in others:
-            apart = where[axis] - first[axis]
-            if apart and all(where[n] == first[n] for n in range(axis)):
-                left = value - start - sum(steps[n] * (where[n] - first[n]) for n in range(axis + 1, 3))
-                if left % apart:
-                    return None
-                steps[axis] = left // apart
-                break
-    fixed = start - sum(s * f for s, f in zip(steps, first, strict=True))
-    if all(v == fixed + sum(s * w for s, w in zip(steps, where, strict=True)) for where, v in placed.items()):
-        return fixed, steps[0], steps[1], steps[2]
-    return None

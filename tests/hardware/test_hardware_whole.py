@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hardware.emit import CannotEmit
 from hardware.litmus import settings
 from hardware.litmus.kernel import kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry, programs
+from hardware.litmus.rows import Position, computed
 from hardware.litmus.session import geometry_of, presets_of
 from hardware.litmus.streams import Varying, streams
 from hardware.litmus.stress import WHOLE
@@ -204,3 +207,37 @@ def test_words_of_two_clusters_are_told_apart() -> None:
     labels = [t.label for t in terms_of(program.condition)]
     assert len(set(labels)) == len(labels)
     assert any(" of CTA 1[" in label for label in labels)
+
+
+@given(
+    st.dictionaries(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(0, 31)), st.integers(0, 1), min_size=1),
+    st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 99), st.booleans(),
+)  # fmt: skip
+def test_values_are_computed_from_places(
+    places: dict[Position, int], cta: int, warp: int, lane: int, fixed: int, any_: bool
+) -> None:
+    placed = places if any_ else {p: fixed + cta * p[0] + warp * p[1] + lane * p[2] for p in places}
+    lines = computed("%r", placed)
+    for place, value in placed.items():
+        registers = dict(zip(("%cta", "%warp", "%lane"), place, strict=True))
+        for line in lines or ():
+            code, operands = line.rstrip(";").split(None, 1)
+            out, *sources = operands.split(", ")
+            a = [registers[x] if x.startswith("%") else int(x) for x in sources]
+            match code:
+                case "mov.u32":
+                    registers[out] = a[0] % (1 << 32)
+                case "mad.lo.u32":
+                    registers[out] = (a[0] * a[1] + a[2]) % (1 << 32)
+                case "shr.u32":
+                    registers[out] = a[0] >> a[1]
+                case "and.b32":
+                    registers[out] = a[0] & a[1]
+        assert lines is None or registers["%r"] == value % (1 << 32)
+
+
+def test_places_of_whole_warps_need_no_table() -> None:
+    placed = {(c, w, la): 7 + 512 * w + 4 * la for c in range(2) for w in range(1, 4) for la in range(32)}
+    assert computed("%r", placed) is not None
+    assert computed("%r", {p: int(p[2] == 0) for p in placed}) is not None
+    assert computed("%r", {p: p[2] * p[2] for p in placed}) is None

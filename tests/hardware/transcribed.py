@@ -11,13 +11,14 @@ import re
 from hardware.litmus import settings
 from hardware.litmus.kernel import Kernel
 
+_FRESH = r"setp\.ne\.u32 %q\d+, %stuck\d+, 0;\nselp\.u32 %polls\d+, \d+, 0, %q\d+;\n"
 _WAIT = re.compile(
-    r"mov\.u32 %polls\d+, 0;\n(W\d+_\d+):\n(mbarrier\.test_wait\S*) %p\d+, ([^;]*);\n"
+    _FRESH + r"(W\d+_\d+):\n(mbarrier\.test_wait\S*) %p\d+, ([^;]*);\n"
     r"@%p\d+ bra \1_done;\n.*?\1_done:\n",
     re.DOTALL,
 )
 _AWAIT = re.compile(
-    r"mov\.u32 %polls\d+, 0;\n(W\d+_\d+):\n(\S+) (%\w+), ([^;]*);\nsetp\.(\w+)\.\w+ %p\d+, \3, (\S+);\n"
+    _FRESH + r"(W\d+_\d+):\n(\S+) (%\w+), ([^;]*);\nsetp\.(\w+)\.\w+ %p\d+, \3, (\S+);\n"
     r"@%p\d+ bra \1_done;\n.*?\1_done:\n",
     re.DOTALL,
 )
