@@ -39,13 +39,27 @@ def leading(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return given[: last + 1]
 
 
-def graver(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without races for review between accesses that race as an error besides, in another execution say:
-    who mends the error looks at the pair anew.
+def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings without those that say less than others.
+
+    These are races for review between accesses that race as an error besides, in another execution say: who mends the
+    error looks at the pair anew. And deadlocks of threads that in another one stand at the same statements, some
+    perhaps elsewhere.
     """
     given = tuple(findings)
     errors = {_pair(f) for f in given if f.kind == "race" and f.severity == "error"}
-    return tuple(f for f in given if f.kind != "race" or f.severity == "error" or _pair(f) not in errors)
+    waits = [(f, frozenset(a.span for a in f.accesses)) for f in given if f.kind == "deadlock"]
+    smaller = {id(f) for f, spans in waits if any(spans < others for _, others in waits)}
+    seen: set[object] = set()
+    kept = []
+    for f in given:
+        if id(f) in smaller or (f.kind == "race" and f.severity != "error" and _pair(f) in errors):
+            continue
+        key = (f.code, frozenset(a.span for a in f.accesses)) if f.kind == "deadlock" else id(f)
+        if key not in seen:
+            seen.add(key)
+            kept.append(f)
+    return tuple(kept)
 
 
 def _pair(finding: Finding) -> frozenset[object]:

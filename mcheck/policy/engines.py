@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.judgement import judged
-from mcheck.findings.order import graver
+from mcheck.findings.order import telling
 from mcheck.policy.question import About, Question
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def ask_engine(name: str, program: Program, model: Model, question: Question, ti
             findings=findings,
             witnesses=question.witnesses,
         )
-    given = replace(given, engine=name, findings=graver(given.findings))
+    given = replace(given, engine=name, findings=telling(given.findings))
     return judged(given) if about is About.FINDINGS else given
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.check.case import Options, Settings
 from mcheck.check.single import check_case
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.order import graver
+from mcheck.findings.order import telling
 from mcheck.report.checked import describe
 from mcheck.report.lines import plain
 from mcheck.run.case import Case
@@ -68,5 +70,18 @@ def test_a_pair_that_races_is_not_for_review_besides() -> None:
     """Either side may be named first; another pair of the same code stays."""
     race, same = finding("RACE003", "error", 1, 2), finding("RACE005", "review", 2, 1)
     other = finding("RACE005", "review", 1, 3)
-    assert graver([same, race, other]) == (race, other)
-    assert graver([same, other]) == (same, other)
+    assert telling([same, race, other]) == (race, other)
+    assert telling([same, other]) == (same, other)
+
+
+def test_deadlocks_that_stand_in_a_larger_one() -> None:
+    def stuck(code: str, *lines: int) -> Finding:
+        return replace(finding(code, "error", *lines), kind="deadlock")
+
+    alone, both, again, other = (
+        stuck("DEAD003", 1),
+        stuck("DEAD006", 1, 2),
+        stuck("DEAD006", 2, 1, 1),
+        stuck("DEAD003", 3),
+    )
+    assert telling([alone, both, again, other]) == (both, other)
