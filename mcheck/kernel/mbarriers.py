@@ -60,11 +60,11 @@ def enter(
     edges: list[dict[str, int]] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
     """An operation that is no wait, in a phase of the present object."""
-    earlier, _ = bar.earlier(phase)
+    acts, waits = bar.before_phase(phase)
     here = bar.at(phase)
     if m.watch is not None and m.watch.hides(agent):
         return m.put(agent, event, part=part, edges=edges)
-    common = {"phase-order": earlier.acts, "phase-fr": earlier.waits | (here.waits if completed else 0)}
+    common = {"phase-order": acts, "phase-fr": waits | (here.waits if completed else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
     here.acts |= bits

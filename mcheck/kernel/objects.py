@@ -117,6 +117,15 @@ class Mbarrier:
                 into.waits |= acts.waits
         return every, own
 
+    def before_phase(self, phase: int) -> tuple[int, int]:
+        """The operations of all phases before this one, and the waits that found the object in one of them."""
+        acts = waits = 0
+        for when, found in self.phases.items():
+            if when < (self.generation, phase):
+                acts |= found.acts
+                waits |= found.waits
+        return acts, waits
+
     def forget(self, keep: int) -> None:
         """Drops events that are no longer live, and joins phases that are long over."""
         for acts in self.phases.values():

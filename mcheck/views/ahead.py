@@ -87,11 +87,11 @@ def not_ahead(
             for n in rule.back:
                 back |= told.get(n, (0, 0))[0]
             backs.append((rule, back))
-            events &= ~back
+            events ^= events & back
     for rule, back in backs if events else ():
         column = kept.get(home.get(rule.way, rule.way), [])
         while back and events and column:  # what is in the column of a member need not be looked up
             k = back.bit_length() - 1
-            events &= ~column[k]
-            back &= ~(column[k] | 1 << k)
+            events ^= events & column[k]
+            back ^= back & (column[k] | 1 << k)
     return events

@@ -17,7 +17,7 @@ from mcheck.views.state import State
 KEPT = 2
 """Events of a kind that stay."""
 WORTH = 6
-"""It is worth while to look where at least every so manyth event might go."""
+"""It is worth while to look where at least every so manyth event might go, and to forget where so many do."""
 MANY = 10_000_000
 """Cells of a table from which on it is worth the import of numpy, a tenth of a second."""
 TABLE = 16_000_000
@@ -56,7 +56,7 @@ def stand_ins(w: State, pinned: int, deadline: Callable[[], None], *, every: boo
                 same.sort(key=lambda k: _time(w, k))
                 for k in same[:-KEPT]:
                     gone[k] = same[-KEPT]
-    return gone
+    return gone if every or len(gone) * WORTH >= w.all.bit_count() else {}
 
 
 def named(w: State, pinned: int) -> int:
