@@ -92,6 +92,10 @@ def _registers(program: Program) -> list[RegTerm]:
     found: dict[RegTerm, None] = {}
     for thread in program.threads:
         for op in map(performed, thread.code):
+            if isinstance(op, ops.Load) and isinstance(op.address, Const):
+                holder = _holder(program, op.address.value)
+                if holder is not None and holder.object.tensor_map:
+                    continue
             for name in _results(op):
                 found[RegTerm(thread.index, name, f"{thread.name}:{name}")] = None
     return list(found)
@@ -126,18 +130,13 @@ def matrix_registers(op: ops.Wgmma) -> tuple[str, ...]:
 
 def _words(program: Program) -> tuple[list[MemTerm], list[MemTerm]]:
     """The words of global and of shared memory that the program writes at addresses that are known before."""
-    barriers = {
-        _holder(program, op.address.value)
-        for thread in program.threads
-        for op in thread.code
-        if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
-    }
+    hidden = {_holder(program, address) for thread in program.threads for address in _opaque(thread)}
     ranges: dict[Instance, set[tuple[int, int]]] = {}
     for thread in program.threads:
         for op in map(performed, thread.code):
             for address, size in _written(program, op):
                 holder = _holder(program, address)
-                if holder is None or holder in barriers or holder.object.tensor_map or not size:
+                if holder is None or holder in hidden or holder.object.tensor_map or not size:
                     continue
                 start = address - holder.base
                 ranges.setdefault(holder, set()).add((start, min(start + size, holder.object.size)))
@@ -151,6 +150,16 @@ def _words(program: Program) -> tuple[list[MemTerm], list[MemTerm]]:
             term = MemTerm(holder.physical + start, size, f"u{8 * size}", label)
             (outside if holder.cta is None else inside).append(term)
     return outside, inside
+
+
+def _opaque(thread: Thread) -> Iterator[int]:
+    """Addresses of what no program may read the bytes of: mbarriers, and tensor maps, which hold real addresses."""
+    for op in thread.code:
+        match op:
+            case ops.MbarrierInit(address=Const(value)) | ops.TensormapReplace(address=Const(value)):
+                yield value
+            case ops.TensormapCopyFence(src=Const(value)):
+                yield value
 
 
 def _pieces(ranges: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -78,6 +78,7 @@ class _Whole:
         self.pause = signals(program)
         self.warm = warmable(program)
         self.meets = self._meets_at_the_end()
+        self._refuse_leftovers()
         self.dialect = self._dialect_barriers()
         self.tables: dict[tuple[int, ...], str] = {}
 
@@ -103,6 +104,28 @@ class _Whole:
         if not balanced or any(map(may_skip_a_meeting, self.program.threads)):
             raise CannotEmit("a thread exits while others wait at the barrier of the cluster")
         return True
+
+    def _refuse_leftovers(self) -> None:
+        """A warp waits for ever where arrivals, which count whole warps, come to no whole number of rounds."""
+        arrivals: dict[tuple[int, int, int], Counter[int]] = {}
+        waits: set[tuple[int, int, int]] = set()
+        for thread in self.program.threads:
+            mine: Counter[tuple[int, int, int]] = Counter()
+            for op in map(performed, thread.code):
+                if not isinstance(op, ops.Barrier) or op.instance is not None:
+                    continue
+                if not isinstance(op.barrier, Const) or not isinstance(op.count, Const | None):
+                    return
+                if op.count is not None:
+                    key = thread.place.cta.number, op.barrier.value, op.count.value
+                    mine[key] += 1
+                    if op.kind != "arrive":
+                        waits.add(key)
+            for key, number in mine.items():
+                warps = arrivals.setdefault(key, Counter())
+                warps[thread.place.warp] = max(warps[thread.place.warp], number)
+        if any(WARP * arrivals[key].total() % key[2] for key in waits):
+            raise CannotEmit("a warp is left waiting at a barrier")
 
     def _dialect_barriers(self) -> dict[int, dict[tuple[int, int | None], tuple[int, int]]]:
         """By CTA, a number and the members of each barrier of the table dialect: the threads that name it."""

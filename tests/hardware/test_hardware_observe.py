@@ -148,3 +148,10 @@ def test_pauses_keep_their_operand(make: Callable[[Program, str], Kernel]) -> No
     assert "nanosleep.u32 20;" in text
     assert "nanosleep.u32 %t0_r1;" in text
     assert "setmaxnreg" not in text
+
+
+def test_bytes_of_tensor_maps_are_not_watched() -> None:
+    """They hold addresses, which no two instances have in common."""
+    found = labels(observed(load_test(str(LITMUS / "kernels/O02-map-edited-in-shared-memory-fixed.litmus"))))
+    assert found
+    assert all(label.startswith("s@0[") for label in found)

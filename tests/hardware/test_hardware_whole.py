@@ -195,6 +195,7 @@ def test_every_thread_has_a_place_of_its_own() -> None:
     [
         ("warps/warps-elect-lane-missing", "expects deadlock"),
         ("barriers/Bar+divergent", "expects undefined"),
+        ("barriers/Bar.arrive+then-sync-early", "left waiting"),
     ],
 )
 def test_what_must_not_run_does_not(name: str, reason: str) -> None:
