@@ -54,8 +54,8 @@ def observed_as(program: Program, labels: Sequence[str], *, contents: bool) -> P
         return program
     if contents:
         program = filled(_typed(program))
-    outside, inside = _words(program)
-    known = {t.label: t for t in (*_registers(program), *outside, *inside)}
+    outside, inside = _words(program, opaque=True)
+    known = {t.label: t for t in (*_registers(program, opaque=True), *outside, *inside)}
     return _watching(program, [known[label] for label in labels])
 
 
@@ -87,12 +87,12 @@ def _spread(items: Sequence[T], number: int) -> list[T]:
 # --- registers ----------------------------------------------------------------------------------------------
 
 
-def _registers(program: Program) -> list[RegTerm]:
+def _registers(program: Program, *, opaque: bool = False) -> list[RegTerm]:
     """What is loaded, and the results of matrix products."""
     found: dict[RegTerm, None] = {}
     for thread in program.threads:
         for op in map(performed, thread.code):
-            if isinstance(op, ops.Load) and isinstance(op.address, Const):
+            if not opaque and isinstance(op, ops.Load) and isinstance(op.address, Const):
                 holder = _holder(program, op.address.value)
                 if holder is not None and holder.object.tensor_map:
                     continue
@@ -128,9 +128,9 @@ def matrix_registers(op: ops.Wgmma) -> tuple[str, ...]:
 # --- words of memory ------------------------------------------------------------------------------------------
 
 
-def _words(program: Program) -> tuple[list[MemTerm], list[MemTerm]]:
+def _words(program: Program, *, opaque: bool = False) -> tuple[list[MemTerm], list[MemTerm]]:
     """The words of global and of shared memory that the program writes at addresses that are known before."""
-    hidden = {_holder(program, address) for thread in program.threads for address in _opaque(thread)}
+    hidden = {_holder(program, address) for thread in program.threads for address in _opaque(thread) if not opaque}
     ranges: dict[Instance, set[tuple[int, int]]] = {}
     for thread in program.threads:
         for op in map(performed, thread.code):
