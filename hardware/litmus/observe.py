@@ -130,7 +130,7 @@ def matrix_registers(op: ops.Wgmma) -> tuple[str, ...]:
 
 def _words(program: Program, *, opaque: bool = False) -> tuple[list[MemTerm], list[MemTerm]]:
     """The words of global and of shared memory that the program writes at addresses that are known before."""
-    hidden = {_holder(program, address) for thread in program.threads for address in _opaque(thread) if not opaque}
+    hidden = set() if opaque else {_holder(program, a) for thread in program.threads for a in _opaque(program, thread)}
     ranges: dict[Instance, set[tuple[int, int]]] = {}
     for thread in program.threads:
         for op in map(performed, thread.code):
@@ -152,14 +152,20 @@ def _words(program: Program, *, opaque: bool = False) -> tuple[list[MemTerm], li
     return outside, inside
 
 
-def _opaque(thread: Thread) -> Iterator[int]:
-    """Addresses of what no program may read the bytes of: mbarriers, and tensor maps, which hold real addresses."""
+def _opaque(program: Program, thread: Thread) -> Iterator[int]:
+    """Addresses of what no program may read the bytes of: mbarriers, and tensor maps, which hold real addresses, with
+    what is copied from one or to one.
+    """
     for op in thread.code:
         match op:
             case ops.MbarrierInit(address=Const(value)) | ops.TensormapReplace(address=Const(value)):
                 yield value
             case ops.TensormapCopyFence(src=Const(value)):
                 yield value
+            case ops.BulkCopy(dst=Const(to), src=Const(where)):
+                holders = (_holder(program, to), _holder(program, where))
+                if any(h is not None and h.object.tensor_map for h in holders):
+                    yield from (to, where)
 
 
 def _pieces(ranges: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:

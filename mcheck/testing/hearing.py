@@ -93,7 +93,8 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
     findings = found.findings if found else told.findings
     complete = found.complete if found else told.complete and told.verdict != "unknown"
     counted = [f for f in findings if f.severity in COUNTED]
-    undefined = told.undefined if told.verdict != "unknown" else any(map(voids, findings))
+    # A state that was reached is an answer to `exists` long before all has been looked at.
+    undefined = told.undefined if told.complete and told.verdict != "unknown" else any(map(voids, findings))
     listed = told.complete and told.verdict != "unknown" and (engine in LISTING or not told.undefined)
     return Heard(
         verdict=told.verdict,
