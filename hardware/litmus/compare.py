@@ -37,7 +37,7 @@ EXPLAINED = {
     "reduce-add-f32-subnormals-are-zero": "the chip keeps subnormal numbers, as ISA 9.4 says and 9.0 does not",
     "tensor-store-tail-is-no-access": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-store-tail-is-skipped": "the chip writes the 16 bytes in which a row ends whole",
-    "tensor-map-replaced-after-store-read-wait": "the map is read behind the .read wait, which covers its reading by the text",
+    "tensor-map-replaced-after-store-read-wait": "the map is read behind the .read wait, which the text excludes",
 }
 """Tests in which sm_90 is known to differ from the text (docs, what a Hopper chip answered, and does)."""
 

@@ -72,7 +72,7 @@ def read_expectations(path: str) -> dict[str, str]:
         name, value = name.strip(), value.strip()
         if len(name) > 1 and name[0] == name[-1] == '"':
             name = name[1:-1].replace('""', '"')
-        if not comma or not name or value not in _VERDICTS:
+        if not comma or not name or "\0" in name or value not in _VERDICTS:
             raise InputError(
                 f"bad row {row!r}",
                 Span(path, number, len(line) - len(line.lstrip()) + 1, len(row)),

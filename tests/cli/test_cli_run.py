@@ -294,6 +294,7 @@ def test_warnings_are_shown_and_errors_on_request(mcheck: Callable, litmus: Call
         (",1\n", "bad row ',1'"),
         ("a.litmus,1\na.litmus,0\n", "a.litmus is expected to pass and to fail"),
         ("\x00\x01,1,\n", "bad row"),
+        ("a.lit\x00mus,1\n", "bad row"),
     ],
 )
 def test_bad_tables(mcheck: Callable, tmp_path: Path, table: str, message: str) -> None:
