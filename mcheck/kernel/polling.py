@@ -33,13 +33,16 @@ def spins(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
 
 
 def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
-    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there."""
+    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there; but
+    for those that have the same value whenever ``pc`` is come to, as an address that each round fetches anew.
+    """
     code = thread.code
     written = set(known)
+    same: set[str] = set()
     k = pc + 1
     for _ in range(AHEAD):
         if k == pc:
-            return written
+            return written - same
         if k >= len(code):
             return None
         op = code[k]
@@ -54,8 +57,24 @@ def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None
             k = thread.labels[op.target] if taken else k
         elif isinstance(op, ops.Alu) and goes:
             _compute(op, known)
-            written |= {r.name for r in op.dsts if r is not None}
+            names = {r.name for r in op.dsts if r is not None}
+            fixed = op.op != "activemask" and all(_is_same(src, same) for src in op.srcs)
+            if fixed and op.guard is None and _always_before(code, k, pc):
+                same |= names
+            else:
+                same -= names
+                written |= names
     return None
+
+
+def _always_before(code: tuple[Op, ...], k: int, pc: int) -> bool:
+    """Whether who comes to ``pc`` has come from ``k``."""
+    return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
+
+
+def _is_same(expr: Expr, same: set[str]) -> bool:
+    """Whether an operand is a constant, or one of the registers that have the same value in every round."""
+    return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
 
 
 def _goes(guard: Guard | None, known: dict[str, int]) -> bool | None:

@@ -16,7 +16,7 @@ TEXT = """PTX spin
 }}
 w@cta 0, warp 0 {{
   .reg .pred p, q;
-  .reg .b32 ok, turns;
+  .reg .b32 ok, turns, at;
   mov.u32 turns, 0;
   if (%laneid == 0) {{
     mbarrier.init.shared::cta.b64 [b], 1;
@@ -36,6 +36,7 @@ LOOPS = {
     "with-a-pause": f"AGAIN: {WAIT} @p bra DONE; nanosleep.u32 32; bra AGAIN; DONE:",
     "pause-under-a-predicate": f"AGAIN: {WAIT} @!p nanosleep.u32 32; @!p bra AGAIN;",
     "negated": f"AGAIN: {WAIT} not.pred q, p; @q bra AGAIN;",
+    "address-fetched-anew": f"AGAIN: mov.u32 at, b; add.u32 at, at, 0; {WAIT.replace('[b]', '[at]')} @!p bra AGAIN;",
     "compared": f"AGAIN: {WAIT} selp.b32 ok, 1, 0, p; if (ok == 1) {{ bra DONE; }} bra AGAIN; DONE:",
 }
 
@@ -52,6 +53,14 @@ def test_a_loop_that_gives_up_is_none() -> None:
     text = TEXT.format(loop=loop).replace("warp 0 {", "warp 0, lane 0 {").replace("bar.warp.sync 0xffffffff;", "")
     found = check(parse(text, "spin.litmus"), load_model("ptx-9.0"), timeout=30)
     assert {f.code for f in found.findings} == {"RACE003", "UB504"}
+
+
+def test_a_loop_whose_address_moves_is_none() -> None:
+    """Each round asks the next mbarrier: the answer of the first is not asked for again."""
+    loop = f"mov.u32 at, b; AGAIN: {WAIT.replace('[b]', '[at]')} add.u32 at, at, 8; @!p bra AGAIN;"
+    text = TEXT.format(loop=loop).replace(".shared .b64 b;", ".shared .b64 b, c;")
+    found = check(parse(text, "spin.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert {f.code for f in found.findings} == {"UB103"}, "it walks out of all objects"
 
 
 def test_a_poll_without_a_loop_is_none() -> None:
