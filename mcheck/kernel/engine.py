@@ -61,6 +61,8 @@ class Search:
     errors: list[Finding] = field(default_factory=list)
     """Those of the findings that count."""
     executions: int = 0
+    possible: bool = False
+    """Whether one of them is an execution of the model."""
     bounded: str | None = None
     overtaken: str | None = None
     """Which operation on an mbarrier may take effect behind a later one of its thread."""
@@ -179,6 +181,7 @@ class Search:
             setup.shown = machine.window.shown
             if machine.impossible is not None:
                 continue  # no execution of the model
+            self.possible = True
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
@@ -334,7 +337,7 @@ def answer(
         )
         search.bounded = f"interleavings: {more}" if more is not None else None
     found = search.found()
-    reason = reason or search.unsure
+    reason = reason or search.unsure or (None if search.possible else NONE)
     return Answer(
         verdict="unknown" if reason is not None else "pass",
         complete=False,
@@ -358,6 +361,7 @@ def _bound(m: Machine) -> str:
     return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == ENDLESS else ''}"
 
 
+NONE = "the kernel engine finds no execution that the model allows"
 INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
 
 
