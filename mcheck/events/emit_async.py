@@ -109,6 +109,7 @@ def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
     """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
     assert isinstance(op, ops.CpAsyncArrive)
     address = object_of(e, op, state)
+    _of_one_group(e, op, state)
     if not op.noinc:
         mbarrier_event(e, state, op, MbarrierStep(address, "increment"), (Tag.INCREMENT,))
         state.order += 1
@@ -129,13 +130,22 @@ def _commit(e: Emitter, op: Op, state: State) -> list[State]:
     return [state]
 
 
+def _of_one_group(e: Emitter, op: Op, state: State) -> None:
+    """Looks at the copies since the last commit, or the last arrive that tells of copies: one behind it is ordered by
+    the mbarrier, or races.
+    """
+    groups = groups_of(state, "cp.async")
+    e.admitted(op, state, one_group([d for r in groups.open[groups.told :] for d in r.destinations]))
+    groups.told = len(groups.open)
+
+
 def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
     """Batches what is open; two cp.async of one group must not write one place (PTX ISA 9.7.9.25.3.2)."""
     groups = groups_of(state, family)
     if family == "cp.async":
-        e.admitted(op, state, one_group([d for r in groups.open for d in r.destinations]))
+        _of_one_group(e, op, state)
     groups.committed.append(tuple(groups.open))
-    groups.open = []
+    groups.open, groups.told = [], 0
     if family == "wgmma" and _shared(e):
         key = group_key(e.thread.place.warpgroup, len(groups.committed))
         e.event(state, op, (Tag.MEET,), barrier=BarrierStep(key, "arrive"))

@@ -28,9 +28,11 @@ class Groups:
 
     open: list[AsyncRecord] = field(default_factory=list)
     committed: list[tuple[AsyncRecord, ...]] = field(default_factory=list)
+    told: int = 0
+    """How many of those that are open an mbarrier tells of: what follows may be ordered behind them."""
 
     def copy(self) -> Groups:
-        return Groups(list(self.open), list(self.committed))
+        return Groups(list(self.open), list(self.committed), self.told)
 
 
 @dataclass(frozen=True, slots=True)

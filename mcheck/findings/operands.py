@@ -183,7 +183,8 @@ expect clean
         message="{first} and {second} belong to one cp.async group and write the same bytes",
         explanation="""\
 The copies of one cp.async group have no order among each other. Two of them that write the same location are
-undefined, not only a race about which one stays.""",
+undefined, not only a race about which one stays. A cp.async.mbarrier.arrive between the two tells of the first, so
+that the second may be ordered behind it; if it is not, the two race.""",
         section="PTX ISA 9.0 section 9.7.9.25.3.1",
         remedy="Give the copies different destinations, or wait for the first group before the second copy is issued.",
         bad="""\

@@ -251,7 +251,7 @@ class _Former:
             registers = tuple((r, _term(lane.registers[r], names)) for r in sorted(needed))
             waited = {uid for uid, _ in lane.completes}
             groups = tuple(
-                (family, tuple(self._issued(a, k, r, waited) for r in g.open),
+                (family, g.told, tuple(self._issued(a, k, r, waited) for r in g.open),
                  tuple(tuple(self._issued(a, k, r, waited) for r in group) for group in g.committed))
                 for family, g in sorted(lane.groups.items())
             )  # fmt: skip

@@ -52,7 +52,9 @@ def non_bulk(op: ops.CpAsync, o: Operands, site: Site) -> Plan:  # noqa: ARG001 
 
 
 def one_group(written: Sequence[Range]) -> Plan:
-    """``cp.async.commit_group``: two copies of one group must not write one place (9.7.9.25.3.1)."""
+    """``cp.async.commit_group``: two copies of one group must not write one place (9.7.9.25.3.1), but where an mbarrier
+    tells of the first before the second is issued: that may order them, and a race is told of if it does not.
+    """
     faults = Faults()
     for k, (a, n) in enumerate(written):
         if any(a < b + m and b < a + n for b, m in written[:k]):

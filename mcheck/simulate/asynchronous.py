@@ -86,6 +86,7 @@ def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
     """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
     assert isinstance(op, ops.CpAsyncArrive)
     address = m.object_of(runner, op)
+    _of_one_group(m, runner, op)
     m.advance(address, mbarrier.async_arrive_begin(m.live(address), noinc=op.noinc))
     earlier = list(runner.cp_async)
 
@@ -115,9 +116,17 @@ def _commit(m: Machine, runner: Runner, op: Op) -> None:
 def _close(m: Machine, runner: Runner, op: Op, family: str) -> None:
     groups = runner.groups.setdefault(family, Groups())
     if family == "cp.async":
-        m.admitted(runner, op, copies.one_group([place for task in groups.open for place in task.destinations]))
+        _of_one_group(m, runner, op)
     groups.committed.append(groups.open)
-    groups.open = []
+    groups.open, groups.told = [], 0
+
+
+def _of_one_group(m: Machine, runner: Runner, op: Op) -> None:
+    """The copies since the last commit, or the last arrive that tells of copies, must not write one place."""
+    groups = runner.groups.setdefault("cp.async", Groups())
+    written = [place for task in groups.open[groups.told :] for place in task.destinations]
+    m.admitted(runner, op, copies.one_group(written))
+    groups.told = len(groups.open)
 
 
 def _wait_group(m: Machine, runner: Runner, op: Op) -> None:

@@ -56,6 +56,8 @@ class Groups:
     open: list[Task] = field(default_factory=list)
     committed: list[list[Task]] = field(default_factory=list)
     forgotten: int = 0
+    told: int = 0
+    """How many of those that are open an mbarrier tells of."""
 
     @property
     def count(self) -> int:
