@@ -73,6 +73,10 @@ _INTEGERS: dict[str, Callable[[Words, Words], Words]] = {
 def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Bytes:
     import numpy as np
 
+    if op == "add" and type_ == "f32" and flush:
+        quick = _plain_sum(np.ascontiguousarray(old).view("<f4"), np.ascontiguousarray(operand).view("<f4"))
+        if quick is not None:
+            return quick.view(np.uint8)
     form = floats.FORMATS[type_]
     word = np.dtype(f"<u{form.bits // 8}")
     a, b = np.ascontiguousarray(old).view(word), np.ascontiguousarray(operand).view(word)
@@ -89,9 +93,6 @@ def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Byt
     if op != "add":
         raise KeyError(op)
     if type_ == "f32" and flush:
-        quick = _plain_sum(a.view("<f4"), b.view("<f4"))
-        if quick is not None:
-            return quick.view(np.uint8)
         a, b = _flushed(form, a), _flushed(form, b)
     with np.errstate(all="ignore"):
         total = _sum(type_, a, b)
@@ -107,10 +108,6 @@ def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Byt
     return total.astype(word, copy=False).view(np.uint8)
 
 
-CHUNK = 1 << 17
-"""Elements that are looked at together, so that what is looked at is still in the cache."""
-
-
 def _plain_sum(a: Words, b: Words) -> Words | None:
     """a + b in f32 where that needs no second look: no NaN, and nothing that flushing could change; else ``None``.
 
@@ -122,19 +119,13 @@ def _plain_sum(a: Words, b: Words) -> Words | None:
 
     if not _underflow_is_told():
         return None
-    total: Words = np.empty(np.broadcast_shapes(a.shape, b.shape), np.dtype("<f4"))
-    flat, x, y = (
-        array.reshape(-1) for array in (total, np.broadcast_to(a, total.shape), np.broadcast_to(b, total.shape))
-    )
-    squares = np.empty(min(CHUNK, flat.size), flat.dtype)
     try:
         with np.errstate(over="ignore", invalid="ignore", under="raise"):
-            for start in range(0, flat.size, CHUNK):
-                part = flat[start : start + CHUNK]
-                np.add(x[start : start + CHUNK], y[start : start + CHUNK], out=part)
-                np.square(part, out=squares[: part.size])
+            total: Words = a + b
+            np.square(total)
     except FloatingPointError:
         return None
+    flat = total.reshape(-1)
     with np.errstate(all="ignore"):
         return None if np.isnan(np.dot(flat, flat)) else total
 

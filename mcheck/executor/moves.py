@@ -32,9 +32,10 @@ LONG = 64
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Move:
     """``sources`` are in units of ``unit`` bytes behind ``low``, in the order of the image; ``low`` and ``high`` bound
-    the bytes that are read. ``start`` is where the image begins, from the shared address on. ``fills`` are long ranges
-    of units that are filled, each with ``fill``; ``words`` are the places of what else is, each with ``word``.
-    ``counted`` is the byte count of the complete-tx.
+    the bytes that are read. ``start`` is where the image begins, from the shared address on, ``size`` its bytes.
+    ``fills`` are long ranges of units that are filled, each with ``fill``, and ``takes`` the ranges between them;
+    ``words`` are the places of what else is filled, each with ``word``. ``counted`` is the byte count of the
+    complete-tx.
     """
 
     unit: int
@@ -42,16 +43,13 @@ class Move:
     low: int
     high: int
     start: int
+    size: int
     fills: tuple[tuple[int, int], ...]
     fill: NDArray[Any]
+    takes: tuple[tuple[int, int], ...]
     words: Integers | None
     word: NDArray[Any]
     counted: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the image."""
-        return len(self.sources) * self.unit
 
 
 def load(memory: Memory, spec: TensorMapSpec, coords: tuple[int, ...], shared: int, phase: int) -> int | None:
@@ -70,15 +68,15 @@ def load(memory: Memory, spec: TensorMapSpec, coords: tuple[int, ...], shared: i
     (block, offset), (into, at) = source, target
     if block.known is not None or into.instance.object.space != "shared":
         return None
-    dtype = np.complex128 if move.unit == 16 else np.uint64  # NumPy moves these much faster than rows of bytes
-    table = np.frombuffer(block.data, dtype, (len(block.data) - offset) // move.unit, offset)
-    image = np.frombuffer(into.data, dtype, len(move.sources), at)
-    table.take(move.sources, out=image, mode="clip")
+    table = np.frombuffer(block.data, move.fill.dtype, (len(block.data) - offset) // move.unit, offset)
+    image = np.frombuffer(into.data, move.fill.dtype, len(move.sources), at)
+    for first, last in move.takes:
+        table.take(move.sources[first:last], out=image[first:last], mode="wrap")  # none is outside
     for first, last in move.fills:
-        image[first:last] = move.fill.view(dtype)[0]
+        image[first:last] = move.fill
     if move.words is not None:
         image.view(move.word.dtype)[move.words] = move.word[0]
-    if into.known is not None:
+    if into.known is not None and into.known.find(0, at, at + move.size) >= 0:  # a look takes a third of the writing
         into.known[at : at + move.size] = _ones(move.size)
     return move.counted
 
@@ -147,14 +145,17 @@ def _build(spec: TensorMapSpec, coords: tuple[int, ...], phase: int) -> Move | N
     sources.setflags(write=False)
     fill = tensor_map.fill_pattern(spec)
     pattern = np.frombuffer(fill * (16 // len(fill)), np.uint8)
+    ends = [0, *(end for both in fills for end in both), len(order)]
     return Move(
         unit=unit,
         sources=sources,
         low=low,
         high=high,
         start=first - phase,
+        size=len(order) * unit,
         fills=fills,
-        fill=pattern[:unit],
+        fill=pattern[:unit].view(np.complex128 if unit == 16 else np.uint64),  # moved much faster than rows of bytes
+        takes=tuple((a, b) for a, b in zip(ends[::2], ends[1::2], strict=True) if a < b),
         words=words,
         word=pattern[:width].view(f"<u{width}"),
         counted=tensor.box_bytes(spec, "tile"),
