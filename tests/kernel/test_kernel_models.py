@@ -55,6 +55,33 @@ def test_the_order_of_fences_is_followed_where_more_is_a_race() -> None:
     assert here.codes == there.codes == {"RACE001"}
 
 
+FAILED_LOOK = """PTX failed-look
+{ .shared .u32 x; .global .u32 flag; .shared .b64 bar; }
+P0@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  bar.sync 0, 64;
+  st.shared.u32 [x], 1;
+  mbarrier.test_wait.parity.shared::cta.b64 %p0, [bar], 0;
+  @!%p0 st.relaxed.gpu.global.u32 [flag], 1;
+}
+P1@cta 0, warp 1, lane 0 {
+  bar.sync 0, 64;
+  await ld.relaxed.gpu.global.u32 r1, [flag] == 1;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  ld.shared.u32 r0, [x];
+}
+"""
+
+
+def test_a_look_that_found_the_phase_open_stands_before_what_completes_it() -> None:
+    test = parse(FAILED_LOOK, "look.litmus")
+    assert said("protocol", test, load_model("ptx-9.0"), timeout=60).codes == {"RACE001"}
+    model = edited("let ordered = (po | synchronizes)+", "let ordered = (po | synchronizes | phase-fr)+")
+    for engine in ("protocol", "explicit"):
+        heard = said(engine, test, model, timeout=60)
+        assert (heard.complete, heard.codes) == (True, frozenset()), engine
+
+
 @pytest.mark.parametrize("name", ["sc", "ptx-6.0", "ptx-7.5", *SHIPPED])
 def test_no_flag_of_a_shipped_model_speaks_of_initial_writes(name: str) -> None:
     assert flag_of_initial_writes(compile_model(load_model(name))) is None
