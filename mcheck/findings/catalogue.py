@@ -15,9 +15,18 @@ __all__ = ["PROFILES", "Entry", "all", "get", "severity"]
 
 @cache
 def _entries() -> dict[str, Entry]:
-    from mcheck.findings import barriers, deadlocks, mbarriers, operands, phases, races, tensors
+    from mcheck.findings import (
+        barriers,
+        deadlocks,
+        mbarriers,
+        operands,
+        phases,
+        races,
+        tensor_memory,
+        tensors,
+    )
 
-    groups = (races, operands, mbarriers, phases, barriers, tensors, deadlocks)
+    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, deadlocks)
     return {entry.code: entry for group in groups for entry in group.ENTRIES}
 
 

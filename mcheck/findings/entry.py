@@ -25,9 +25,10 @@ class Entry:
 
     ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
     the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it. ``bad``
-    and ``good`` are programs in block form: the first has this finding, the second has no error. ``level`` is the
-    severity under the profile ``ptx``; ``permissive`` replaces the usual severity under that profile. ``goes_on``: the
-    thread goes on after it, because what happens is known; after other undefined behaviour it stops.
+    and ``good`` are programs in block form, or modules of one CTA where that has no words for it: the first has this
+    finding, the second has no error. ``level`` is the severity under the profile ``ptx``; ``permissive`` replaces the
+    usual severity under that profile. ``goes_on``: the thread goes on after it, because what happens is known; after
+    other undefined behaviour it stops.
     """
 
     code: str
@@ -51,6 +52,11 @@ class Entry:
     def section_for(self, instruction: str) -> str:
         """Where the rule comes from; ``instruction`` is the section of the instruction, which some rules stand in."""
         return instruction if self.section == OF_THE_INSTRUCTION and instruction else self.section
+
+    @property
+    def of_modules(self) -> bool:
+        """Whether only PTX modules can have it."""
+        return self.bad.startswith(".version")
 
     @property
     def afterwards(self) -> str:

@@ -11,9 +11,11 @@ from mcheck.program import ops
 
 
 @plans(ops.TensorCore)
-def tensor_core(op: ops.TensorCore, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+def tensor_core(op: ops.TensorCore, o: Operands, site: Site) -> Plan:
     """What mma, cp, shift, alloc and dealloc read (``accesses``) and write (``stores``)."""
     faults = Faults()
+    if op.wrong is not None:
+        faults.add(*op.wrong)
     reads = tuple(Access(at, size) for at, size in o.ranges("reads") if _there(faults, site, at, size))
     writes = tuple(Stored(at, size) for at, size in o.ranges("writes") if _there(faults, site, at, size))
     return Plan(faults=faults.all(), accesses=reads, stores=writes)

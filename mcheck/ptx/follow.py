@@ -140,14 +140,16 @@ class Runner:
             counters=counters,
         )  # fmt: skip
         cluster.run(_every(256, self.limit.check))
-        self._stuck(cluster)
+        self._at_the_end(cluster)
         return cluster
 
-    def _stuck(self, c: Cluster) -> None:
-        """Lanes that wait at the end: the engine finds that they wait for ever, or nobody knows how they go on."""
+    def _at_the_end(self, c: Cluster) -> None:
+        """Lanes that wait at the end: the engine finds that they wait for ever, or nobody knows how they go on. Where
+        all have come to their ends, what they leave behind is looked at.
+        """
         stuck = c.status != DONE
-        if not stuck.any() and any(c.tensor.allocated.values()):
-            c.trace.gap("tensor memory is not freed before the kernel ends (PTX ISA 9.7.16.7.1)", c.tensor.span)
+        if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
+            tensor_core.end(c)
         if stuck.any():
             c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

@@ -15,7 +15,7 @@ from mcheck.errors import Unsupported
 from mcheck.executor import mbarrier
 from mcheck.program import ops
 from mcheck.program.expr import Const
-from mcheck.program.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_COLUMNS, TENSOR_LANES
+from mcheck.program.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
 from mcheck.ptx.accesses import Indices, at_lanes, widened
@@ -25,7 +25,7 @@ from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, Fetch, makes
 from mcheck.ptx.instruction_descriptors import Shape, product, source_of_copy
 from mcheck.ptx.lanes import WARP, Mask
-from mcheck.ptx.tensor_memory import COLUMN, LEAST, Range, Rectangle
+from mcheck.ptx.tensor_memory import COLUMN, Range, Rectangle
 
 SECTION = "9.7.16"
 
@@ -99,29 +99,40 @@ def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if found is None:
             return None
         for (place, columns), cta, lanes in _groups(c, found[0], found[1]):
-            problem = _wrong(columns) or (
-                "the CTA has relinquished the permit to allocate" if cta in c.tensor.given_up else None
-            )
-            first = None if problem else c.tensor.allocate(cta, columns)
+            one = lanes[:1]
+            problem = c.tensor.forbids(cta, columns)
+            if problem is not None:
+                _misuse(c, "UB602", problem, statement, one)
+            first = None if problem else c.tensor.allocate(cta, columns, int(one[0]), statement)
             if first is None:
                 c.give_up(mask, problem or f"no {columns} columns of tensor memory are left to allocate")
                 return None
-            one = lanes[:1]
             address = widened(np.array([place], np.uint64))
             op = _core("alloc", [], [(int(address[0]), 4)], statement)
             c.trace.add(c.trace.once((at, place), lambda op=op: op), one)  # type: ignore[misc]
             c.tensor.words.add(int(address[0]))
-            c.tensor.span = statement.span
             c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return mask
 
     return run
 
 
-def _wrong(columns: int) -> str | None:
-    if columns < LEAST or columns > TENSOR_COLUMNS or columns & columns - 1:
-        return f"{columns} columns of tensor memory are not a power of two from {LEAST} to {TENSOR_COLUMNS}"
-    return None
+def _misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
+    """What is against the rules in the order that is followed, if threads can have that order."""
+    if c.trace.possible:
+        op = replace(_core(statement.opcode[1], [], [], statement), wrong=(code, problem))
+        c.trace.add(op, lanes)
+
+
+def end(c: Cluster) -> None:
+    """All tensor memory is freed when the kernel ends (9.7.16.1.2): who has allocated some answers for it."""
+    for held in c.tensor.held():
+        said = f"ends with {held.columns} columns of tensor memory allocated that nobody frees"
+        if not c.trace.possible:
+            c.trace.gap(said, held.statement.span)
+            continue
+        op = replace(_core("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
+        c.trace.add(op, [held.lane])
 
 
 def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
@@ -133,16 +144,16 @@ def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
         if found is None:
             return None
         for (address, columns), cta, lanes in _groups(c, found[0], found[1]):
+            if not c.tensor.free(cta, address & COLUMN, columns):
+                said = f"frees {columns} columns of tensor memory from column {address & COLUMN} on: no allocation"
+                _misuse(c, "UB603", said, statement, lanes[:1])
+                c.give_up(mask, said)
+                return None
             for lane in lanes.tolist():
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
                 writes = c.tensor.rows(cta, address & COLUMN, Rectangle(rows, columns))
                 op = _core("dealloc", [], writes, statement)
                 c.trace.add(c.trace.once((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
-            if not c.tensor.free(cta, address & COLUMN, columns):
-                c.give_up(
-                    mask, f"tensor memory is freed that is not allocated: {columns} columns at {address & COLUMN}"
-                )
-                return None
         return mask
 
     return run
@@ -150,7 +161,8 @@ def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
 
 def _relinquish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.tensor.given_up.update(np.unique(c.lanes.cta[mask]).tolist())
+        for cta in np.unique(c.lanes.cta[mask]).tolist():
+            c.tensor.given_up.setdefault(cta, statement)
         return mask
 
     return run

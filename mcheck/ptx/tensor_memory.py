@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcheck.errors import Span
 from mcheck.program.memory import (
     CELL,
     SHARED_BASE,
@@ -20,6 +19,7 @@ from mcheck.program.memory import (
     TENSOR_SIZE,
 )
 from mcheck.ptx.bits import Word
+from mcheck.ptx.module import Statement
 
 LEAST = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""
@@ -41,39 +41,63 @@ class Rectangle:
 WHOLE = ((0, TENSOR_LANES),)
 
 
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """So many columns from the ``first`` on, allocated by a lane of the cluster with a statement."""
+
+    first: int
+    columns: int
+    lane: int
+    statement: Statement
+
+
 @dataclass(slots=True)
 class TensorMemory:
-    """By CTA, the columns that are allocated: first column and number."""
+    """By CTA, the columns that are allocated."""
 
     known: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     """Those that have been allocated at some time: whether they still are shows in the order of the accesses."""
 
-    allocated: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    given_up: set[int] = field(default_factory=set)
-    """The CTAs that may allocate no more."""
+    allocated: dict[int, list[Allocation]] = field(default_factory=dict)
+    given_up: dict[int, Statement] = field(default_factory=dict)
+    """The CTAs that may allocate no more, and what says so."""
+    last: dict[int, int] = field(default_factory=dict)
+    """By CTA, how many columns were allocated last."""
     words: set[int] = field(default_factory=set)
     """Where in shared memory ``alloc`` has left addresses."""
 
-    span: Span | None = None
-    """Where it was allocated last."""
+    def forbids(self, cta: int, columns: int) -> str | None:
+        """Why a CTA may not allocate so many columns (9.7.16.7.1)."""
+        if columns < LEAST or columns > TENSOR_COLUMNS or columns & columns - 1:
+            return f"allocates {columns} columns of tensor memory, no power of two from {LEAST} to {TENSOR_COLUMNS}"
+        relinquished = self.given_up.get(cta)
+        if relinquished is not None:
+            return f"allocates tensor memory after line {relinquished.span.line}, which gives up the right to"
+        if columns > self.last.get(cta, columns):
+            return f"allocates {columns} columns of tensor memory after an allocation of {self.last[cta]}"
+        return None
 
-    def allocate(self, cta: int, columns: int) -> int | None:
+    def allocate(self, cta: int, columns: int, lane: int, statement: Statement) -> int | None:
         """The first column of a new allocation, aligned to its size; ``None`` if there is no room."""
         taken = self.allocated.setdefault(cta, [])
         for first in range(0, TENSOR_COLUMNS - columns + 1, columns):
-            if all(first + columns <= at or at + size <= first for at, size in taken):
-                taken.append((first, columns))
+            if all(first + columns <= a.first or a.first + a.columns <= first for a in taken):
+                taken.append(Allocation(first, columns, lane, statement))
                 self.known.setdefault(cta, set()).add((first, columns))
+                self.last[cta] = columns
                 return first
         return None
 
     def free(self, cta: int, first: int, columns: int) -> bool:
         """Ends an allocation; whether there was one."""
         taken = self.allocated.get(cta, [])
-        if (first, columns) not in taken:
-            return False
-        taken.remove((first, columns))
-        return True
+        kept = [a for a in taken if (a.first, a.columns) != (first, columns)]
+        self.allocated[cta] = kept
+        return len(kept) < len(taken)
+
+    def held(self) -> list[Allocation]:
+        """What is still allocated."""
+        return [a for taken in self.allocated.values() for a in taken]
 
     def left(self, places: Word) -> bool:
         """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""

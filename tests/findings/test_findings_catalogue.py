@@ -10,6 +10,7 @@ from mcheck.errors import InputError
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.findings.finding import KINDS, SEVERITIES
+from mcheck.ptx.reading import module
 from mcheck.syntax import parse
 
 CODES = (
@@ -18,7 +19,7 @@ CODES = (
     + [f"UB{n}" for n in range(201, 218) if n not in (209, 213)]
     + [f"UB{n}" for n in range(301, 307) if n != 303]
     + [f"UB{n}" for n in range(401, 406)]
-    + ["UB501", "UB502", "UB503", "UB504"]
+    + ["UB501", "UB502", "UB503", "UB504", "UB601", "UB602", "UB603"]
     + [f"DEAD{n:03}" for n in range(1, 7)]
 )
 NOT_ERRORS = {
@@ -96,6 +97,9 @@ def test_message_for() -> None:
 @ENTRIES
 def test_examples_differ_and_expect(entry: Entry) -> None:
     assert entry.bad != entry.good
+    if entry.of_modules:
+        assert entry.good.startswith(".version ")
+        return
     assert entry.bad.startswith("PTX ")
     assert entry.good.startswith("PTX ")
     assert f"expect {'clean' if entry.level == 'advice' else entry.kind}\n" in entry.bad
@@ -105,6 +109,9 @@ def test_examples_differ_and_expect(entry: Entry) -> None:
 @ENTRIES
 @pytest.mark.parametrize("which", ["bad", "good"])
 def test_examples_parse(entry: Entry, which: str) -> None:
+    if entry.of_modules:
+        assert set(module(getattr(entry, which)).functions) == {"k"}
+        return
     program = parse(getattr(entry, which), f"{entry.code}-{which}.litmus")
     assert program.threads
     assert not program.warnings

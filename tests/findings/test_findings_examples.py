@@ -9,6 +9,7 @@ from mcheck.cat.ast import Model
 from mcheck.explore.engine import answer
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
+from mcheck.ptx import check
 from mcheck.syntax import parse
 
 ALONGSIDE = {
@@ -30,13 +31,24 @@ def codes(text: str, name: str, model: Model, *, errors_only: bool = False) -> s
     return {f.code for f in found.findings if not errors_only or f.severity == "error"}
 
 
-@pytest.mark.parametrize("entry", catalogue.all(), ids=lambda e: e.code)
+LITMUS = pytest.mark.parametrize("entry", [e for e in catalogue.all() if not e.of_modules], ids=lambda e: e.code)
+MODULES = pytest.mark.parametrize("entry", [e for e in catalogue.all() if e.of_modules], ids=lambda e: e.code)
+
+
+@LITMUS
 def test_bad(entry: Entry, model: Model) -> None:
     found = codes(entry.bad, f"{entry.code}-bad.litmus", model)
     assert entry.code in found
     assert found <= {entry.code} | ALONGSIDE.get(entry.code, set())
 
 
-@pytest.mark.parametrize("entry", catalogue.all(), ids=lambda e: e.code)
+@LITMUS
 def test_good(entry: Entry, model: Model) -> None:
     assert codes(entry.good, f"{entry.code}-good.litmus", model, errors_only=True) == set()
+
+
+@MODULES
+def test_modules(entry: Entry) -> None:
+    bad, good = check(entry.bad, {"grid": 1}), check(entry.good, {"grid": 1})
+    assert [f.code for f in bad.findings] == [entry.code]
+    assert (good.verdict, good.findings) == ("proved", ())

@@ -170,18 +170,49 @@ def test_a_broken_product_is_found(old: str, new: str, kind: str, at: tuple[str,
     assert all(any(part in line for line in said) for part in at), said
 
 
+FREE = "  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;\n"
+PERMIT = "  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
+ALLOC = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r4], 32;\n"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "verdict", "reason"),
+    ("old", "new", "code", "at"),
     [
-        ("  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;\n", "", "bounded", "not freed"),
-        ("[%r4], 32", "[%r4], 48", "unknown", "power of two"),
+        pytest.param(FREE, "", "UB601", "tcgen05.alloc", id="not freed"),
+        pytest.param(ALLOC, 2 * ALLOC, "UB601", "tcgen05.alloc", id="one of two not freed"),
+        pytest.param("[%r4], 32", "[%r4], 48", "UB602", "tcgen05.alloc", id="no power of two"),
+        pytest.param("[%r4], 32", "[%r4], 16", "UB602", "tcgen05.alloc", id="too few"),
+        pytest.param(ALLOC, PERMIT + ALLOC, "UB602", "tcgen05.alloc", id="without the permit"),
+        pytest.param(
+            PERMIT, ALLOC.replace("[%r4], 32", "[%r7], 64"), "UB602", "tcgen05.alloc", id="more than the last time"
+        ),
+        pytest.param("b32 %r10, 32", "b32 %r10, 64", "UB603", "tcgen05.dealloc", id="more freed than allocated"),
+        pytest.param(FREE, 2 * FREE, "UB603", "tcgen05.dealloc", id="freed twice"),
     ],
 )
-def test_allocations_that_are_wrong_are_named(old: str, new: str, verdict: str, reason: str) -> None:
-    assert old in PRODUCT
-    found = ask(PRODUCT.replace(old, new), PRODUCT_LAUNCH)
-    assert found.verdict == verdict
-    assert reason in (found.reason or "")
+def test_allocations_against_the_rules_are_found(old: str, new: str, code: str, at: str) -> None:
+    assert PRODUCT.count(old) == 1
+    text = PRODUCT.replace(old, new)
+    found = ask(text, PRODUCT_LAUNCH)
+    assert found.verdict == "finding", found.reason
+    assert [f.code for f in found.findings if f.severity == "error"] == [code]
+    assert all(at in line for line in found_lines(text, found))
+
+
+def test_two_allocations_that_shrink_are_right() -> None:
+    first, second = ALLOC.replace("32;", "64;"), ALLOC.replace("[%r4]", "[%r4 + 4]")
+    text = PRODUCT.replace(ALLOC, first + second).replace("b32 base;", "b32 base[2];")
+    text = text.replace(
+        FREE, FREE.replace("32;", "64;") + "  ld.shared.b32 %r40, [base + 4];\n" + FREE.replace("%r10", "%r40")
+    )
+    found = ask(text, PRODUCT_LAUNCH)
+    assert found.verdict == "proved", (found.reason, found.findings)
+
+
+def test_what_is_left_allocated_hides_nothing() -> None:
+    text = PRODUCT.replace(FREE, "").replace("  fence.proxy.async.shared::cta;\n", "")
+    found = ask(text, PRODUCT_LAUNCH)
+    assert {f.code for f in found.findings if f.severity == "error"} == {"RACE004", "UB601"}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +220,6 @@ def test_allocations_that_are_wrong_are_named(old: str, new: str, verdict: str, 
     [
         ("[%r13 + 16]", "[%r13 + 32]"),
         ("shl.b32 %r12, %r3, 21", "mov.u32 %r12, 0"),
-        ("b32 %r10, 32", "b32 %r10, 64"),
     ],
 )
 def test_what_is_not_there_is_not_accessed(old: str, new: str) -> None:
@@ -295,12 +325,18 @@ def test_where_accumulators_lie(opcode: str, m: int, n: int, lanes: int, columns
 
 def test_columns_are_allocated_where_none_are_taken() -> None:
     memory = TensorMemory()
-    assert memory.allocate(0, 256) == 0
-    assert memory.allocate(0, 128) == 256
-    assert memory.allocate(0, 256) is None
+    statement = module(PRODUCT).functions["product"].body[0]
+
+    def allocated(columns: int) -> int | None:
+        return memory.allocate(0, columns, 0, statement)
+
+    assert allocated(256) == 0
+    assert allocated(128) == 256
+    assert allocated(256) is None
     assert memory.free(0, 0, 256)
     assert not memory.free(0, 0, 256)
-    assert memory.allocate(0, 256) == 0
+    assert allocated(256) == 0
+    assert [(a.first, a.columns) for a in memory.held()] == [(256, 128), (0, 256)]
     assert len(memory.rows(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
 
 

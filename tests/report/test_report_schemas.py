@@ -121,12 +121,13 @@ def test_the_schemas_reject() -> None:
 
 @pytest.mark.parametrize("profile", ["strict", "permissive"])
 def test_every_code(report: Callable, profile: str) -> None:
-    paths = [write(f"codes/{entry.code}", entry.bad) for entry in catalogue.all()]
-    paths += [write(f"clean/{entry.code}", entry.good) for entry in catalogue.all()]
+    entries = [entry for entry in catalogue.all() if not entry.of_modules]
+    paths = [write(f"codes/{entry.code}", entry.bad) for entry in entries]
+    paths += [write(f"clean/{entry.code}", entry.good) for entry in entries]
     document = sarif_of(report("check", "--profile", profile, "--format", "sarif", *paths))
     run = document["runs"][0]
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
-    assert set(rules) == {entry.code for entry in catalogue.all()}
+    assert set(rules) == {entry.code for entry in entries}
     assert all(rule["help"]["text"] and rule["help"]["markdown"] for rule in rules.values())
     assert {r["level"] for r in run["results"]} == ({"error"} if profile == "strict" else {"error", "warning", "note"})
     root = junit_of(report("check", "--profile", profile, "--format", "junit", *paths))
