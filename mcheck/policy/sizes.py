@@ -152,13 +152,27 @@ def _wrong(program: Program, found: dict[int, Answer], wrong: int) -> Answer:
     missed = [k for k in range(wrong) if k not in found]
     smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
     said = f"found with {program.free} = {wrong}, {smallest}"
-    if wrong > 1 and not missed:
-        said += f", so not before round {wrong - 1} of a loop (the first is 0)"
+    earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
+    if earliest > 0:
+        said += f", so not before round {earliest} of a loop (the first is 0)"
     smaller = [found[k] for k in sorted(found) if k < wrong]
     return replace(
         given, findings=together([*smaller, given]), reason=given.reason or said, covered=False,
         executions=sum(a.executions for a in found.values()),
     )  # fmt: skip
+
+
+def _earliest(program: Program, wrong: int) -> int:
+    """The first round that some loop makes with a number and not with the one before; 0 where nobody knows."""
+    assert program.sized is not None
+    before, behind = ([dict(t.rounds) for t in program.sized(k).threads] for k in (wrong - 1, wrong))
+    counts = [
+        len(begins) - 1
+        for few, many in zip(before, behind, strict=True)
+        for loop, begins in few.items()
+        if len(many[loop]) > len(begins)
+    ]
+    return min(counts, default=0)
 
 
 def _open(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:

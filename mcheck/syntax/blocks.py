@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 from mcheck.errors import InputError, Span, Unsupported
-from mcheck.program.expr import Const, Expr
+from mcheck.program.expr import Binary, Const, Expr, Name
 from mcheck.program.program import Long, Program
 from mcheck.program.rounds import Aperiodic, Rounds
 from mcheck.syntax.binding import Role, bind
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import PARTS, tail
-from mcheck.syntax.declarations import init_block, registers
+from mcheck.syntax.declarations import ANY, any_number, init_block, registers
 from mcheck.syntax.definitions import DEFINITIONS, definition
 from mcheck.syntax.expressions import expression, registers_in
 from mcheck.syntax.header import Header
@@ -95,20 +95,21 @@ def rounds(head: Header, end: int) -> Rounds:
     The constant stays a name in them. In the init block it is a number, and may stand in sizes alone.
     """
     source = head.source
-    scope = Scope()
-    scope.given, scope.symbolic = 1, True
+    scope, numbered = Scope(), Scope()
+    scope.given = numbered.given = 1
+    scope.symbolic = True
     try:
-        if head.words:
-            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+        for one in (scope, numbered):
+            if head.words:
+                _header_words(Tokens(source, 0, head.body - 1, head.words), one)
+        sizes = Tokens(source, head.body, end + 1)
         if scope.free is not None:
-            name, span = scope.free
-            _only_in_sizes(Tokens(source, head.body, end + 1), name, span)
-            scope.symbols.discard(name)
-            scope.constants[name] = 1
-        init_block(Tokens(source, head.body, end + 1), scope, Initial())
-        if scope.free is not None:
-            scope.constants.pop(scope.free[0])
-            scope.symbols.add(scope.free[0])
+            _only_in_sizes(sizes, *scope.free)
+        for name, value in scope.derived.items():
+            _only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
+        init_block(Tokens(source, head.body, end + 1), numbered, Initial())
+        scope.objects.update(numbered.objects)
+        scope.types.update(numbered.types)
         roles = _roles(Tokens(source, end + 1, len(source.clean)), scope, head.target)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
@@ -129,10 +130,18 @@ GROWING = frozenset(("*", "+", "(", ")"))
 """What may stand beside the number in a size: such a size grows by ever as much, or by more."""
 
 
-def _only_in_sizes(tokens: Tokens, name: str, declared: Span) -> None:
+def _is_sum_of_products(value: Expr) -> bool:
+    match value:
+        case Binary("+" | "*", left, right):
+            return _is_sum_of_products(left) and _is_sum_of_products(right)
+    return isinstance(value, Name) or (isinstance(value, Const) and value.value >= 0)
+
+
+def _only_in_sizes(tokens: Tokens, name: str, declared: Span | None, *, plain: bool = True) -> None:
     """Raises ``Aperiodic`` where a name stands in an init block other than in the first size of an object, in which
-    there is nothing else than sums and products.
+    there is nothing else than sums and products, and of which the name itself is made (``plain``).
     """
+    tokens.at = 0
     inside: int | None = None
     while tokens.kind != END:
         at, text = tokens.at, tokens.text
@@ -140,9 +149,9 @@ def _only_in_sizes(tokens: Tokens, name: str, declared: Span) -> None:
             inside = at
         elif text == "]" and inside is not None:
             texts, kinds = tokens.texts[inside + 1 : at], tokens.kinds[inside + 1 : at]
-            plain = all(k in (NAME, NUMBER) or t in GROWING for t, k in zip(texts, kinds, strict=True))
+            grows = all(k in (NAME, NUMBER) or t in GROWING for t, k in zip(texts, kinds, strict=True))
             called = any(k == NAME and t == "(" for k, t in zip(kinds, texts[1:], strict=False))
-            if name in texts and (not plain or called or tokens.kinds[inside - 1] != NAME):
+            if name in texts and (not (plain and grows) or called or tokens.kinds[inside - 1] != NAME):
                 raise Aperiodic(f"{name} in a size that is no sum of products", tokens.span(inside))
             inside = None
         elif text == "include" or (text == name and inside is None and tokens.span() != declared):
@@ -318,10 +327,12 @@ class _Statements:
         variable = tokens.name("a loop variable")
         tokens.expect("in")
         bounds = tokens.at
+        self._unnamed(scope)
         low = self._before(scope, first, "..")
         tokens.expect("..", "'..' and the bound that is not reached")
         high = self._before(scope, first, "{")
         span = tokens.span_since(first)
+        plain = NAME not in tokens.kinds[bounds : tokens.at]
         if registers_in(low) or registers_in(high):
             where = tokens.span_since(bounds)
             raise problem("LIT016", where, what="a bound of a for loop", hint="write a loop of registers with a branch")
@@ -329,7 +340,17 @@ class _Statements:
         inner.declare_symbol(variable, tokens.span(at))
         labels: set[str] = set()
         body = self.block(inner, labels, depth + 1)
-        return For(variable, low, high, Body(body.steps, frozenset(labels)), span)
+        return For(variable, low, high, Body(body.steps, frozenset(labels)), span, plain)
+
+    def _unnamed(self, scope: Scope) -> None:
+        """Declares ``any`` where it stands in the bounds of a loop: the same number in all loops of the file."""
+        tokens = self._tokens
+        at = tokens.at
+        while tokens.texts[at] not in (ANY, "{", "}", ";", ""):
+            at += 1
+        file = scope.file()
+        if tokens.texts[at] == ANY and file.given is not None and not scope.declares(ANY):
+            any_number(file, ANY, tokens.span(at))
 
     def _if(self, scope: Scope, labels: set[str], depth: int) -> If:
         tokens = self._tokens

@@ -89,17 +89,25 @@ def constants(tokens: Tokens, scope: Scope) -> None:
         here = tokens.span(at)
         if scope.given is not None and tokens.text == ANY and scope.constant(ANY) is None:
             tokens.accept(ANY)
-            if scope.free is not None:
-                raise problem("LIT087", here, other=scope.free[0])
-            scope.free, value = (name, here), scope.given
+            any_number(scope, name, here)
+        elif scope.symbolic:
+            scope.declare_derived(name, expression(tokens, scope), here)
         else:
-            value = constant(tokens, scope, "the value of a const at file level")
-        if scope.symbolic and scope.free == (name, here):
-            scope.declare_symbol(name, here)
-        else:
-            scope.declare_constant(name, value, here)
+            scope.declare_constant(name, constant(tokens, scope, "the value of a const at file level"), here)
         if not tokens.accept(","):
             return
+
+
+def any_number(scope: Scope, name: str, here: Span) -> None:
+    """Declares the constant of a file that is any number."""
+    if scope.free is not None:
+        raise problem("LIT087", here, other=scope.free[0])
+    assert scope.given is not None, "asked where there can be one"
+    if scope.symbolic:
+        scope.declare_symbol(name, here)
+    else:
+        scope.declare_constant(name, scope.given, here)
+    scope.free = name, here
 
 
 # --- registers ----------------------------------------------------------------------------------

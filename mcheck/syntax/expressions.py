@@ -132,6 +132,8 @@ def named(tokens: Tokens, scope: Scope, at: int) -> Expr:
         return Const(value)
     if name == "WARP_SZ" and not scope.declares(name):
         return Const(32)
+    if name in scope.derived and not scope.is_symbol(name):
+        return scope.derived[name]
     if name in scope.functions and not scope.is_symbol(name):
         return _called(tokens, scope, at)
     scope.check(tokens, at)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from mcheck.errors import Span
-from mcheck.program.expr import Expr
+from mcheck.program.expr import Const, Expr
 from mcheck.program.memory import MemObject
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.lexer import Tokens
@@ -43,6 +43,7 @@ class Scope:
     __slots__ = (
         "constants",
         "deferred",
+        "derived",
         "free",
         "functions",
         "given",
@@ -63,6 +64,8 @@ class Scope:
         self.objects: dict[str, MemObject] = parent.objects if parent is not None else {}
         self.functions: dict[str, Function] = parent.functions if parent is not None else {}
         self.mistakes: Mistakes = parent.mistakes if parent is not None else Mistakes()
+        self.derived: dict[str, Expr] = parent.derived if parent is not None else {}
+        """What constants of the file are made of, where one of them stays a name."""
         self.deferred = False
         self.free: tuple[str, Span] | None = None
         """The constant of the file that is any number."""
@@ -86,6 +89,14 @@ class Scope:
         """A constant whose value is known while parsing."""
         self._free(name, span)
         self.constants[name] = value
+
+    def declare_derived(self, name: str, value: Expr, span: Span) -> None:
+        """A constant of the file that may depend on the one that stays a name."""
+        if isinstance(value, Const):
+            self.declare_constant(name, value.value, span)
+        else:
+            self._free(name, span)
+            self.derived[name] = value
 
     def declare_function(self, function: Function, span: Span) -> None:
         """A function of constants; files have them, and roles see them."""
@@ -126,7 +137,7 @@ class Scope:
     def _free(self, name: str, span: Span) -> None:
         if self.is_register(name):
             raise problem("LIT021", span, name=name, hint="give it a name that is not r and a number, nor in a .reg")
-        if name in self.constants or name in self.symbols or name in self.objects or name in self.functions:
+        if any(name in names for names in (self.constants, self.symbols, self.objects, self.functions, self.derived)):
             raise problem("LIT020", span, name=name)
 
     def is_plain(self) -> bool:
@@ -134,6 +145,10 @@ class Scope:
         return not self.registers and not self.constants and all(item.dialect for item in self.objects.values())
 
     # --- asking --------------------------------------------------------------------------------
+
+    def file(self) -> Scope:
+        """The outermost one."""
+        return self if self.parent is None else self.parent.file()
 
     def is_register(self, name: str) -> bool:
         """Whether a plain ``name`` (no ``%``) is a register."""
@@ -179,7 +194,7 @@ class Scope:
 
     def declares(self, name: str) -> bool:
         """Whether ``name`` is a constant, a symbol or an object."""
-        return name in self.objects or self.is_symbol(name) or self.constant(name) is not None
+        return name in self.objects or name in self.derived or self.is_symbol(name) or self.constant(name) is not None
 
     def names(self) -> set[str]:
         """All visible names, for suggestions."""

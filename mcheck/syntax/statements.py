@@ -54,13 +54,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for variable in low..high { body }``, ``high`` excluded."""
+    """``for variable in low..high { body }``, ``high`` excluded; ``plain`` if its bounds are written without a name."""
 
     variable: str
     low: Expr
     high: Expr
     body: Body
     span: Span
+    plain: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ class Unroller:
     def _for(self, loop: For) -> None:
         low = self.constant(loop.low, loop.span, "a bound of a for loop")
         high = self.constant(loop.high, loop.span, "a bound of a for loop")
-        if high < low:
+        if high < low and loop.plain:  # with names it is a loop that happens to have no rounds
             raise problem("LIT056", loop.span, low=low, high=high)
         before = self._values.get(loop.variable)
         counting = self._counting if not self._loops else None

@@ -10,6 +10,7 @@ from mcheck.errors import InputError, Unsupported
 from mcheck.policy import sizes
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
+from mcheck.program.rounds import Aperiodic
 from mcheck.syntax import parse
 
 RING = """PTX ring
@@ -86,6 +87,55 @@ def test_the_number_may_be_declared_behind_the_init_block() -> None:
     text = RING.format(parity="(k/S)%2", fence=FENCE).replace("const S = 2, N = any;\n", "const S = 2;\n", 1)
     given = about(text.replace("}\nproducer", "}\nconst N = any;\nproducer", 1))
     assert (given.verdict, given.covered) == ("proved", True), given.reason
+
+
+BOUNDS = {
+    "from 1 on": ("N = any", "1..N", "(k-1)"),
+    "one round more": ("N = any, M = N + 1", "0..M", "k"),
+    "two rounds less": ("N = any, L = N - 1, M = L - 1", "0..M", "k"),
+    "no name": ("T = 2", "0..any", "k"),
+}
+
+
+def bounded(constants: str, bounds: str, k: str, *, fence: str) -> str:
+    """The ring whose loops have other bounds, and count stages from 0 on."""
+    text = RING.format(parity="(k/S)%2", fence=fence).replace("N = any", constants)
+    for old, new in (("0..N", bounds), ("[k%S]", f"[{k}%S]"), ("(k/S)", f"({k}/S)")):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(("constants", "bounds", "k"), BOUNDS.values(), ids=BOUNDS)
+def test_bounds_may_be_made_of_the_number(constants: str, bounds: str, k: str) -> None:
+    """A loop whose end lies before its start has no rounds."""
+    given = about(bounded(constants, bounds, k, fence=FENCE))
+    assert (given.verdict, given.covered) == ("proved", True), given.reason
+
+
+@pytest.mark.parametrize(
+    ("bounds", "smallest"),
+    list(zip(BOUNDS.values(), ("N = 4", "N = 2", "N = 5", "any = 3"), strict=True)),
+    ids=BOUNDS,
+)
+def test_the_first_round_that_shows_it_is_counted_in_the_loop(bounds: tuple[str, str, str], smallest: str) -> None:
+    given = about(bounded(*bounds, fence=""))
+    assert codes(given) == ["RACE006"]
+    assert (
+        given.reason
+        == f"found with {smallest}, the smallest that shows it, so not before round 2 of a loop (the first is 0)"
+    )
+
+
+def test_a_size_made_of_a_smaller_number_is_no_size_for_all() -> None:
+    text = bounded("N = any, M = N - 1", "0..M", "k", fence=FENCE).replace("src[4]", "src[4*M + 8]")
+    program = parse(text, "any.litmus", every=True)
+    assert program.rounds is not None
+    with pytest.raises(Aperiodic, match="M in a size that is no sum of products"):
+        program.rounds()
+    program = parse(text.replace("N - 1", "N + 1"), "any.litmus", every=True)
+    assert program.rounds is not None
+    assert program.rounds().loops
 
 
 def codes(given: Answer) -> list[str]:
