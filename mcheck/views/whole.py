@@ -169,7 +169,9 @@ def _follow(a: Columns, b: Columns, out: Columns, live: list[int], kind_a: str, 
         x = b[k] & some
         found = known.get(x)
         if found is None:
-            part = max((y for y in latest if not y & ~x), key=int.bit_count, default=0)
+            part = x ^ 1 << x.bit_length() - 1  # of a program order, what came before the last one
+            if part not in known:
+                part = max((y for y in latest if not y & ~x), key=int.bit_count, default=0)
             found = known[x] = known[part] | _union(a, x & ~part)
             latest.append(x)
         out[k] = found

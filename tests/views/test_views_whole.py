@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcheck.views import whole
+from mcheck.views.kinds import FORWARD
 from mcheck.views.whole import close
 
 
@@ -32,3 +35,22 @@ def test_a_closure_is_that_of_warshall(given: tuple[list[int], list[int]]) -> No
     found = [0] * len(columns)
     close(columns, found, live)
     assert found == expected
+
+
+def test_a_program_order_of_many_threads_is_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, rounds = 20, 30
+    live = list(range(threads * rounds))
+    before = [1 << k for k in live]
+    order = [sum(1 << j for j in range(k % threads, k, threads)) for k in live]
+    looked_at = 0
+
+    def union(columns: list[int], x: int) -> int:
+        nonlocal looked_at
+        looked_at += x.bit_count()
+        return sum(columns[k] for k in live if x >> k & 1)
+
+    monkeypatch.setattr(whole, "_union", union)
+    found = [0] * len(live)
+    whole._follow(before, order, found, live, FORWARD, FORWARD)
+    assert found == order
+    assert looked_at <= len(live)
