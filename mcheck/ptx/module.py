@@ -274,6 +274,12 @@ class Function:
     span: Span = field(compare=False)
 
 
+def release(version: str) -> tuple[int, int]:
+    """A version of PTX as numbers; (0, 0) where it is spelled otherwise."""
+    major, _, minor = version.partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """A module. ``target`` is the architecture (``sm_90a``), ``options`` what else ``.target`` lists.
@@ -296,9 +302,8 @@ class Module:
 
     @property
     def ptx(self) -> tuple[int, int]:
-        """The version of PTX that the module says it is of, as numbers; (0, 0) where it is spelled otherwise."""
-        major, _, minor = self.version.partition(".")
-        return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+        """The version of PTX that the module says it is of."""
+        return release(self.version)
 
     @property
     def entries(self) -> tuple[str, ...]:

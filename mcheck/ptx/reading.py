@@ -83,6 +83,11 @@ class _Reader:
         with self._mistakes:
             while cursor.kind != END:
                 self._item(cursor)
+            if self._mistakes:
+                from mcheck.ptx.illegal import illegal  # nothing that a module without mistakes needs
+
+                for error in illegal(self._functions.values(), self._version):
+                    self._mistakes.add(error)
         if not self._target:
             raise problem("PTX007", Span(self._source.path, 1, 1), expected="such as .target sm_90a")
         return Module(

@@ -103,3 +103,22 @@ def test_what_a_later_ptx_may_have_added_is_not_followed_and_no_mistake(tmp_path
     found = check(tmp_path, text.replace(".version 8.0", ".version 9.7"))
     assert found.return_value == 3
     assert "'.novel' is not a qualifier of 'ld' up to PTX 9.1, and the module is of PTX 9.7 (line 14)" in found.output
+
+
+def test_names_and_instructions_are_told_together() -> None:
+    text = changed(("%r1, 7", "%q1, 7"), ("mov.u32 %r2, buf", "mov.b33 %r2, buf"), ("bra DONE", "bra DUNE"),
+                   ("bar.sync", "bar.snyc"))  # fmt: skip
+    illegal = "illegal-instruction"
+    assert told(text) == [(9, "PTX030"), (10, "PTX031"), (11, illegal), (13, illegal)]
+
+
+def test_behind_a_branch_nothing_is_looked_at_beside_other_mistakes() -> None:
+    wrong = changed(("%r1, 7", "%q1, 7"), ("  ret;\n", "  ret;\n  bar.snyc 0;\n"))
+    assert told(wrong) == [(9, "PTX030")]
+    assert told(wrong.replace("  bar.snyc", "OTHER: bar.snyc")) == [(9, "PTX030"), (17, "illegal-instruction")]
+
+
+def test_what_a_later_ptx_may_have_added_is_none_beside_other_mistakes() -> None:
+    text = changed(("%r1, 7", "%q1, 7"), ("ld.shared.u32 %r3", "ld.shared.novel.u32 %r3"))
+    assert told(text) == [(9, "PTX030"), (14, "illegal-instruction")]
+    assert told(text.replace(".version 8.0", ".version 9.7")) == [(9, "PTX030")]

@@ -1,0 +1,52 @@
+"""What is no instruction in a module that has other mistakes: told with them, so that all are mended at once.
+
+In a module without them it is a mistake only where it is executed (``mcheck.ptx.compiler``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mcheck.errors import InputError, Unsupported
+from mcheck.ptx.code import computes
+from mcheck.ptx.forms import KNOWN, WORDS, fault
+from mcheck.ptx.lower import template
+from mcheck.ptx.module import Function, Statement, release
+
+_LEAVES = ("ret", "exit", "trap")
+
+
+def illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
+    """A complaint for each statement that is no instruction, but for those behind a branch that nothing leads to. In a
+    module of a later PTX than the tables are of it may be one that came since.
+    """
+    if release(version) <= KNOWN:
+        for function in functions:
+            yield from _of(function)
+
+
+def _of(function: Function) -> Iterator[InputError]:
+    entered = frozenset(function.labels.values())
+    dead = False
+    for at, statement in enumerate(function.body):
+        dead = dead and at not in entered
+        if not dead and (wrong := _complaint(function, statement)) is not None:
+            yield wrong
+        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *_LEAVES))
+
+
+def _complaint(function: Function, statement: Statement) -> InputError | None:
+    wrong = fault(statement)
+    if wrong is not None:
+        return wrong.error(statement)
+    name = statement.opcode[0]
+    if name in ("bra", "brx", "call", *_LEAVES) or statement.opcode[:2] in WORDS or computes(statement):
+        return None
+    try:
+        template(function, statement)
+    except InputError as error:
+        error.span = error.span or statement.span
+        return error
+    except Unsupported:
+        pass
+    return None
