@@ -11,9 +11,10 @@ from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.mbarriers import looked_in_vain, postponed, unannounced
-from mcheck.kernel.objects import Mbarrier
+from mcheck.kernel.objects import Mbarrier, Word
 from mcheck.kernel.races import use_of_object
 from mcheck.kernel.remedies import line_of
+from mcheck.kernel.vain import read_in_vain
 from mcheck.program import ops
 from mcheck.program.ops import Exit
 
@@ -71,6 +72,8 @@ def finish(m: Machine) -> None:
     for agent in stuck:
         if isinstance(agent.where, Mbarrier) and agent not in lost:
             looked_in_vain(m, agent, agent.where)
+        elif isinstance(agent.where, Word):
+            read_in_vain(m, agent)
     _late(m)
     for bar in m.mbarriers.values():
         if bar.state is not None:

@@ -86,7 +86,10 @@ def narrow_between(m: Machine, old: Record, new: Record) -> list[Narrow]:
     since = m.trace[old.position :]
     reader = m.agents[new.agent]
     place = m.program.threads[reader.threads[0]].place
-    takes = [End(e.op, place) for e in since if e.agent == new.agent and e.signal < 0 and acquires(e.op)]
+    theirs = [e.op for e in since if e.agent == new.agent and e.signal < 0]
+    if reader.status == "blocked":  # what it waits for in vain is no step of the trace
+        theirs.append(reader.code[reader.pc])
+    takes = [End(op, place) for op in theirs if acquires(op)]
     gives = [
         End(e.op, m.program.threads[m.agents[e.agent].threads[0]].place)
         for e in since

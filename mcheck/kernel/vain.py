@@ -1,0 +1,31 @@
+"""Awaited reads that never return what is asked for: they have been executed all the same, and may race."""
+
+from __future__ import annotations
+
+from mcheck.kernel.agents import registers_of
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.races import touch
+from mcheck.kernel.records import record_of
+from mcheck.kernel.words import word_at
+from mcheck.program import ops
+
+
+def read_in_vain(m: Machine, agent: Agent) -> None:
+    """Enters the reads of an agent that waits for ever for a value: they return what nobody overwrites any more.
+
+    Of an atomic it is the read alone: one that stores whatever it finds is not followed while it waits.
+    """
+    inner = ops.performed(agent.code[agent.pc])
+    if isinstance(inner, ops.Load):
+        events = m.emit(agent, 0, inner)
+    elif isinstance(inner, ops.Atomic):
+        events = m.emit(agent, 0, inner)[:1]
+    else:
+        return
+    agent.step += 1
+    address = m.origin_of(agent, 0, registers_of(inner.address))
+    for event in events:
+        edges = {"addr": address, "rf": word_at(m, event.address, event.size).writes[-1].bits}
+        record = record_of(m, agent, event, None)
+        lanes = [dict(edges) for _ in agent.shown]
+        touch(m, agent, [(record, event.address, event.address + event.size)], lanes, exact=True)
