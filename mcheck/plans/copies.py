@@ -110,7 +110,8 @@ def covers(signal: Signal, address: int) -> bool:
 def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk`` (9.7.9.25.4.1, 9.7.9.25.4.2). Size 0 is one (open question Q20).
 
-    Where the mbarrier of a copy without multicast has to be, beside being in the cluster, the section leaves open.
+    Where the mbarrier of a copy without multicast has to be, beside being in the cluster, the section leaves open. A
+    copy from ``.shared::cta`` to ``.shared::cluster`` goes to another CTA; of a reduction the text does not ask it.
     """
     dst, src, size, faults = o.address("dst"), o.address("src"), o.number("size"), Faults()
     mask = o.maybe("cta_mask")
@@ -129,7 +130,8 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
         complete = complete and instance is not None
         if instance is not None:
             site.holds(faults, instance, op.dst_space, "destination")
-            if (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster") and instance.cta == site.cta:
+            between = (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster") and op.reduce is None
+            if between and instance.cta == site.cta:
                 faults.add("UB105", "the destination is in the executing CTA, it must be in another one")
     told: tuple[Signal, ...] = ()
     if op.mbar is not None:
