@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
@@ -388,7 +389,8 @@ def _torn_maps(search: Search) -> str | None:
 
 
 def _lost_updates(search: Search) -> str | None:
-    """Atomics that race are not atomic to each other (8.10.3): what one of them loses, no interleaving shows."""
-    raced = {a.span for f in search.findings.values() if f.kind == "race" for a in f.accesses}
+    """Atomics that race with writes are not atomic (8.10.3): what one of them loses, no interleaving shows."""
+    pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
+    beside = {a.span for a, other in pairs if other.access == "write"}
     atomics = {op.span for op in search.program.operations if isinstance(ops.performed(op), ops.Atomic)}
-    return "atomics that race may lose updates" if raced & atomics - {None} else None
+    return "atomics that race may lose updates" if beside & atomics - {None} else None

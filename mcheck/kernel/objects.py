@@ -213,6 +213,14 @@ class Written:
         return sum_of(self.entries)
 
 
+COPIED = "copied"
+"""What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
+ORDERED = frozenset(("read", "write", "atomic", COPIED))
+"""Kinds of accesses of which each has its place; every other kind is a function, and two that are alike may change
+places.
+"""
+
+
 @dataclass(slots=True)
 class Word:
     """A word that strong operations access. ``written`` are all its live writes."""

@@ -16,7 +16,7 @@ from mcheck.kernel.control import runs
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
 from mcheck.kernel.mbarriers import wait
-from mcheck.kernel.objects import Done, Word, Written
+from mcheck.kernel.objects import COPIED, ORDERED, Done, Word, Written
 from mcheck.kernel.races import commutes, touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
@@ -31,12 +31,6 @@ MIXED = "strong accesses of several sizes to the same bytes"
 UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
 STALE = 12
 """So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
-COPIED = "copied"
-"""What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
-ORDERED = frozenset(("read", "write", "atomic", COPIED))
-"""Kinds of accesses of which each has its place; every other kind is a function, and two that are alike may change
-places.
-"""
 ANY = "any"
 """The kind of an atomic whose function is of no consequence, since nothing depends on what memory holds."""
 INITIAL = frozenset(("IW", "W", "M"))
@@ -356,6 +350,7 @@ def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, i
     """An asynchronous access to a followed word: the latest write is read, what is written comes last."""
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
+        _dependent(m, agent, word, event, "read", agent.now())
         return _enter(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
     _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
     return record
@@ -395,7 +390,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     if not stores:
         _dependent(m, agent, word, read_event, "read", before)
     record = _enter(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
-    if not op.is_red or kind == "atomic":
+    if kind == "atomic":
         _observe(m, agent, word, index)
     agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
     if compare is not None:
