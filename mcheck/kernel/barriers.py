@@ -151,6 +151,7 @@ def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
     m.absent = m.absent or (meeting.count is None and len(chosen) < len(meeting.members))
     votes = [v for k in chosen for v in meeting.votes.pop(k, ())]
     meeting.before = [meeting.here.pop(k) for k in chosen]
+    arrived = {done.agent: done.step for done in meeting.before}
     meeting.round += 1
     meeting.last = arrivals if meeting.count is not None else 0
     gone = set(chosen)
@@ -167,6 +168,7 @@ def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
             common["exited"] = gone_before
         m.depend(agent, m.put(agent, _event(agent, op, Tag.BWAIT), part=1, common=common))
         agent.time = joined(agent.time, time)
+        agent.left = arrived
         if isinstance(op, ops.Barrier) and op.dst is not None:
             _result(m, agent, op, votes)
         agent.status, agent.where = "run", None

@@ -26,7 +26,7 @@ from mcheck.kernel.problems import Problem
 from mcheck.kernel.reordering import beyond
 from mcheck.kernel.report import finding_of, key_of, says_less
 from mcheck.kernel.running import execute
-from mcheck.kernel.setup import NewMbarrier, NewWord, Setup, prepare
+from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.limit import Limit
 from mcheck.program import ops
 from mcheck.program.program import Program
@@ -70,6 +70,7 @@ class Search:
     unsure: str | None = None
     extra: tuple[int, ...] = ()
     words: dict[int, int] = field(default_factory=dict)
+    ordered: frozenset[int] = frozenset()
     setup: Setup | None = None
     halved: set[tuple[int, ...]] = field(default_factory=set)
     first_found: tuple[int, int] | None = None
@@ -113,7 +114,7 @@ class Search:
             try:
                 self.setup = prepare(
                     self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
-                    self.watched, self.words,
+                    self.watched, self.words, self.ordered,
                 )  # fmt: skip
                 coarse = self._explore(self.setup)
             except Split as split:
@@ -126,6 +127,9 @@ class Search:
                 continue
             except NewWord as word:
                 self.words[word.address] = word.size
+                continue
+            except NewOrder as order:
+                self.ordered |= {order.address}
                 continue
             if not coarse or (self.wrong and not self.whole) or self.bounded:
                 return
@@ -331,7 +335,7 @@ def answer(
     if search.setup is not None and search.bounded is None and (search.whole or not search.wrong):
         more = (
             search.overtaken
-            or beyond(program, search.setup.needed, search.setup.partition)
+            or beyond(program, search.setup.needed, search.setup.partition, search.ordered)
             or sees_later_copies(program, search.setup.needed)
             or _lost_updates(search)
             or _torn_maps(search)

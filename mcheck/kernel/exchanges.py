@@ -42,7 +42,7 @@ from mcheck.kernel.clocks import Vector
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import Done, Mbarrier
 from mcheck.kernel.running import execute
-from mcheck.kernel.setup import NewMbarrier, NewWord, Setup
+from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup
 from mcheck.kernel.shipped import as_shipped
 from mcheck.program import ops
 from mcheck.views.entries import Entry as Live
@@ -65,7 +65,7 @@ def one_for_all(setup: Setup, first: Machine) -> int | None:
     thorough, setup.thorough = setup.thorough, True  # stale looks are sought whatever is found
     try:
         return _shown(setup, first)
-    except (Split, NewMbarrier, NewWord):
+    except (Split, NewMbarrier, NewOrder, NewWord):
         return None
     finally:
         setup.thorough = thorough

@@ -103,6 +103,8 @@ class Agent:
     """Whether the lanes of its warp have met at an aligned instruction that it is about to carry out."""
     last_read: dict[int, int] = field(default_factory=dict)
     cluster_arrived: Rendezvous | None = None
+    left: dict[int, int] = field(default_factory=dict)
+    """At which step each agent had arrived at the barrier that this one has left last."""
     visits: dict[int, tuple[object, int, int]] = field(default_factory=dict)
     rounds: dict[int, int] = field(default_factory=dict)
     """How often the heads of loops were come to."""

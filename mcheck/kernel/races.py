@@ -14,7 +14,7 @@ from mcheck.graph.tags import Tag
 from mcheck.kernel.explain import missing, narrow_between
 from mcheck.kernel.history import Record, lanes_overlap
 from mcheck.kernel.machine import Agent, Machine
-from mcheck.kernel.objects import ORDERED
+from mcheck.kernel.observations import heed
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of
 from mcheck.kernel.remedies import publication
@@ -65,28 +65,11 @@ def touch(
     for new, conflict in conflicts:
         _judge(m, new, conflict, said)
     for new, low, high in found:
-        _reversed(m, new, low, high)
+        heed(m, agent, new, low, high)
         _remember(m, new, low, high)
     if len(m.window.entries) - len(m.window.free) > m.settle_at:
         settle(m)
     return tuple(entries)
-
-
-def _reversed(m: Machine, new: Record, low: int, high: int) -> None:
-    """Notes the functions of followed words in the range that could come after the access, to other effect.
-
-    Two atomics whose results nobody uses leave the same, whichever comes first; but what one of them observes decides
-    what it comes after in causality order (PTX ISA 9.0 section 8.9.5), and so whether a later access of other bytes
-    than the word's, or of another thread than those that follow the word, races.
-    """
-    agent = m.agents[new.agent]
-    for word in m.words.values():
-        exact = (new.event.address, new.event.size) == (word.address, word.size)
-        if exact or not (low < word.address + word.size and word.address < high):
-            continue
-        for other in word.done:
-            if other.kind not in ORDERED and other.agent != agent.index:
-                m.reverse(other, agent.index, agent.now() if agent.single else agent.time, agent.single)
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:

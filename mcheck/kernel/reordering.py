@@ -64,11 +64,15 @@ class _Open:
     released: str | None = None
 
 
-def beyond(program: Program, needed: list[frozenset[str]], partition: Partition) -> str | None:
-    """Why the executions that are interleavings may not be all that count; ``None`` if they are."""
+def beyond(
+    program: Program, needed: list[frozenset[str]], partition: Partition, ordered: frozenset[int] = frozenset()
+) -> str | None:
+    """Why the executions that are interleavings may not be all that count; ``None`` if they are. Of the ``ordered``
+    words it counts in which order their atomics come.
+    """
     threads = [(program.threads[group[0]], len(group)) for group in partition]
-    looked_at = {word for t, _ in threads for word in _looked_at(t, needed[t.index])}
-    if not looked_at or not _worth_while(threads, needed, looked_at):
+    looked_at = {word for t, _ in threads for word in _looked_at(t, needed[t.index])} | ordered
+    if not looked_at or not (ordered or _worth_while(threads, needed, looked_at)):
         return None
     found: dict[Passage, set[int]] = {}
     for k, (thread, many) in enumerate(threads):

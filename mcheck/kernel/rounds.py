@@ -35,7 +35,7 @@ from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.reordering import beyond
 from mcheck.kernel.running import execute
-from mcheck.kernel.setup import NewMbarrier, NewWord, Setup, prepare
+from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.kernel.stripes import Loop, Stripes, stripes_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.limit import Limit
@@ -100,7 +100,7 @@ def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
         return prove(prover, count)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
-    except (NewMbarrier, NewWord):
+    except (NewMbarrier, NewOrder, NewWord):
         raise Aperiodic("objects that are used in a later round only") from None
 
 

@@ -7,7 +7,7 @@ from mcheck.findings.trace import Trace
 from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.report import step
 from mcheck.kernel.running import execute
-from mcheck.kernel.setup import NewMbarrier, NewWord, prepare
+from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, prepare
 from mcheck.program.program import Program
 
 ATTEMPTS = 40
@@ -18,9 +18,10 @@ def sample(program: Program, model: Model, *, profile: str = "ptx", unroll: int 
     agents = partition(program)
     extra: tuple[int, ...] = ()
     more: dict[int, int] = {}
+    ordered: frozenset[int] = frozenset()
     for _ in range(ATTEMPTS):
         try:
-            setup = prepare(program, agents, model, profile, unroll, lambda: None, None, extra, None, more)
+            setup = prepare(program, agents, model, profile, unroll, lambda: None, None, extra, None, more, ordered)
             m = execute(setup)
         except Split as split:
             whole = {t for g in split.groups for t in g}
@@ -32,6 +33,9 @@ def sample(program: Program, model: Model, *, profile: str = "ptx", unroll: int 
             continue
         except NewWord as new_word:
             more[new_word.address] = new_word.size
+            continue
+        except NewOrder as order:
+            ordered |= {order.address}
             continue
         return tuple(step(m, k) for k in range(len(m.trace)))
     return ()

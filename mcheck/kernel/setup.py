@@ -63,6 +63,14 @@ class NewWord(Exception):
         self.size = size
 
 
+class NewOrder(Exception):
+    """A word whose atomics have to be run in every order, though they commute."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__("an order that what a thread has observed decides")
+        self.address = address
+
+
 MOST_WORDS = 512
 """Words that are followed write by write."""
 
@@ -111,6 +119,10 @@ class Setup:
     starts: list[int] = field(default_factory=list)
     longest: int = 0
     """Where ``words`` begin, in order, and the size of the longest."""
+    ordered: frozenset[int] = frozenset()
+    """Those of them whose atomics are run in every order, though they commute (``mcheck.kernel.observations``)."""
+    loose: bool = False
+    """Whether a thread goes by what it has read without acquiring."""
     written: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
     unwritten: frozenset[int] = frozenset()
@@ -180,6 +192,7 @@ def prepare(
     extra: tuple[int, ...] = (),
     watched: Watched | None = None,
     more_words: dict[int, int] | None = None,
+    ordered: frozenset[int] = frozenset(),
 ) -> Setup:
     """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
     if known is None:
@@ -216,6 +229,8 @@ def prepare(
         written=_written(program) if known is None else known.written,
         maps=_maps(program) if known is None else known.maps,
         unwritten=unwritten(program) if known is None else known.unwritten,
+        ordered=ordered,
+        loose=_loose(program) if known is None else known.loose,
     )
     setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
     for group in partition:
@@ -246,6 +261,11 @@ def prepare(
         setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))
         setup.fenced.append(_fenced(program.threads[group[0]].code, setup.loops[k]))
     return setup
+
+
+def _loose(program: Program) -> bool:
+    code = map(ops.performed, program.operations)
+    return any(isinstance(op, ops.Load | ops.Atomic | ops.MbarrierWait) and op.sem in ("relaxed", "release") for op in code)
 
 
 def _relaxed_barriers(program: Program) -> bool:

@@ -75,6 +75,22 @@ class Window(State):
         self.memo, entry.exact = memo, exact
         return self._flags(out, bit)
 
+    def paired_if_blind(self, reads: int) -> int:
+        """The events that some flag would pair with the one that was added last if some reads had seen nothing."""
+        assert self.newest is not None
+        bit = self.newest.bit
+        blind = [(entry, entry.edges) for k in bits(reads) if (entry := self.entries[k]) is not None]
+        for entry, edges in blind:
+            entry.edges = {name: sources for name, sources in edges.items() if name != "rf"}
+        nodes = frozenset(c.node for c in self.flags if c.node not in self.compiled.late)
+        values = evaluate(self, nodes)
+        for entry, edges in blind:
+            entry.edges = edges
+        found = 0
+        for n in nodes:
+            found |= values[n][self.newest.slot] | sum(1 << k for k in bits(self.all) if values[n][k] & bit)
+        return found
+
     def not_ahead(self, events: int) -> int:
         """Those of some events that no axiom puts before the one that was added last on the object that they share."""
         assert self.newest is not None
