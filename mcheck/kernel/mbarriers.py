@@ -32,6 +32,8 @@ from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
+GONE = "behind a barrier that did not wait for a thread that had exited, a wait may find the object of before"
+"""An exit orders time and no memory (9.7.13.1)."""
 
 
 def object_at(m: Machine, address: int) -> Mbarrier:
@@ -552,6 +554,8 @@ def wait(
     _valid(m, agent, op, bar, event)
     state = bar.state
     assert state is not None
+    if m.absent and matters and bar.generation > 1:
+        m.unsure = GONE
     time = agent.now() if agent.single else agent.time
     done = _answer(m, agent, op, bar, state, step)
     if not (done is True and must) and (matters or isinstance(done, Misuse)):

@@ -42,7 +42,7 @@ def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
     before = sum_of(e for w in earlier for e in w.entries)
     if before and m.window.settled:
-        m.inexact = FORGOTTEN if m.setup.loose else m.inexact
+        m.unsure = FORGOTTEN if m.setup.loose else m.unsure
     elif before:
         reads = 0
         for entry in (e for w in atomics for e in w.entries):

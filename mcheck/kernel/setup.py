@@ -264,8 +264,9 @@ def prepare(
 
 
 def _loose(program: Program) -> bool:
+    reads = ops.Load | ops.Atomic | ops.MbarrierWait
     code = map(ops.performed, program.operations)
-    return any(isinstance(op, ops.Load | ops.Atomic | ops.MbarrierWait) and op.sem in ("relaxed", "release") for op in code)
+    return any(isinstance(op, reads) and op.sem in ("relaxed", "release") for op in code)
 
 
 def _relaxed_barriers(program: Program) -> bool:
