@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from mcheck.report.text import count
-
 
 @click.command("cache", short_help="Show or prune the answers that --cache keeps.")
 @click.argument("folder", metavar="DIR")
@@ -26,6 +24,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     import os
 
     from mcheck.errors import InputError
+    from mcheck.report.text import count
     from mcheck.store.database import FILE, opened
 
     if not os.path.exists(os.path.join(folder, FILE)):

@@ -174,6 +174,8 @@ def _threads(
             name = f"{role.name}[{number}]" if many else role.name
             unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting)
             try:
+                if number == 0:
+                    unroller.require(role.body, len(places))
                 unroller.run(role.body)
             except InputError as error:
                 if error.code == "LIT057":  # there is no room for the other roles either

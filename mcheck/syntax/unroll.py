@@ -178,6 +178,38 @@ class Unroller:
                 known = [label for label in self.labels if "." not in label]
                 raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known))
 
+    def require(self, body: Body, threads: int) -> None:
+        """Raises ``InputError`` if so many threads that run the body surely make more operations than there may be:
+        before the first of them is unrolled.
+        """
+        if self._counting is None:
+            loops = [(self._least(s.body) * self._rounds(s), s.span) for s in body.steps if isinstance(s, For)]
+            for most, span in sorted(loops, key=lambda found: found[0])[-1:]:
+                self._budget.require(span, threads * most)
+
+    def _least(self, body: Body) -> int:
+        """Operations that a body makes at least: those under no condition, and in loops of a known length."""
+        found = 0
+        for s in body.steps:
+            match s:
+                case Step() | Mark():
+                    found += 1
+                case Body():
+                    found += self._least(s)
+                case For():
+                    found += self._rounds(s) * (1 + self._least(s.body))
+        return found
+
+    def _rounds(self, loop: For) -> int:
+        """The rounds of a loop, 0 where its bounds depend on the thread or on other loops."""
+        names: set[str] = set()
+        free(loop.low, names)
+        free(loop.high, names)
+        if names:
+            return 0
+        bounds = (self.constant(b, loop.span, "a bound of a for loop") for b in (loop.low, loop.high))
+        return len(range(*bounds))
+
     def turns(self) -> Turns | None:
         """Which rounds the operations belong to; ``None`` if there is no loop."""
         if not self._turns:
@@ -248,7 +280,7 @@ class Unroller:
         if counting is not None and counting.left_out and loop.span in counting.loops:
             kept = low + counting.kept
             numbers = (*range(low, min(kept, high)), *range(kept + counting.left_out, high))
-        self._budget.require(loop.span, len(numbers) * (1 + _least(loop.body)))
+        self._budget.require(loop.span, len(numbers) * (1 + _straight(loop.body)))
         self._budget.take(loop.span, len(numbers))
         begins: list[int] = []
         self._loops.append("")
@@ -346,9 +378,9 @@ class Unroller:
             raise
 
 
-def _least(body: Body) -> int:
-    """Operations that a body has at least: those under no condition and in no further loop."""
-    return sum(_least(s) if isinstance(s, Body) else isinstance(s, Step | Mark) for s in body.steps)
+def _straight(body: Body) -> int:
+    """Operations that a body has under no condition and in no further loop."""
+    return sum(_straight(s) if isinstance(s, Body) else isinstance(s, Step | Mark) for s in body.steps)
 
 
 def _negation(expr: Expr) -> Expr:
