@@ -7,14 +7,17 @@ and of mbarriers has to fit that; what it makes of causality, of moral strength 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import permutations
 
-from mcheck.algebra.tape import Axiom, Tape, compile_model
+from mcheck.algebra.tape import TOTAL, Axiom, Tape, compile_model
 from mcheck.cat import parse_model
 from mcheck.errors import Unsupported
+from mcheck.kernel.shipped import as_shipped
 from mcheck.program import ops
 from mcheck.program.program import Program
+from mcheck.views.pairs import APART, bounds_of
 
 COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X \\ id) \\ (co | co^-1)")
 TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
@@ -26,6 +29,9 @@ SINGLE_COPY = (
 )
 MBARRIER = ("irreflexive (phase | phase-order | phase-fr)+; X",)
 """Axioms, ``X`` being whatever relation the model has there; each tuple stands for all of its members."""
+
+EMPTY = (*COHERENCE, *TOTAL_COHERENCE, *ATOMICITY, *PLAIN_ATOMICITY)
+"""Those that say what has to be empty."""
 
 ANY = "sr"
 """The base name that stands for ``X`` in a tape of these."""
@@ -39,22 +45,40 @@ def check_axioms(program: Program, tape: Tape) -> None:
     if "same-access" in tape.bases:
         demands.append(("single copies", [SINGLE_COPY]))
     code = list(map(ops.performed, program.operations))
-    if any(isinstance(op, ops.Atomic) or getattr(op, "reduce", None) for op in code):
+    updates = any(isinstance(op, ops.Atomic) or getattr(op, "reduce", None) for op in code)
+    if updates:
         demands.append(("atomics", [ATOMICITY, PLAIN_ATOMICITY]))
     if "phase-order" in tape.bases and any(isinstance(op, ops.MbarrierInit) for op in code):
         demands.append(("mbarriers", [MBARRIER]))
     for what, ways in demands:
         if not any(all(_has(tape, form) for form in way) for way in ways):
             raise Unsupported(f"the kernel engine does not follow what the model demands of {what}: {ways[0][0]}")
+    for axiom in () if as_shipped(tape) else _others(tape, frozenset() if updates else frozenset(("rmw",))):
+        raise Unsupported(f"the kernel engine does not follow the axiom {axiom.name} of the model")
 
 
 def _has(tape: Tape, text: str) -> bool:
+    return any(_is_of(tape, a, text) for a in tape.axioms)
+
+
+def _is_of(tape: Tape, axiom: Axiom, text: str) -> bool:
+    """Whether an axiom is of a form."""
     form, wanted = _form(text)
-    return any(
-        (a.test, a.negated, a.role) == (wanted.test, wanted.negated, wanted.role)
-        and _fits(form, wanted.node, tape, a.node, {})
-        for a in tape.axioms
-    )
+    same = (axiom.test, axiom.negated, axiom.role) == (wanted.test, wanted.negated, wanted.role)
+    return same and _fits(form, wanted.node, tape, axiom.node, {})
+
+
+def _others(tape: Tape, absent: frozenset[str]) -> Iterator[Axiom]:
+    """The axioms that say what has to be empty in other words than those above, and can be broken: which pairs of weak
+    accesses there are in rf and co is not followed, nor where two of them that are not known to overlap stand.
+    """
+    suspects = [a for a in tape.axioms if a.role != "flag" and a.test == "empty"]
+    other = [a for a in suspects if not any(_is_of(tape, a, form) for form in EMPTY)]
+    totals = [a for a in suspects if a.role == TOTAL and a not in other]
+    bounds = bounds_of(tape, absent) if other or totals else []
+    yield from (a for a in other if bounds[a.node].may)
+    # no order of coherence holds accesses without a common byte
+    yield from (a for a in totals if any(how == APART for _, _, how in bounds[a.node].may))
 
 
 @cache

@@ -573,12 +573,12 @@ def wait(
         m.watch.waited(bar, agent, event, awaited=must and step.parity is not None)
     agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1
     kind = "wait" if done else "miss"
+    look = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase)
     if done or matters:
-        bar.looks.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase))
+        bar.looks.append(look)
     m.assigned.append((agent.index, agent.step, kind, bar.address, bar.generation, phase))
-    entries = _look(m, agent, bar, event, phase, done)
-    if done or matters:
-        bar.looks[-1].entries = entries
+    entries = look.entries = _look(m, agent, bar, event, phase, done)
+    overtaking.made(m, bar, look, time)
     if must:
         m.depend(agent, entries)
     elif op.dst is not None:

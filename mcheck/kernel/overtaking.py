@@ -37,7 +37,16 @@ def landed(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], tim
     other = unordered(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
     if other:
         tell(m, other[0], done.event)
+    made(m, bar, done, time)
     done.loose = unordered(m, done, (*bar.now, *bar.looks), time)
+
+
+def made(m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
+    """An operation or a look has just found the object that an initialisation made: it might have come before that."""
+    if bar.began is not None and ("UB201", done.event.op.span) not in m.reported:
+        other = unordered(m, done, (bar.began,), time)
+        if other:
+            tell(m, other[0], done.event)
 
 
 def gone(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], time: Vector) -> None:

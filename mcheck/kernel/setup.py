@@ -32,10 +32,10 @@ from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
-from mcheck.views.initial import flag_of_initial_writes
 from mcheck.views.kinds import Shown
 from mcheck.views.lanes import one_stands_for_all
 from mcheck.views.sorts import Sorts
+from mcheck.views.unheard import unheard
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -198,9 +198,9 @@ def prepare(
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
-        initial = flag_of_initial_writes(tape_of(model))
-        if initial is not None:
-            raise Unsupported(f"the flag {initial} of the model may speak of initial writes")
+        reason = None if as_shipped(tape_of(model)) else unheard(tape_of(model))
+        if reason is not None:
+            raise Unsupported(reason)
     found = sorted(
         {
             op.address.value

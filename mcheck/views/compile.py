@@ -108,7 +108,7 @@ def _function(source: str) -> Step:
 def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
     """The functions for what an execution has shown; ``wanted`` are the nodes to leave in the output."""
     kind = kinds_of(tape, shown)
-    late = _late(tape, kind)
+    late = late_nodes(tape, kind)
     gathered = _gathered(tape, kind, late, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in late]
     needed = {n for n in ancestors(tape, *asked) if kind[n] != NOTHING}
@@ -133,7 +133,7 @@ def _gathered(tape: Tape, kind: list[str], late: set[int], wanted: tuple[int, ..
     return tuple(sorted(k for k in domains if kind[tape.code[k].a] not in (NOTHING, SET)))
 
 
-def _late(tape: Tape, kind: list[str]) -> set[int]:
+def late_nodes(tape: Tape, kind: list[str]) -> set[int]:
     """Nodes of which an earlier event may still become part when later ones come: domains, and what uses them."""
     late: set[int] = set()
     for _ in range(2 if tape.groups else 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -14,13 +15,15 @@ from mcheck.cat.pretty import show_model
 from mcheck.check.agree import said
 from mcheck.errors import Unsupported
 from mcheck.kernel.axioms import check_axioms
+from mcheck.kernel.engine import check
 from mcheck.kernel.shipped import SHIPPED, says_the_same, without_races_as_shipped
 from mcheck.kernel.states import answer
 from mcheck.syntax import load, parse
 from mcheck.testing.edits import drop_alternative, drop_conjunct, inline, rename
-from mcheck.views.initial import flag_of_initial_writes
+from mcheck.views.unheard import unheard
 
 LITMUS = Path(__file__).parents[2] / "litmus"
+CONFLICT = "((W * M | M * W) & loc) \\ (si | IW * _ | _ * IW)"
 
 
 def edited(old: str, new: str) -> Model:
@@ -83,17 +86,28 @@ def test_a_look_that_found_the_phase_open_stands_before_what_completes_it() -> N
 
 
 @pytest.mark.parametrize("name", ["sc", "ptx-6.0", "ptx-7.5", *SHIPPED])
-def test_no_flag_of_a_shipped_model_speaks_of_initial_writes(name: str) -> None:
-    assert flag_of_initial_writes(compile_model(load_model(name))) is None
+def test_no_flag_of_a_shipped_model_speaks_of_what_is_not_shown(name: str) -> None:
+    assert unheard(compile_model(load_model(name))) is None
 
 
-def test_a_flag_that_speaks_of_initial_writes_is_refused() -> None:
-    model = edited("(si | IW * _ | _ * IW)", "(si | _ * IW)")
-    assert flag_of_initial_writes(compile_model(model)) == "RACE002"
-    test = load(str(LITMUS / "classic" / "2+2W+fence.scs.litmus"))
-    given = said("protocol", test, model, timeout=60)
-    assert not given.complete
-    assert given.reason == "the flag RACE002 of the model may speak of initial writes"
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("(si | IW * _ | _ * IW)", "(si | _ * IW)", "initial writes"),
+        ("((W * M | M * W) & loc)", "loc", "two reads"),
+        ("((W * M | M * W) & loc)", "(W * M | M * W)", "accesses without a common byte"),
+    ],
+)
+def test_a_flag_that_speaks_of_what_is_not_shown_is_refused(old: str, new: str, what: str) -> None:
+    test = load(str(LITMUS / "bulk" / "bulk-two-loads-share-a-source.litmus"))
+    given = said("protocol", test, edited(f"let conflict = {CONFLICT}", f"let conflict = {CONFLICT.replace(old, new)}"))
+    assert (given.complete, given.findings) == (False, ())
+    assert re.fullmatch(f"the flag RACE0.. of the model may speak of {what}", given.reason)
+
+
+def test_a_flag_may_speak_of_less() -> None:
+    model = edited(f"let conflict = {CONFLICT}", "let conflict = ((W * R | R * W) & loc) \\ (si | IW * _ | _ * IW)")
+    assert unheard(compile_model(model)) is None
 
 
 EVERYTHING = """PTX everything
@@ -131,3 +145,72 @@ def test_what_an_axiom_speaks_of_may_be_another(number: int) -> None:
 def test_other_demands_are_refused_by_name(old: str, new: str, what: str) -> None:
     with pytest.raises(Unsupported, match=f"does not follow what the model demands of {what}"):
         check_axioms(parse(EVERYTHING, "everything.litmus"), compile_model(edited(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        (
+            "empty strong-pairs \\ (co.2 | co.2^-1) as",
+            "empty po as Other empty strong-pairs \\ (co.2 | co.2^-1) as",
+            "Other",
+        ),
+        (
+            "let strong-pairs = ((W * W) & morally-strong & loc) \\ id",
+            "let strong-pairs = ((W * W) & sr) \\ id",
+            "MoralCoherence",
+        ),
+        ("empty rmw & (", "empty R & range(rf) as Other empty rmw & (", "Other"),
+    ],
+)
+def test_an_axiom_about_what_is_not_followed_is_refused_by_its_name(old: str, new: str, name: str) -> None:
+    with pytest.raises(Unsupported, match=f"does not follow the axiom {name} of the model"):
+        check_axioms(parse(EVERYTHING, "everything.litmus"), compile_model(edited(old, new)))
+
+
+def test_an_axiom_that_nothing_can_break_needs_not_be_followed() -> None:
+    model = compile_model(edited("empty rmw & (", "empty rmw & po as Other empty rmw & ("))
+    check_axioms(parse(FAILED_LOOK, "look.litmus"), model)
+    with pytest.raises(Unsupported, match="does not follow the axiom Other of the model"):
+        check_axioms(parse(EVERYTHING, "everything.litmus"), model)
+
+
+REMOTE = """PTX remote
+{ .shared .u32 x; }
+P0@cluster 0, cta 0 { st.relaxed.cluster.shared::cluster.u32 [x@1], 1; }
+P1@cluster 0, cta 1 { }
+"""
+
+
+def test_an_axiom_about_what_comes_later_is_refused() -> None:
+    model = edited("empty rmw & (", "irreflexive [domain(outlived)]; po^-1; po as Other empty rmw & (")
+    given = said("protocol", parse(REMOTE, "remote.litmus"), model, timeout=60)
+    reason = "the axiom Other of the model asks what later events make of earlier ones"
+    assert (given.complete, given.reason) == (False, reason)
+
+
+INIT_BEHIND = """PTX init-behind
+{ .shared .align 8 .b64 bar; .global .u32 f = 0; }
+P0@cta 0, warp 0, lane 0 {
+  bar.sync 0, 64;
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  fence.acq_rel.gpu;
+  st.relaxed.gpu.global.u32 [f], 1;
+}
+P1@cta 0, warp 1, lane 0 {
+  bar.sync 0, 64;
+  await ld.relaxed.gpu.global.u32 r0, [f] == 1;
+  fence.acq_rel.gpu;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+}
+"""
+
+
+def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_before_it() -> None:
+    test = parse(INIT_BEHIND, "init.litmus")
+    assert said("protocol", test, load_model("ptx-9.0"), timeout=60).codes == frozenset()
+    model = edited("(base-causality | holding; before-issue) as Mbarrier", "(holding; before-issue) as Mbarrier")
+    assert said("explicit", test, model, timeout=60).codes == {"UB201"}
+    found = check(test, model, timeout=60)
+    assert (found.verdict, found.covered) == ("bounded", False)
+    assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.bound)
