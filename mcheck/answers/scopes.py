@@ -9,6 +9,7 @@ from mcheck.answers.steps import text_of
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Place
+from mcheck.program.scopes import WIDTH
 
 RELEASES = frozenset({"release", "acq_rel", "sc"})
 ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
@@ -46,9 +47,6 @@ def needed(one: Place, other: Place) -> str:
     if (a.gpu, a.cluster) == (b.gpu, b.cluster):
         return "cluster"
     return "gpu" if a.gpu == b.gpu else "sys"
-
-
-WIDTH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,10 @@
 """The paths of a thread: its code run with unknown read values, forking where they decide.
 
 A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
-iteration
-of a loop that has no effect and comes back to the same live registers is not followed again: the execution without it
-is
-explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept as ``stuck``
-for the
-question whether it may go on for ever.
+iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
+without it is explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept
+as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, where a
+later one reads the same behind a synchronisation: one of them is kept where there are reads that may (8.7.1).
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from mcheck.events.emit import Emitter
 from mcheck.events.liveness_of_registers import live_at, loop_heads
 from mcheck.events.semantics import Semantics
 from mcheck.events.state import State, Visit
-from mcheck.graph.event import Path
+from mcheck.graph.event import Event, Path
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.program.ops import (
@@ -37,6 +35,7 @@ from mcheck.program.ops import (
     Wgmma,
 )
 from mcheck.program.program import Program, Thread
+from mcheck.program.scopes import WIDTH, width_of_all
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -68,11 +67,14 @@ class Walker:
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
     paths: list[Path] = field(default_factory=list)
+    widest: int = 0
+    """The width of a scope that includes all threads."""
 
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
         emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unsure, self.unroll)
         heads = loop_heads(self.thread)
+        self.widest = width_of_all(self.program) if heads else 0
         live = live_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
         code = self.thread.code
@@ -189,7 +191,11 @@ class Walker:
         if before.effects == state.effects:
             for old, position in before.seen:
                 if old == key:
-                    state.stuck = tuple(e.uid for e in state.events[position:])
+                    if not state.idle and any(map(self._may_race, state.events[position:])):
+                        self._finish(_stuck(state.fork(), position), "stuck")
+                        state.idle = True
+                        return None
+                    _stuck(state, position)
                     return "stuck"
             open_term = next((v for _, v in key if not isinstance(v, int) and reads_of(v)), None)
             if open_term is not None:
@@ -205,6 +211,12 @@ class Walker:
         state.visits[state.pc] = Visit(here, state.effects, count)
         state.forked = False
         return None
+
+    def _may_race(self, event: Event) -> bool:
+        """Whether an event is a read that is not morally strong with every other access: weak, or in a small scope."""
+        if not {Tag.R, Tag.M} <= event.tags:
+            return False
+        return Tag.WEAK in event.tags or WIDTH.get(event.scope or "sys", 0) < self.widest
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
         """(the state in which the term's truth is ``taken``, the state in which it is not)."""
@@ -225,6 +237,12 @@ class Walker:
         code = self.thread.code
         at = code[min(state.pc, len(code) - 1)] if code else None
         self.paths.append(state.path(self.thread.index, ending, at))
+
+
+def _stuck(state: State, position: int) -> State:
+    """The state, stuck in what comes from an event on."""
+    state.stuck = tuple(e.uid for e in state.events[position:])
+    return state
 
 
 def exits_matter(program: Program) -> bool:

@@ -75,6 +75,8 @@ class State:
     stuck: tuple[Uid, ...] = ()
     misstep: Misstep | None = None
     fixed: dict[Term, int] = field(default_factory=dict)
+    idle: bool = False
+    """Whether an iteration without effect is among the events, because what it reads may race."""
 
     def fork(self) -> State:
         return State(
@@ -102,6 +104,7 @@ class State:
             self.stuck,
             self.misstep,
             dict(self.fixed),
+            self.idle,
         )
 
     def path(self, thread: int, ending: str, at: Op | None) -> Path:

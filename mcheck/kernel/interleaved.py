@@ -25,9 +25,9 @@ from mcheck.program import ops
 from mcheck.program.expr import Const, Expr
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.program.scopes import WIDTH, width_of_all
 
 REASON = "threads access several shared words in an order that no interleaving need show ({first} and {second})"
-RANK = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 LIMIT = 4_000
 """Edges that are looked at."""
 
@@ -100,9 +100,7 @@ class _Facts:
 
     @staticmethod
     def of(program: Program) -> _Facts:
-        ctas = {t.place.cta for t in program.threads}
-        clusters = {(c.gpu, c.cluster) for c in ctas}
-        rank = 0 if len(ctas) == 1 else 1 if len(clusters) == 1 else 2 if len({c.gpu for c in ctas}) == 1 else 3
+        rank = width_of_all(program)
         facts = _Facts(rank, {})
         for thread in {id(t.code): t for t in program.threads}.values():
             fenced = _before(thread, rank)
@@ -124,7 +122,7 @@ class _Facts:
             yield CLUSTER, op.sem == "release"
 
     def _wide(self, scope: str | None) -> bool:
-        return RANK.get(scope or "cta", 0) >= self.rank
+        return WIDTH.get(scope or "cta", 0) >= self.rank
 
     def steps(self, thread: Thread) -> Iterable[Step]:
         """The steps of a thread, in the order of its code."""
@@ -191,7 +189,7 @@ def _fences(thread: Thread, rank: int, kinds: set[str]) -> list[int]:
         if isinstance(op, ops.Fence)
         and op.guard is None
         and op.sem in kinds
-        and RANK.get(op.scope or "cta", 0) >= rank
+        and WIDTH.get(op.scope or "cta", 0) >= rank
         and op.restrict is None
         and not any(a < k < b for a, b in jumps)
     ]
