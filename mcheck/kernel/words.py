@@ -128,12 +128,21 @@ def _try(
     return allowed
 
 
-def _may_read(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int = 0) -> list[int]:
-    """The indices of the writes that a read may return, the latest first."""
+def _may_read(
+    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int = 0,
+    condition: tuple[str, str, int] | None = None,
+) -> list[int]:  # fmt: skip
+    """The indices of the writes that a read may return, the latest first. One that waits for a ``condition`` only goes
+    on waiting where it reads what does not fit: such a write is asked about only where it decides whether the ones
+    before it would have to be, too.
+    """
     last = len(word.writes) - 1
     found = [last]
-    for k in range(last - 1, max(last - STALE, -1), -1) if not m.brief else ():
+    earliest = max(last - STALE, -1) + 1
+    for k in range(last - 1, earliest - 1, -1) if not m.brief else ():
         m.setup.deadline()
+        if condition is not None and not _fits(word.writes[k].value, *condition) and (k > earliest or not earliest):
+            continue
         if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
             found.append(k)
     _cut(m, last, found)
@@ -158,10 +167,10 @@ def read(
     """Enters a read of a word: its value. With ``compare`` it blocks until some write satisfies it."""
     word = word_at(m, event.address, event.size)
     edges = {"addr": m.origin_of(agent, 0, names)} if names else {}
-    found = _may_read(m, agent, word, event, edges, part)
+    condition = (type_name, *compare) if compare else None
+    found = _may_read(m, agent, word, event, edges, part, condition)
     index = _choose(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
-    condition = (type_name, *compare) if compare else None
     _dependent(m, agent, word, event, "read", agent.now(), condition)
     record = _enter(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
     _observe(m, agent, word, index)

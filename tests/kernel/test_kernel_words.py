@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcheck.cat import load_model
+from mcheck.explore.engine import answer as enumerated
+from mcheck.graph.event import Event
+from mcheck.graph.tags import Tag
+from mcheck.kernel import words
 from mcheck.kernel.engine import check
+from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.states import answer
 from mcheck.syntax import parse
 
@@ -28,6 +35,62 @@ def test_a_write_that_may_stand_before_many(other: str, count: int, verdict: str
     stores = "\n  ".join(f"st.relaxed.gpu.u32 [x], {k};" for k in range(1, count + 1))
     found = check(parse(TEXT.format(stores=stores, other=other), "many.litmus"), load_model("ptx-9.0"))
     assert found.verdict == verdict, found.reason
+
+
+@pytest.mark.parametrize(("zeros", "verdict"), [(2, "proved"), (14, "bounded")])
+def test_a_wait_for_a_value_that_stood_before_many(zeros: int, verdict: str) -> None:
+    """What does not fit is not asked about, but where it hides what is further back."""
+    stores = "\n  ".join(f"st.relaxed.gpu.u32 [x], {value};" for value in (1, *[0] * zeros, 2))
+    text = TEXT.format(stores=stores, other="await ld.relaxed.gpu.u32 r0, [x] != 0;")
+    found = check(parse(text, "many.litmus"), load_model("ptx-9.0"))
+    assert found.verdict == verdict, found.reason
+
+
+SEEN = """PTX seen
+{{ .global .u32 x = 0, y = 0; }}
+one@cta 0, warp 0, lane 0 {{
+  st.relaxed.cta.global.u32 [x], 2;
+  bar.sync 0;
+  st.global.u32 [y], 7;
+  st.{} [x], 1;
+}}
+all@cta 0, warp 1 {{
+  bar.sync 0;
+  await ld.{} r0, [x] == 1;
+  ld.global.u32 r1, [y];
+}}
+"""
+
+
+def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Event] = []
+    before = words._try
+
+    def counted(m: Machine, agent: Agent, event: Event, *given: Any, **named: Any) -> bool:
+        asked.append(event)
+        return before(m, agent, event, *given, **named)
+
+    monkeypatch.setattr(words, "_try", counted)
+    model = load_model("ptx-9.0")
+    right = parse(SEEN.format("release.cta.global.u32", "acquire.cta.global.u32"), "seen.litmus")
+    assert check(right, model).verdict == "proved"
+    reads = [event for event in asked if Tag.R in event.tags]
+    assert not reads
+    wrong = parse(SEEN.format("relaxed.cta.global.u32", "acquire.cta.global.u32"), "seen.litmus")
+    assert {f.code for f in check(wrong, model).findings} == {"RACE001"}
+
+
+@pytest.mark.parametrize("asked", ["== 0", "!= 0", "< 3", "> 1", "== 2"])
+def test_waits_see_the_states_that_all_executions_show(asked: str) -> None:
+    text = TEXT.format(
+        stores="st.relaxed.gpu.u32 [x], 1; st.relaxed.gpu.u32 [x], 2; st.relaxed.gpu.u32 [x], 0;",
+        other=f"await ld.relaxed.gpu.u32 r0, [x] {asked}; ld.relaxed.gpu.u32 r1, [x];",
+    )
+    program = parse(f"{text}locations [b:r0; b:r1;]\n", "states.litmus")
+    model = load_model("ptx-9.0")
+    states = {o.state for o in answer(program, model).outcomes}
+    assert states == {o.state for o in enumerated(program, model).outcomes}
+    assert states
 
 
 STATES = {
