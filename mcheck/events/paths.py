@@ -3,8 +3,8 @@
 A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
 iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
 without it is explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept
-as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, where a
-later one reads the same behind a synchronisation: one of them is kept where there are reads that may (8.7.1).
+as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, or be no
+mbarrier yet, where a later one comes behind a synchronisation: one of them is kept where there are such reads.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Walker:
         if before.effects == state.effects:
             for old, position in before.seen:
                 if old == key:
-                    if not state.idle and any(map(self._may_race, state.events[position:])):
+                    if not state.idle and self._counts(state.events[position:]):
                         self._finish(_stuck(state.fork(), position), "stuck")
                         state.idle = True
                         return None
@@ -212,11 +212,18 @@ class Walker:
         state.forked = False
         return None
 
-    def _may_race(self, event: Event) -> bool:
-        """Whether an event is a read that is not morally strong with every other access: weak, or in a small scope."""
-        if not {Tag.R, Tag.M} <= event.tags:
-            return False
-        return Tag.WEAK in event.tags or WIDTH.get(event.scope or "sys", 0) < self.widest
+    def _counts(self, events: list[Event]) -> bool:
+        """Whether what an iteration in vain does may be wrong, though it is right in the last one: by what it reads."""
+        reads = [e for e in events if Tag.R in e.tags or Tag.WAIT in e.tags]
+        return len(reads) > 1 and any(map(self._may_be_wrong, reads))  # of one alone the last is not ordered either
+
+    def _may_be_wrong(self, event: Event) -> bool:
+        """Whether an event is a look at an object that may not be there yet, or a read that is not morally strong with
+        every other access: weak, or in a small scope.
+        """
+        if Tag.WAIT in event.tags:
+            return True
+        return Tag.M in event.tags and (Tag.WEAK in event.tags or WIDTH[event.scope or "sys"] < self.widest)
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
         """(the state in which the term's truth is ``taken``, the state in which it is not)."""
