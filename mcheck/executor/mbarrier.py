@@ -162,18 +162,29 @@ def wait_state(state: State, token: int, address: int = 0) -> bool:
     """
     if not _is_token(token) or token >> 40 != address % _PLACES:
         raise Misuse("UB210", "the state operand of the wait was not returned by an arrive on this mbarrier", _WAIT)
-    behind = (state.phase - (token >> 21)) % _PHASES
+    behind = phases_behind(state, token)
     if behind > 1:
         phase = (token >> 21) % _PHASES
         raise Misuse("UB210", f"the state operand is of phase {phase}, the mbarrier is in phase {state.phase}", _WAIT)
     return behind == 1
 
 
+def phases_behind(state: State, token: int) -> int:
+    """How many phases have ended since the arrive that returned a state operand."""
+    return (state.phase - (token >> 21)) % _PHASES
+
+
+def pending_before(token: int) -> int | None:
+    """``pending_count``, where there is one."""
+    return token & MAX_COUNT if _is_token(token) and token >> 20 & 1 else None
+
+
 def pending_count(token: int) -> int:
     """``mbarrier.pending_count``: the count before the ``.noComplete`` arrive that gave ``token`` (9.7.13.15.17)."""
-    if not _is_token(token) or not token >> 20 & 1:
+    count = pending_before(token)
+    if count is None:
         raise Misuse("UB211", "pending_count of a state that no .noComplete arrive returned", _PENDING_COUNT)
-    return token & MAX_COUNT
+    return count
 
 
 # --- helpers ------------------------------------------------------------------------------------------

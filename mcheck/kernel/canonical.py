@@ -10,8 +10,10 @@ the same of them could as well come in another order. What is compared, and what
 * Times are compared with the steps that could still come after something later, the *live* operations on objects: a
   time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
 * An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
-* Phases count from the present one of their object, with its parity; of registers those that decide anything, values
-  that are not known being numbered by where they stand first; of the history of a thread what a group still holds.
+* Phases count from the present one of their object, with its parity, and so do those of the states that arrives have
+  returned; of registers those that decide anything, values that are not known being numbered by where they stand first.
+* Of copies whose completion will be learnt of together (``mcheck.kernel.fates``) it matters which kinds there are; of
+  loops that are over for good nothing does (``mcheck.kernel.again``).
 * What no later step looks at is left out: the trace, numbers of events, what has been reported.
 
 Places in the code are given by whoever compares, and so are objects that are used up as the rounds go (``Moving``).
@@ -24,10 +26,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcheck.events.state import AsyncRecord
+from mcheck.events.state import AsyncRecord, Groups
 from mcheck.events.state import State as Lane
-from mcheck.graph.terms import Term, reads_of
+from mcheck.executor.mbarrier import pending_before, phases_behind
+from mcheck.graph.terms import Term, Uid, reads_of
+from mcheck.kernel.again import loops_of
 from mcheck.kernel.clocks import Vector
+from mcheck.kernel.fates import fates, records_of
 from mcheck.kernel.history import History, Lanes, Owners, Record
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, When
@@ -110,7 +115,8 @@ class _Former:
         self.contents = contents
         w = m.window
         self.sorts = {number: sort for sort, number in w.sorts.numbers.items()}
-        watched = with_names(w, pinned(m))
+        self.fates = fates(m)
+        watched = with_names(w, pinned(m, self.fates))
         self.order = sorted(bits(watched), key=self._place)
         self.number = {k: n for n, k in enumerate(self.order)}
         self.kind: dict[int, int] = {}
@@ -225,10 +231,10 @@ class _Former:
 
     def _agent(self, a: Agent) -> Part:
         met, live = a.cluster_arrived, self.m.window.all
-        loops = (a.visits, a.looked, a.effects, a.spinning) if self.m.setup.loops[a.index] else ()
+        loops = loops_of(self.m, a) if self.m.setup.loops[a.index] else ()
         aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
         return (
-            a.status, self._where(a.where), self.time(a.time), a.met, repr(loops), a.aligned - min(aligned),
+            a.status, self._where(a.where), self.time(a.time), a.met, loops, a.aligned - min(aligned),
             None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
             self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
             frozenset(map(self.record, a.piped)),
@@ -248,18 +254,19 @@ class _Former:
         out = []
         for k, lane in enumerate(a.lanes):
             needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
-            registers = tuple((r, _term(lane.registers[r], names)) for r in sorted(needed))
+            states = self.m.setup.reading(a.index).states
+            registers = tuple(
+                (r, self._state(lane.registers[r]) if r in states else _term(lane.registers[r], names))
+                for r in sorted(needed)
+            )
             waited = {uid for uid, _ in lane.completes}
-            groups = tuple(
-                (family, g.told, tuple(self._issued(a, k, r, waited) for r in g.open),
-                 tuple(tuple(self._issued(a, k, r, waited) for r in group) for group in g.committed))
-                for family, g in sorted(lane.groups.items())
-            )  # fmt: skip
+            groups = tuple(self._groups(a, k, family, g, waited) for family, g in sorted(lane.groups.items()))
             consumed = (
                 len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
                 len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
             )
-            alone = tuple(self._issued(a, k, r, waited) for r in (*lane.cp_async, *lane.piped))
+            told = self._copies(a, k, lane.cp_async if self.m.setup.reading(a.index).tells else (), waited)
+            alone = (told, tuple(self._issued(a, k, r, waited) for r in lane.piped))
             rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
             out.append(LaneForm(registers, (groups, consumed, alone, rest)))
         return tuple(out)
@@ -275,13 +282,34 @@ class _Former:
             known = {uid: value for uid, value in known.items() if uid in held}
         return constraints, known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
 
-    def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[tuple[int, int]]) -> Part:
-        uids = (*record.reads, *record.writes)
+    def _groups(self, a: Agent, lane: int, family: str, groups: Groups, waited: set[Uid]) -> Part:
+        """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
+        copies write is asked while their group is open, until something tells of them.
+        """
+        known = self.m.setup.reading(a.index).depths(family)
+        if known is None:
+            shallow, deep = groups.committed, []
+        else:
+            depth = max(known.reads, known.writes)
+            behind = max(len(groups.committed) - depth, 0)
+            shallow, deep = groups.committed[behind:], groups.committed[:behind]
+        new = groups.open[groups.told :]
         return (
-            record.family, len(record.reads), tuple((self.at(a), n) for a, n in record.destinations),
-            tuple(uid in waited for uid in uids),
-            tuple(self.record(found) if (found := a.of_event.get((lane, uid))) is not None else None for uid in uids),
+            family, self._copies(a, lane, groups.open, waited),
+            tuple(tuple((self.at(at), size) for at, size in r.destinations) for r in new),
+            tuple(self._copies(a, lane, group, waited) for group in shallow),
+            self._copies(a, lane, [r for group in deep for r in group], waited),
         )  # fmt: skip
+
+    def _copies(self, a: Agent, lane: int, issued: Iterable[AsyncRecord], waited: set[Uid]) -> frozenset[Part]:
+        """Copies that are learnt of together: those that are alike have the same to come, however many they are."""
+        return frozenset(self._issued(a, lane, r, waited) for r in issued)
+
+    def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
+        return record.family, tuple(
+            (all(uid in waited for uid in uids), tuple(map(self.learnt, records_of(a, lane, uids))))
+            for uids in (record.reads, record.writes)
+        )
 
     def _groups_of_warp(self, a: Agent) -> Part:
         """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
@@ -322,6 +350,9 @@ class _Former:
                     if edges[name] & w.all:
                         names.append((n, name, back))
                         rows.append(edges[name])
+        together = self._together()
+        names += sorted(together, key=repr)
+        rows += [together[label] for label in sorted(together, key=repr)]
         alike = self._alike(others, watched, rows, columns)
         heads = [some[0] for some in alike]
         inside = _members(rows, w.all, [*self.order, *heads])
@@ -337,6 +368,23 @@ class _Former:
             tuple(self._event(self._entry(k)) for k in self.order), tuple(names),
             np.packbits(inside[:, : len(self.order)], axis=1).tobytes(), w.shown, w.missed, w.settled, self._several(),
         )  # fmt: skip
+
+    def _together(self) -> dict[Part, int]:
+        """The sets of live events of copies of which a new edge touches all or none."""
+        signals = {key: n for n, key in enumerate(self.m.signals)}
+        out: dict[Part, int] = {}
+        for key, members in self.fates.together.items():
+            label: Part = key
+            match key:
+                case ("phase", int() as address, (int() as life, int() as phase)):
+                    bar = self.m.mbarriers[address]
+                    when = (life, phase) if bar.state is None else self._since(bar, (life, phase))
+                    label = "phase", address, when
+                case ("signal", number):
+                    label = "signal", signals[number]  # type: ignore[index]
+            if members & self.m.window.all:
+                out[label] = out.get(label, 0) | members
+        return out
 
     def _alike(self, others: list[int], watched: int, rows: list[int], columns: list[list[int]]) -> list[list[int]]:
         """The events without names, those together that are in the same of the sets and have the same in theirs."""
@@ -414,7 +462,7 @@ class _Former:
     def _signal(self, s: Signal) -> Part:
         return (
             s.agent, s.address, s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
-            tuple(map(self.record, s.records)), s.event.op.span,
+            frozenset(map(self.learnt, s.records)), s.event.op.span,
         )  # fmt: skip
 
     def _aligned(self, warp: tuple[int, int]) -> Part:
@@ -422,9 +470,25 @@ class _Former:
         done = [a.aligned for a in self.m.agents if self.m.warp_of(a) == warp]
         return warp, tuple(self.m.aligned[warp][min(done) :])
 
+    def _state(self, term: Term) -> object:
+        """What an arrive has returned, as waits look at it (PTX ISA 9.7.13.15.16): of which object, and whether it is
+        of the present phase or the one before. What is older is nothing that a wait may be given.
+        """
+        if not isinstance(term, int):
+            return "unknown"
+        homes = [bar for bar in self.m.mbarriers.values() if (bar.address, term) in self.m.tokens]
+        behind = (min(phases_behind(bar.state, term), 2) for bar in homes if bar.state is not None)
+        return tuple(bar.address for bar in homes), tuple(behind), pending_before(term)
+
     def _tokens(self) -> frozenset[tuple[int, int]]:
-        """The states that some register still holds."""
-        held = {v for a in self.m.agents for lane in a.lanes for v in lane.registers.values() if isinstance(v, int)}
+        """The states that some register still holds that is used otherwise too."""
+        held = {
+            v
+            for a in self.m.agents
+            for lane in a.lanes
+            for r, v in lane.registers.items()
+            if isinstance(v, int) and r not in self.m.setup.reading(a.index).states
+        }
         return frozenset((address, token) for address, token in self.m.tokens if token in held)
 
     # --- memory -----------------------------------------------------------------------------------------------
@@ -436,11 +500,17 @@ class _Former:
             e = r.event
             value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
             found = self.records[id(r)] = (
-                r.agent, self._owners(r.lanes), r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars,
-                r.signalled, frozenset(k for k, _ in r.done), self.events(r.entries), self.at(e.address), e.size,
-                e.tags, value, e.op.span,
+                self.learnt(r), self._owners(r.lanes), self.at(e.address), e.size, value,
             )  # fmt: skip
         return found
+
+    def learnt(self, r: Record) -> Part:
+        """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
+        e = r.event
+        return (
+            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars, r.signalled,
+            frozenset(k for k, _ in r.done), self.events(r.entries), e.tags, e.op.span,
+        )  # fmt: skip
 
     def at(self, address: int) -> int:
         """An address; in a moving object, from its present origin on."""

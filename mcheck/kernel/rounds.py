@@ -265,7 +265,7 @@ class _Prover:
             seen.append((form, spare))
 
         try:
-            m = execute(setup, before=_at_starts(loops, lead, watch, entered))
+            m = execute(setup, before=_at_starts(loops, lead, watch, entered), lowest_first=True)
         except _Repeats:
             return found[0]
         _one_way(m)
@@ -295,7 +295,7 @@ class _Prover:
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
         setup = self.setup(program)
-        m = execute(setup, before=_at_starts({lead: loop}, lead, lambda _: None, set()))
+        m = execute(setup, before=_at_starts({lead: loop}, lead, lambda _: None, set()), lowest_first=True)
         _one_way(m)
         search = engine.Search(setup.program, self.model, self.profile, self.unroll)
         search.collect(m)

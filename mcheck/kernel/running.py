@@ -32,22 +32,25 @@ def execute(
     forced: Forced = (),
     before: Callable[[Machine, Agent], None] | None = None,
     watch: Watch | None = None,
+    *,
+    lowest_first: bool = False,
 ) -> Machine:
     """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
 
     ``before`` is shown the machine, between two steps, and the agent that is to make the next one; ``watch`` the
-    operations on mbarriers.
+    operations on mbarriers. An agent goes on as long as it can, unless ``lowest_first``: then the first one that can go
+    always does, so that who goes next is up to the state alone.
     """
     m = Machine(setup, forced, objects_flagged)
     m.watch = watch
     try:
-        _run(m, before)
+        _run(m, before, lowest_first=lowest_first)
     except TimeOut:
         raise TimeOut(longest_loop(m)) from None
     return m
 
 
-def _run(m: Machine, before: Callable[[Machine, Agent], None] | None) -> None:
+def _run(m: Machine, before: Callable[[Machine, Agent], None] | None, *, lowest_first: bool) -> None:
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # the beginning of a thread is known to those who know anything of it
@@ -69,8 +72,10 @@ def _run(m: Machine, before: Callable[[Machine, Agent], None] | None) -> None:
             if key in m.signals:
                 _deliver(m, key, ())
             continue
+        if lowest_first:
+            current = -1
         agent = m.agents[current]
-        if agent.status != "run":
+        if lowest_first or agent.status != "run":
             others = (m.agents[(current + k) % count] for k in range(1, count + 1))
             ready = next((a for a in others if a.status == "run"), None)
             if ready is None:

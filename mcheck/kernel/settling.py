@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.kernel.fates import Fates, fates
 from mcheck.kernel.machine import SETTLE_AT, Machine
 from mcheck.kernel.objects import KEPT_PHASES
 from mcheck.views.entries import sum_of
@@ -10,29 +11,29 @@ AGAIN = 3
 """It is done again when there are so many times as many events: it costs about what a third of the new ones do."""
 
 
-def pinned(m: Machine) -> int:
-    """Operations of phases that a wait may still find, barriers that are filling, copies in flight, shared words."""
-    out = 0
+def pinned(m: Machine, known: Fates) -> int:
+    """Operations of phases that a wait may still find, barriers that are filling, shared words, and of copies in
+    flight those that are learnt of alone.
+    """
+    out = known.alone
     for bar in m.mbarriers.values():
         phase = bar.state.phase if bar.state is not None else -1
         for (life, number), acts in bar.phases.items():
             if bar.state is None or life != bar.generation or number >= phase - KEPT_PHASES:
-                out |= acts.acts | acts.waits | acts.copies
+                out |= acts.acts | acts.waits
     for meeting in m.meetings.values():
         out |= meeting.arrivals | meeting.last
         for arrivals, _ in meeting.brought.values():
             out |= arrivals
     for signal in m.signals.values():
         out |= sum_of(signal.issues)
-        for record in signal.records:
-            out |= record.bits
     for word in m.words.values():
         for written in word.writes[-16:]:
             out |= written.bits
     for history in m.histories.values():
         for cell in history.cells:
             for record in cell:
-                if record.in_flight:
+                if record.in_flight and id(record) not in known.records:
                     out |= record.bits
     for agent in m.agents:
         if agent.cluster_arrived is not None:
@@ -44,7 +45,9 @@ def settle(m: Machine, *, every: bool = False) -> None:
     """Forgets events that nothing can tell apart from others any more; where few could go, only if ``every`` one is
     to.
     """
-    gone = m.window.settle(pinned(m), m.setup.deadline, every=every)
+    known = fates(m)
+    together = tuple(known.together.values())
+    gone = m.window.settle(pinned(m, known), m.setup.deadline, every=every, together=together)
     m.settle_at = max(SETTLE_AT, AGAIN * m.window.all.bit_count())
     if not gone:
         return

@@ -25,6 +25,7 @@ from mcheck.kernel.history import Lanes
 from mcheck.kernel.lean import Told, lean
 from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
+from mcheck.kernel.readings import Reading, reading
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import widened
@@ -100,6 +101,7 @@ class Setup:
     tails: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
+    readings: dict[int, Reading] = field(default_factory=dict)
     thorough: bool = False
     """Whether everything is looked at, whatever has been found."""
     brief: bool = False
@@ -161,6 +163,13 @@ class Setup:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
         code = self.program.threads[self.partition[agent][0]].code
         return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in code)
+
+    def reading(self, agent: int) -> Reading:
+        """What the code of an agent says."""
+        found = self.readings.get(agent)
+        if found is None:
+            found = self.readings[agent] = reading(self.program, self.partition[agent][0])
+        return found
 
     def asked(self, agent: int) -> frozenset[str]:
         """The registers of an agent whose final values are asked for."""

@@ -49,6 +49,14 @@ def sum_of(entries: Iterable[Entry]) -> int:
     return out
 
 
+def union(sets: Iterable[int]) -> int:
+    """The union of some sets of the window."""
+    out = 0
+    for members in sets:
+        out |= members
+    return out
+
+
 @dataclass(frozen=True, slots=True)
 class Flagged:
     """What a flag of the model says of the new event: the earlier ones that it forms a pair with, ``own`` if it is

@@ -2,7 +2,8 @@
 
 What is still to come is computed from the last event of each thread, from the sets gathered along the threads so far,
 and from the events that a new edge other than program order may touch (those are *pinned*). Two unpinned events of one
-thread and one sort that stand to all of these in the same relations will stand so to whatever comes. The two latest
+thread and one sort that stand to all of these in the same relations will stand so to whatever comes; so will two that a
+new edge may touch together alone, as members of the same sets. The two latest
 such events stand for all: what leads from an earlier one to something new leads through one of them.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from mcheck.views.entries import bits
+from mcheck.views.entries import bits, union
 from mcheck.views.state import State
 
 KEPT = 2
@@ -24,9 +25,11 @@ TABLE = 16_000_000
 """Cells of a table that are looked at together."""
 
 
-def stand_ins(w: State, pinned: int, deadline: Callable[[], None], *, every: bool = False) -> dict[int, int]:
+def stand_ins(
+    w: State, pinned: int, deadline: Callable[[], None], *, every: bool = False, together: tuple[int, ...] = ()
+) -> dict[int, int]:
     """The events to forget, each with the one that stands for it; none where few could go, unless ``every`` one is
-    to. ``deadline`` is asked now and then.
+    to. Of the sets ``together`` a new edge may touch all members or none. ``deadline`` is asked now and then.
     """
     watched = named(w, pinned)
     groups: dict[object, list[int]] = {}
@@ -39,19 +42,21 @@ def stand_ins(w: State, pinned: int, deadline: Callable[[], None], *, every: boo
     if not most or (most * WORTH < w.all.bit_count() and not every):
         return {}
     events = sorted(k for members in large for k in members)
-    seen_from = _seen_from(w, watched, events, deadline)
+    seen_from = _seen_from(w, watched, events, deadline, together)
+    to_come = union(together)
     gone: dict[int, int] = {}
     for members in large:
         deadline()
         seen: dict[int, list[int]] = {}
         for k in members:
             seen.setdefault(seen_from[k], []).append(k)
-        for together in seen.values():
-            if len(together) <= KEPT:
+        for seen_alike in seen.values():
+            if len(seen_alike) <= KEPT:
                 continue
             alike: dict[object, list[int]] = {}
-            for k in together:
-                alike.setdefault(tuple([column[k] & watched for column in w.cols.values()]), []).append(k)
+            for k in seen_alike:
+                columns = tuple([column[k] & watched for column in w.cols.values()])
+                alike.setdefault((columns, _statement(w, k) if to_come >> k & 1 else None), []).append(k)
             for same in alike.values():
                 same.sort(key=lambda k: _time(w, k))
                 for k in same[:-KEPT]:
@@ -77,12 +82,21 @@ def _time(w: State, k: int) -> int:
     return entry.time if entry is not None else -1
 
 
-def _seen_from(w: State, watched: int, events: list[int], deadline: Callable[[], None]) -> dict[int, int]:
-    """A number for each event, the same for those that are in the same ones of the watched events' columns, and of the
-    sets gathered along threads.
+def _statement(w: State, k: int) -> object:
+    """Where the operation of an event stands, which findings name that are still to come."""
+    entry = w.entries[k]
+    return entry.event.op.span if entry is not None else None
+
+
+def _seen_from(
+    w: State, watched: int, events: list[int], deadline: Callable[[], None], together: tuple[int, ...]
+) -> dict[int, int]:
+    """A number for each event, the same for those that are in the same ones of the watched events' columns, of the
+    sets gathered along threads, and of those ``together``.
     """
     asked = sum(1 << k for k in events)
     rows = {x & asked for gathered in w.memo.values() for x in gathered}
+    rows.update(x & asked for x in together)
     at = list(bits(watched))
     for n, column in w.cols.items():
         deadline()

@@ -238,14 +238,15 @@ class Window(State):
         self.latest, self.recent = {}, {}
 
     def settle(
-        self, pinned: int, deadline: Callable[[], None] = lambda: None, *, every: bool = False
-    ) -> dict[int, int]:
+        self, pinned: int, deadline: Callable[[], None] = lambda: None, *, every: bool = False,
+        together: tuple[int, ...] = (),
+    ) -> dict[int, int]:  # fmt: skip
         """Makes one of events that nothing can tell apart any more: (slot that is gone -> slot that stands for it).
 
-        Unless ``every`` one is to go it is not done where few could. ``deadline`` is asked on the way: whatever it
-        raises leaves the window as it was.
+        New edges may touch all members of one of the sets ``together``, or none. Unless ``every`` one is to go it is
+        not done where few could. ``deadline`` is asked on the way: whatever it raises leaves the window as it was.
         """
-        gone = stand_ins(self, pinned, deadline, every=every)
+        gone = stand_ins(self, pinned, deadline, every=every, together=together)
         if not gone:
             return gone
         keep = self.all & ~sum(1 << k for k in gone)

@@ -1,0 +1,46 @@
+"""What an agent remembers of loops that it may come to again: rounds that would repeat the last one are not made.
+
+A loop whose head no branch leads back to from where the agent stands is over for good, as a wait that is written out
+in a round of a longer loop is in the next one.
+"""
+
+from __future__ import annotations
+
+from mcheck.kernel.machine import Agent, Machine
+
+
+def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:
+    """What decides whether the next round of a loop is made: which rounds would repeat one, and what else they wait
+    for. Places count from where the agent stands.
+    """
+    first = m.setup.reading(agent.index).furthest_back[agent.pc]
+    visits = {head: visit for head, visit in agent.visits.items() if head >= first}
+    if not visits:
+        return (agent.spinning,)
+    seen = tuple(
+        (head - agent.pc, _registers(m, agent, state), effects == agent.effects, count)
+        for head, (state, effects, count) in sorted(visits.items())
+    )
+    looked = frozenset((repr(where), _looked(m, where, version)) for where, version in agent.looked.items())
+    return seen, looked, agent.spinning
+
+
+def _registers(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
+    """Registers as they were when a head was come to: those of states of mbarriers by whether they are the same."""
+    assert isinstance(state, tuple)
+    states, now = m.setup.reading(agent.index).states, agent.lanes[0].registers
+    return tuple(
+        (name, "?" if isinstance(value, tuple) else value == now.get(name) if name in states else value)
+        for name, value in state
+    )
+
+
+def _looked(m: Machine, where: object, version: int) -> object:
+    """Whether an object is in the phase that it was found in: once over, a phase does not come again."""
+    match where:
+        case ("mbarrier", int() as address):
+            state = m.mbarriers[address].state
+            if m.setup.reading(0).ends or state is None:
+                return version
+            return version == state.phase
+    return version

@@ -1,0 +1,101 @@
+"""What the code of a thread says of executions, once read: how deep its waits reach, what its registers hold, where its
+branches lead back to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from mcheck.events.liveness_of_registers import effects
+from mcheck.program import ops
+from mcheck.program.expr import Const
+from mcheck.program.ops import Op
+from mcheck.program.program import Program, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """How many groups the waits of a thread let be pending at most: those that end all of a group, and all waits."""
+
+    writes: int = 0
+    reads: int = 0
+
+
+@dataclass
+class Reading:
+    """The code of a thread; ``ends`` is whether mbarriers of the program may end, and phases be counted anew."""
+
+    thread: Thread
+    ends: bool
+    _depths: dict[str, Depths | None] = field(default_factory=dict, init=False)
+
+    def depths(self, family: str) -> Depths | None:
+        """The depths of a family of groups; ``None`` if a number is not written there."""
+        if family not in self._depths:
+            self._depths[family] = self._read_depths(family)
+        return self._depths[family]
+
+    def _read_depths(self, family: str) -> Depths | None:
+        writes = reads = 0
+        for op in self.thread.code:
+            if isinstance(op, ops.WaitGroup) and op.family == family:
+                if not isinstance(op.pending, Const):
+                    return None
+                reads = max(reads, op.pending.value)
+                writes = writes if op.read else max(writes, op.pending.value)
+        return Depths(writes, reads)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether the thread has an arrive that tells of all of its ``cp.async``."""
+        return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
+
+    @cached_property
+    def states(self) -> frozenset[str]:
+        """The registers that hold what arrives return of the state of their object, and are used as such alone; none
+        where mbarriers may end.
+        """
+        if self.ends:
+            return frozenset()
+        states: set[str] = set()
+        others: set[str] = set()
+        for op in self.thread.code:
+            if isinstance(op, ops.MbarrierArrive) and op.state is not None:
+                states.add(op.state.name)
+        for op in self.thread.code if states else ():
+            defined, used = effects(replace(_without_state(op), guard=None))  # what is guarded may define as well
+            others |= defined | used
+            if op.guard is not None:
+                others.add(op.guard.reg.name)
+        return frozenset(states - others)
+
+    @cached_property
+    def furthest_back(self) -> list[int]:
+        """For each place, the first one that can be come to from there."""
+        code, labels = self.thread.code, self.thread.labels
+        first = list(range(len(code) + 1))
+        for at in range(len(code) - 1, -1, -1):
+            op = code[at]
+            target = labels[op.target] if isinstance(op, ops.Branch) else at
+            first[at] = min(target, first[at + 1], at)
+        for at, before in enumerate(first):
+            first[at] = min(before, first[before])  # of the places further in front that is known by now
+        return first
+
+
+def reading(program: Program, thread: int) -> Reading:
+    """The reading of a thread's code."""
+    ends = any(isinstance(op, ops.MbarrierInval) for op in program.operations)
+    return Reading(program.threads[thread], ends)
+
+
+def _without_state(op: Op) -> Op:
+    match op:
+        case ops.Await():
+            return replace(op, inner=_without_state(op.inner))
+        case ops.MbarrierArrive() | ops.MbarrierWait():
+            return replace(op, state=None)
+        case ops.MbarrierPending():
+            return replace(op, state=Const(0))
+    return op

@@ -1,0 +1,70 @@
+"""Loops of any number of rounds whose copies end by groups, arrives or states: proved, and held against full runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.answers.several import ends_search
+from mcheck.cat import load_model
+from mcheck.kernel.engine import check
+from mcheck.kernel.rounds import prove
+from mcheck.limit import Limit
+from mcheck.policy.sizes import every_size
+from mcheck.program.program import Program
+from mcheck.syntax import parse
+from tests.kernel.pipelines import RIGHT, WRONG, stores
+
+MODEL = load_model("ptx-9.0")
+
+
+def family(text: str) -> Program:
+    return parse(text, "any.litmus", every=True)
+
+
+def full(program: Program, number: int) -> Answer:
+    assert program.sized is not None
+    return check(program.sized(number), MODEL)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: str) -> None:
+    program = family(RIGHT[name])
+    given = prove(program, MODEL, "ptx", 2, Limit(None))
+    assert given.answer.verdict == "proved"
+    assert given.period <= 4
+    for number in range(given.first, given.first + 3 * given.period + 1, given.period + 1):
+        found = full(program, number)
+        assert (found.verdict, found.executions) == ("proved", 1), number
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_found_with_the_number_that_full_runs_show_it_with(name: str) -> None:
+    program = family(WRONG[name])
+    alone = [full(program, number) for number in range(6)]
+    first = next(number for number, found in enumerate(alone) if ends_search(found, None))
+    given = every_size(
+        program, None, lambda one, _: check(one, MODEL), lambda limit: prove(program, MODEL, "ptx", 2, limit)
+    )
+    assert given.verdict == "finding"
+    assert f"with N = {first}," in (given.reason or "")
+    assert {f.code for f in given.findings} == {f.code for f in alone[first].findings}
+
+
+def test_bulk_stores_that_nobody_waits_for_are_proved_with_what_is_for_review() -> None:
+    given = prove(family(stores(end="")), MODEL, "ptx", 2, Limit(None))
+    assert [f.code for f in given.answer.findings] == ["UB501"]
+
+
+@pytest.mark.parametrize("name", ["stores-and-reads", "arrives", "few-groups-at-the-end", "one-store-too-many-is-read"])
+def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = family({**RIGHT, **WRONG}[name])
+    answers = []
+    for live in (1 << 30, 8):
+        monkeypatch.setattr("mcheck.kernel.machine.SETTLE_AT", live)
+        monkeypatch.setattr("mcheck.kernel.settling.SETTLE_AT", live)
+        monkeypatch.setattr("mcheck.kernel.settling.AGAIN", 1)
+        monkeypatch.setattr("mcheck.views.settle.WORTH", 1 << 30)
+        found = full(program, 8)
+        answers.append((found.verdict, sorted(f.message for f in found.findings)))
+    assert answers[0] == answers[1]
