@@ -18,11 +18,16 @@ def together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
     return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
 
 
+def counts(found: Finding, excused: Excused) -> bool:
+    """Whether a finding is an error that the asker does not leave out."""
+    return found.severity == "error" and (excused is None or not excused(found))
+
+
 def ends_search(given: Answer, excused: Excused) -> bool:
     """Whether a program has an error that counts, so that further programs need not be looked at. What is for review
     may be all that shows with a small number while a larger one has errors.
     """
-    return any(f.severity == "error" and (excused is None or not excused(f)) for f in given.findings)
+    return any(counts(f, excused) for f in given.findings)
 
 
 def is_whole(given: Answer) -> bool:

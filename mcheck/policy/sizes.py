@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer
-from mcheck.answers.several import Excused, ends_search, is_whole, proved, taken, together
+from mcheck.answers.several import Excused, counts, ends_search, is_whole, proved, taken, together
 from mcheck.errors import InputError, Unsupported
+from mcheck.findings.finding import Finding
 from mcheck.limit import Limit, TimeOut, timed_out
 from mcheck.program.program import Long, Program
 from mcheck.program.rounds import Aperiodic
@@ -34,6 +35,10 @@ OPERATIONS = 150_000
 """Larger ones are looked at as long as their programs have no more operations: counters of eight bits and more overflow
 in loops of few threads.
 """
+BEHIND = 4
+"""So many numbers behind the first one with an error are looked at, for errors of another kind,"""
+EXECUTIONS = 64
+"""as long as the program with the last one had no more executions: there are many of what is wrong."""
 
 
 def sizes(operations: Callable[[], float]) -> Iterator[int]:
@@ -52,7 +57,7 @@ def every_size(
 ) -> Answer:  # fmt: skip
     """The answer about findings for all numbers, from that about the program with one in so many seconds.
 
-    The first number with an error ends the search, unless it is ``excused``.
+    The first number with an error ends the search, unless it is ``excused``; some behind it are looked at for others.
     """
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
@@ -80,7 +85,10 @@ def every_size(
     except TimeOut:
         pass
     wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
-    return _open(program, found, why, cut=cut) if wrong is None else _wrong(program, found, wrong)
+    if wrong is None:
+        return _open(program, found, why, cut=cut)
+    others = _others(program, limit, answer, found, wrong, excused)
+    return _wrong(program, found, wrong, others)
 
 
 def written_size(
@@ -146,8 +154,29 @@ def _look(
     return given
 
 
-def _wrong(program: Program, found: dict[int, Answer], wrong: int) -> Answer:
-    """The answer of a number with an error, with what smaller ones have for review."""
+def _others(
+    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], found: dict[int, Answer],
+    wrong: int, excused: Excused,
+) -> dict[int, list[Finding]]:  # fmt: skip
+    """By numbers behind the first one with an error, errors of a kind that no smaller number has."""
+    known = {f.code for f in found[wrong].findings}
+    others: dict[int, list[Finding]] = {}
+    for size in range(wrong + 1, wrong + 1 + BEHIND):
+        if found[size - 1].executions > EXECUTIONS:
+            break
+        try:
+            given = found.get(size) or _look(program, size, limit, answer, found)
+        except (InputError, TimeOut):  # what has been found stands
+            break
+        new = [f for f in given.findings if counts(f, excused) and f.code not in known]
+        if new:
+            others[size] = new
+            known.update(f.code for f in new)
+    return others
+
+
+def _wrong(program: Program, found: dict[int, Answer], wrong: int, others: dict[int, list[Finding]]) -> Answer:
+    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside."""
     given = found[wrong]
     missed = [k for k in range(wrong) if k not in found]
     smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
@@ -155,9 +184,12 @@ def _wrong(program: Program, found: dict[int, Answer], wrong: int) -> Answer:
     earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
     if earliest > 0:
         said += f", so not before round {earliest} of a loop (the first is 0)"
+    for size, errors in others.items():
+        said += f"; {', '.join(sorted({f.code for f in errors}))} with {program.free} = {size}"
     smaller = [found[k] for k in sorted(found) if k < wrong]
+    beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.items()]
     return replace(
-        given, findings=together([*smaller, given]), reason=given.reason or said, covered=False,
+        given, findings=together([*smaller, given, *beside]), reason=given.reason or said, covered=False,
         executions=sum(a.executions for a in found.values()),
     )  # fmt: skip
 

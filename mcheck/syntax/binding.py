@@ -60,7 +60,8 @@ def _bound(
     addresses = Addresses(memory, grid.ctas)
     threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting)
     scope.mistakes.tell()
-    binder = ConditionBinder(scope, memory, addresses, threads, grid, dialect)
+    texts = {role.name: frozenset(name for op in _operations(role.body) for name, _ in written(op)) for role in roles}
+    binder = ConditionBinder(scope, memory, addresses, threads, grid, dialect, texts)
     condition = Condition(
         kind=tail.kind,
         formula=binder.formula(tail.tree) if tail.tree is not None else Truth(),

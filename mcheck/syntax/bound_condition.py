@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mcheck.errors import Span
@@ -9,7 +10,6 @@ from mcheck.program.condition import And, Compare, ConstTerm, Formula, MemTerm, 
 from mcheck.program.expr import Const, Expr
 from mcheck.program.memory import Cta, MemObject, MemoryMap
 from mcheck.program.program import Thread
-from mcheck.program.registers import written
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import Atom, Group, MemWord, RegWord, Tree, Word
 from mcheck.syntax.placement import Grid
@@ -25,7 +25,7 @@ class ConditionBinder:
 
     def __init__(
         self, scope: Scope, memory: MemoryMap, addresses: Addresses, threads: tuple[Thread, ...], grid: Grid,
-        dialect: bool,
+        dialect: bool, written: Mapping[str, frozenset[str]],
     ) -> None:  # fmt: skip
         self._scope = scope
         self._memory = memory
@@ -37,7 +37,7 @@ class ConditionBinder:
         for thread in threads:
             self._by_role.setdefault(thread.role, []).append(thread)
         self._terms: dict[tuple[object, ...], Term] = {}
-        self._written: dict[int, set[str]] = {}
+        self._written = written
         self.warnings: list[tuple[str, Span | None]] = []
         self.notation: dict[str, Notation] = {}
 
@@ -139,10 +139,8 @@ class ConditionBinder:
         return term
 
     def _check_written(self, word: RegWord, thread: Thread) -> None:
-        registers = self._written.get(thread.index)
-        if registers is None:
-            registers = {name for op in thread.code for name, _ in written(op)} | thread.init.keys()
-            self._written[thread.index] = registers
+        # What stands in a loop without rounds, or in a branch that is not taken, is a name all the same.
+        registers = self._written[thread.role] | thread.init.keys()
         if word.reg in registers:
             return
         error = problem(

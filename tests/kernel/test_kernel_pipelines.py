@@ -48,7 +48,7 @@ def test_what_is_wrong_is_found_with_the_number_that_full_runs_show_it_with(name
     )
     assert given.verdict == "finding"
     assert f"with N = {first}," in (given.reason or "")
-    assert {f.code for f in given.findings} == {f.code for f in alone[first].findings}
+    assert {f.code for f in alone[first].findings} <= {f.code for f in given.findings}
 
 
 def test_bulk_stores_that_nobody_waits_for_are_proved_with_what_is_for_review() -> None:

@@ -175,6 +175,50 @@ def test_errors_that_are_left_out_end_no_search() -> None:
     assert "N = 10, the smallest" in given.reason
 
 
+TWO = """PTX two-errors
+const N = any;
+{
+  .global .align 16 .u32 src[4];
+  .shared .align 16 .b8 buf[16];
+  .shared .b64 full, done;
+}
+producer@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [done], 1;
+  bar.sync 0;
+  for k in 0..N {
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [full];
+    await mbarrier.try_wait.parity.shared::cta.b64 [full], k%2;
+    if (k == 0) { mbarrier.arrive.shared::cta.b64 _, [done]; }
+  }
+}
+consumer@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  for k in 0..N { if (k >= 1) { ld.shared.u32 r0, [buf]; } }
+  await mbarrier.try_wait.parity.shared::cta.b64 [done], 0;
+}
+"""
+
+
+def test_errors_of_other_kinds_that_larger_numbers_have_are_told_too() -> None:
+    """Without rounds nobody arrives; the race takes two."""
+    given = about(TWO)
+    assert codes(given) == ["DEAD003", "RACE003"]
+    assert given.reason == "found with N = 0, the smallest that shows it; RACE003 with N = 2"
+    program = parse(TWO, "any.litmus", every=True)
+    assert program.sized is not None
+    alone = [ask(program.sized(k), load_model("ptx-9.0"), Question(about=About.FINDINGS), "protocol") for k in range(3)]
+    assert [codes(one) for one in alone] == [["DEAD003"], [], ["RACE003"]]
+
+
+def test_larger_numbers_are_no_longer_looked_at_where_there_are_many_executions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizes, "EXECUTIONS", 0)
+    assert codes(about(TWO)) == ["DEAD003"]
+
+
 def test_what_an_engine_cannot_prove_is_unknown() -> None:
     program = parse(RING.format(parity="(k/S)%2", fence=FENCE), "any.litmus", every=True)
     given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=0.5), "explicit")

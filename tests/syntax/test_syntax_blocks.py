@@ -324,6 +324,16 @@ def test_limits() -> None:
     assert caught.value.code == "LIT057"
 
 
+def test_a_register_of_a_loop_without_rounds_is_no_mistake_in_a_condition() -> None:
+    text = (
+        "PTX t\n{{ .global .u32 x; }}\np@cta 0 {{ for k in 0..{} {{ ld.global.u32 r0, [x]; }} }}\nexists (p:{} == 0)\n"
+    )
+    parse(text.format("N", "r0").replace("PTX t", "PTX t\nconst N = 0;"), "t.litmus")
+    with pytest.raises(InputError) as caught:
+        parse(text.format("3", "r1"), "t.litmus")
+    assert caught.value.code == "LIT073"
+
+
 def test_programs_are_frozen(ring: Program) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ring.name = "other"  # type: ignore[misc]
