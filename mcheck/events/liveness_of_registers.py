@@ -94,6 +94,37 @@ def live_at(thread: Thread, points: set[int], at_end: set[str]) -> dict[int, tup
     return {p: tuple(sorted(live[p])) for p in points}
 
 
+def live_on(thread: Thread, point: int, names: set[str], at_end: set[str]) -> bool:
+    """Whether any of some registers is live on entry to one point: looked for from there on, which is short where each
+    is written again soon.
+    """
+    return any(_used_from(thread, point, name, at_end) for name in names)
+
+
+def _used_from(thread: Thread, point: int, name: str, at_end: set[str]) -> bool:
+    code, seen, todo = thread.code, set[int](), [point]
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if at >= len(code):
+            if name in at_end:
+                return True
+            continue
+        op = code[at]
+        defined, used = effects(op)
+        if name in used or (isinstance(op, Exit) and name in at_end):
+            return True
+        if name in defined or (isinstance(op, Exit) and op.guard is None):
+            continue
+        if isinstance(op, Branch):
+            todo.append(thread.labels[op.target])
+        if not isinstance(op, Branch) or op.condition is not None or op.guard is not None:
+            todo.append(at + 1)
+    return False
+
+
 def loop_heads(thread: Thread) -> set[int]:
     """The targets of backward branches."""
     return {

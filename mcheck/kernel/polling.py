@@ -6,7 +6,7 @@ whether a wait for the same phase follows leads to the same state either way. Ne
 
 from __future__ import annotations
 
-from mcheck.events.liveness_of_registers import effects, live_at
+from mcheck.events.liveness_of_registers import effects, live_on
 from mcheck.program import ops
 from mcheck.program.alu import compute
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
@@ -29,7 +29,7 @@ def spins(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
     changed = _way_back(thread, pc, {op.dst.name: 0})
-    return changed is not None and changed.isdisjoint(live_at(thread, {pc}, set(asked))[pc])
+    return changed is not None and not live_on(thread, pc, changed, set(asked))
 
 
 def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mcheck.cat import load_model
+from mcheck.events import liveness_of_registers
+from mcheck.events.liveness_of_registers import live_at, live_on
 from mcheck.kernel.engine import answer, check
-from mcheck.syntax import parse
+from mcheck.program.ops import Op
+from mcheck.syntax import load, parse
 
 TEXT = """PTX spin
 {{
@@ -78,3 +83,52 @@ def test_a_poll_whose_answer_nobody_uses_misses_first() -> None:
     found = answer(parse(text, "spin.litmus"), load_model("ptx-9.0"), timeout=30, brief=True)
     assert "RACE003" in {f.code for f in found.findings}
     assert found.executions == 1
+
+
+ROUNDS = """PTX rounds
+{{ .shared .b64 b; .global .u32 x; }}
+w@cta 0 {{
+  .reg .pred p;
+  mbarrier.init.shared::cta.b64 [b], 1;
+  for k in 0..{rounds} {{
+    mbarrier.arrive.shared::cta.b64 _, [b];
+    AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [b], k%2;
+    @!p bra AGAIN;
+  }}
+}}
+"""
+
+
+def test_spin_loops_in_rounds_cost_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    effects, read = liveness_of_registers.effects, [0]
+
+    def counted(op: Op) -> tuple[set[str], set[str]]:
+        read[0] += 1
+        return effects(op)
+
+    monkeypatch.setattr(liveness_of_registers, "effects", counted)
+    counts = []
+    for rounds in (20, 40):
+        read[0] = 0
+        given = check(parse(ROUNDS.format(rounds=rounds), "rounds.litmus"), load_model("ptx-9.0"))
+        assert given.verdict == "proved"
+        counts.append(read[0])
+    assert 1.8 * counts[0] <= counts[1] <= 2.2 * counts[0]
+
+
+SUITES = Path(__file__).parents[2] / "litmus"
+
+
+@pytest.mark.parametrize("suite", ["liveness", "mbarrier", "atomics"])
+def test_what_is_live_at_one_point_is_what_is_live_among_all(suite: str) -> None:
+    seen = set()
+    for path in sorted((SUITES / suite).glob("*.litmus")):
+        for thread in load(str(path)).threads:
+            for at_end in (set[str](), set(thread.types)):
+                live = live_at(thread, set(range(len(thread.code) + 1)), at_end)
+                for point, names in live.items():
+                    for name in thread.types:
+                        found = live_on(thread, point, {name}, at_end)
+                        assert found is (name in names), (path.name, point, name)
+                        seen.add(found)
+    assert seen == {True, False}
