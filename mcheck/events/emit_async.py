@@ -50,13 +50,15 @@ def put_signal(
     memory: list[Event],
     *,
     kind: str = "complete",
+    extra: tuple[Tag, ...] = (),
 ) -> None:
     """The completion on an mbarrier: complete-tx, or the arrive of cp.async.mbarrier.arrive."""
     instance = e.site.at(where)
     assert instance is not None and instance.cta is not None
     done = mbarrier_event(
-        e, state, op, MbarrierStep(where, kind, tx=tx if kind == "complete" else None), (Tag.COMPLETE, Tag.ASYNCSIGNAL),
-        ordered=False, issue=issue.uid, scope="cluster", block=instance.cta.number,
+        e, state, op, MbarrierStep(where, kind, tx=tx if kind == "complete" else None),
+        (Tag.COMPLETE, Tag.ASYNCSIGNAL, *extra), ordered=False, issue=issue.uid, scope="cluster",
+        block=instance.cta.number,
     )  # fmt: skip
     state.tracked += [(m.uid, done.uid) for m in memory]
 

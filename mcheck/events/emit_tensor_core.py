@@ -52,5 +52,5 @@ def _commit(e: Emitter, op: Op, state: State) -> list[State]:
     issue = put_issue(e, op, state)
     memory = [state.events[number] for record in state.piped for _, number in record.reads]
     for signal in made.signals:
-        put_signal(e, op, state, issue, signal.mbar, 0, memory, kind="async-arrive")
+        put_signal(e, op, state, issue, signal.mbar, 0, memory, kind="async-arrive", extra=(Tag.COMMIT,))
     return [state]

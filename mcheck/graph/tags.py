@@ -79,6 +79,7 @@ class Tag(StrEnum):
         "memory operations of tcgen05.mma, cp and shift, and where their thread has issued them",
         "9.7.16.6",
     )
+    COMMIT = "COMMIT", "the arrivals of tcgen05.commit", "9.7.16.11"
     # barriers and special fences
     BARRIVE = "BARRIVE", "arrivals at an execution barrier", "8.9.4"
     BWAIT = "BWAIT", "resumptions from an execution barrier", "8.9.4"

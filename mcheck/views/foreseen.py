@@ -33,6 +33,7 @@ BY_KIND: tuple[tuple[type[ops.Op], frozenset[str], frozenset[str]], ...] = (
     (ops.CpAsync, frozenset((Tag.CPASYNC,)), frozenset()),
     (ops.Wgmma, frozenset((Tag.WGMMA, Tag.WGFENCE)), frozenset()),
     (ops.TensorCore, frozenset((Tag.PIPE,)), frozenset()),
+    (ops.TensorCommit, frozenset((Tag.COMMIT,)), frozenset()),
     (ops.Atomic, WORDS, WORD_EDGES),
     (ops.MbarrierInval, frozenset((Tag.INVAL,)), frozenset()),
     (ops.MbarrierTx, frozenset((Tag.SIGNAL,)), frozenset()),

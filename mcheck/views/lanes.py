@@ -29,7 +29,7 @@ NEVER = frozenset(
     (
         Tag.W, Tag.RMW, Tag.ATOM, Tag.RED, Tag.SC, Tag.TMAP, Tag.ISSUE, Tag.COMPLETE, Tag.INIT, Tag.INVAL, Tag.SIGNAL,
         Tag.INCREMENT, Tag.ASYNCSIGNAL, Tag.SIGNALLED, Tag.CPASYNC, Tag.ASYNCREDUCTION, Tag.WGMMA, Tag.WGFENCE,
-        Tag.PIPE, Tag.GROUPWAIT, Tag.MBARRIER_INIT_FENCE, Tag.MEET, Tag.MET,
+        Tag.PIPE, Tag.COMMIT, Tag.GROUPWAIT, Tag.MBARRIER_INIT_FENCE, Tag.MEET, Tag.MET,
     )
 )  # fmt: skip
 """What no event of such an agent is (``mcheck.kernel.lean``)."""

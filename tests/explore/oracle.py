@@ -154,6 +154,7 @@ UNUSED = (
         "WGMMA",
         "WGFENCE",
         "PIPE",
+        "COMMIT",
         "EXIT",
         "CLUSTERBAR",
     ),

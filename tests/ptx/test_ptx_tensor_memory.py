@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -428,3 +429,31 @@ def test_a_broken_product_of_two_ctas_is_found(old: str, new: str, kind: str, at
     assert found.verdict == "finding", found.reason
     assert kind in {f.kind for f in found.findings if f.severity == "error"}
     assert any(at in line for line in found_lines(text, found))
+
+
+IN_ORDER = (Path(__file__).parents[2] / "benchmarks" / "modules" / "pipe-commits-in-order.ptx").read_text("utf-8")
+COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
+
+
+def test_commits_of_a_thread_arrive_in_their_order() -> None:
+    """Nobody waits for the first, whose mbarrier is invalidated behind the second (Q26)."""
+    found = ask(IN_ORDER, {"grid": 1})
+    assert (found.verdict, found.findings) == ("proved", ())
+
+
+def test_a_later_commit_may_find_its_mbarrier_gone() -> None:
+    one, two = f"  {COMMIT} [first];\n", f"  {COMMIT} [second];\n"
+    assert one + two in IN_ORDER
+    text = IN_ORDER.replace(one + two, two + one)
+    found = ask(text, {"grid": 1})
+    assert {f.code for f in found.findings} == {"UB215"}
+    assert "mbarrier.inval.shared::cta.b64 [first];" in found_lines(text, found)
+
+
+def test_commits_of_two_threads_are_in_no_order() -> None:
+    one = f"  {COMMIT} [first];\n"
+    text = IN_ORDER.replace(one, "").replace("%p2 bra WAITS;\n", f"%p2 bra OTHER;\n{one}OTHER:\n")
+    assert text.count(COMMIT) == 2
+    text = text.replace(f"OTHER:\n  {COMMIT}", f"OTHER:\n  setp.ne.u32 %p2, %r1, 33;\n  @%p2 bra WAITS;\n  {COMMIT}")
+    found = ask(text, {"grid": 1})
+    assert {f.code for f in found.findings} == {"UB215"}
