@@ -498,7 +498,9 @@ def _kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) ->
     """
     used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
     acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.fenced[agent.index]
-    if used or (acquires and not op.is_red) or m.known(agent, op.address) in m.setup.ordered:
+    if used or (acquires and not op.is_red):
+        return "atomic"
+    if m.known(agent, op.address) in m.setup.ordered:
         return "atomic"
     if not m.setup.contents:
         return ANY
