@@ -102,6 +102,7 @@ class Setup:
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
+    committing: dict[int, bool] = field(default_factory=dict)
     thorough: bool = False
     """Whether everything is looked at, whatever has been found."""
     brief: bool = False
@@ -161,8 +162,12 @@ class Setup:
 
     def commits(self, agent: int) -> bool:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
-        code = self.program.threads[self.partition[agent][0]].code
-        return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in code)
+        found = self.committing.get(agent)
+        if found is None:
+            code = self.program.threads[self.partition[agent][0]].code
+            found = any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in code)
+            self.committing[agent] = found
+        return found
 
     def reading(self, agent: int) -> Reading:
         """What the code of an agent says."""

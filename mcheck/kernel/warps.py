@@ -132,12 +132,13 @@ GROUPS = "warpgroup"
 
 def committed(m: Machine, agent: Agent, number: int) -> None:
     """Blocks until all warps of the warpgroup that are still there have committed so many groups."""
-    for other in warpgroup(m, agent):
+    group = warpgroup(m, agent)
+    for other in group:
         if len(other.wgmma_groups) < number and other.status != "done":
             agent.met = len(mates(m, agent)) > 1
             raise Blocked(GROUPS)
     awaited = _awaited(m, agent)
-    for other in warpgroup(m, agent):
+    for other in group:
         if 0 < number <= len(other.wgmma_groups):
             _, time, before = other.wgmma_groups[number - 1]
             agent.time = joined(agent.time, time)
@@ -218,14 +219,15 @@ def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
 def waited(m: Machine, agent: Agent, number: int) -> int:
     """The reads of so many groups are over, for all warps of the warpgroup: their events."""
     out = 0
-    for mate in warpgroup(m, agent):
+    group = warpgroup(m, agent)
+    for mate in group:
         for records, *_ in mate.wgmma_groups[:number]:
             for record in records:
                 out |= record.bits
                 if not any(a == agent.index for a, _ in record.done):
                     record.done.append((agent.index, agent.step))
         if all(number <= len(a.wgmma_groups) and all(_seen(r, a) for rs, *_ in mate.wgmma_groups[:number] for r in rs)
-               for a in warpgroup(m, agent)):  # fmt: skip
+               for a in group):  # fmt: skip
             for k in range(number):
                 mate.wgmma_groups[k] = ([], *mate.wgmma_groups[k][1:])
     return out
