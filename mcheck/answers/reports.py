@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mcheck.answers.narrow import narrow_between
 from mcheck.answers.remedies import too_early
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scopes import remedy, why
+from mcheck.answers.scopes import End, or_else, remedy, why, wider
 from mcheck.answers.steps import deadlock_code, step_of, text_of
 from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.candidates.prepared import Prepared
@@ -172,7 +172,18 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
     if entry.code == "RACE003" and (missing := too_early(prepared, flag.candidate, flag.pair)):
         return [replace(found, missing=missing)]
+    if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
+        return [replace(found, missing=or_else(scope, found.missing))]
     return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
+
+
+def _wider(s: Structure, nodes: list[Node]) -> str:
+    """The scope that two strong accesses of the same bytes lack."""
+    events = [n.source for n in nodes if n.source is not None]
+    if len(events) != 2 or len({(e.virtual, e.address, e.size) for e in events}) > 1:
+        return ""
+    one, other = (End(e.op, s.thread(n).place) for e, n in zip(events, nodes, strict=True))
+    return wider(one, other)
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:

@@ -95,6 +95,23 @@ def remedy(narrow: Narrow) -> str:
     return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(kinds))}){where}."
 
 
+def wider(one: End, other: End) -> str:
+    """Which scope would make two strong accesses of the same bytes morally strong (8.7), so that they do not race;
+    empty if one is weak, or no scope is too narrow.
+    """
+    pair = Narrow(one, other)
+    lines = [op.span.line for op in pair.at_fault if op.span is not None]
+    if scope_of(one.op) is None or scope_of(other.op) is None or not lines:
+        return ""
+    where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
+    return f"Give scope .{pair.wanted} at {where}: strong accesses that include each other's threads do not race."
+
+
+def or_else(advice: str, other: str) -> str:
+    """Two pieces of advice, each of which will do."""
+    return f"{advice} Or {other[0].lower()}{other[1:]}"
+
+
 def _named(op: Op) -> str:
     line = f" at line {op.span.line}" if op.span is not None else ""
     return f"'{text_of(op)}'{line}"

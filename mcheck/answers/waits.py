@@ -48,14 +48,14 @@ def remark(later: int | None) -> str:
 
 def completion(op: Op, *, write: bool, later: int | None) -> str | None:
     """What waits for an operation of a group: for its writes, or for its reads alone. ``later``: so many groups are
-    closed behind its own by then, and may go on; ``None``: its own is open.
+    closed behind its own by then, and may go on; ``None``: its own is open. Of what an mbarrier tells of: nothing.
     """
     match op:
         case ops.Wgmma():
             return f"Execute wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
         case ops.CpAsync():
             return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
-        case ops.BulkCopy() | ops.TensorCopy():
+        case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):
             commit = "cp.async.bulk.commit_group; " if later is None else ""
             return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} {later or 0}"
     return None

@@ -6,6 +6,7 @@ and the tests carry them out.
 
 from __future__ import annotations
 
+from mcheck.answers.scopes import End, or_else, wider
 from mcheck.answers.steps import text_of
 from mcheck.answers.waits import Meets, before_issue, closed_behind, completion, family_of, or_before_issue, remark
 from mcheck.findings import catalogue
@@ -111,10 +112,21 @@ def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
             f"Execute bar.warp.sync 0xffffffff after line {first}: at line {line_of(arrive.op)} {m.name(lane)} arrives "
             f"for its warp, and a release covers what its own thread did."
         )
+    if code == "RACE001" and (scope := _wider(m, old, new)):
+        return or_else(scope, catalogue.get(code).remedy)
     if code == "RACE003":
         fence = ", with fence.proxy.async before it" if old.proxy == "GEN" and new.proxy == "ASYNC" else ""
         return before_issue(first, second, fence)
     return catalogue.get(code).remedy
+
+
+def _wider(m: Machine, old: Record, new: Record) -> str:
+    """The scope that two strong accesses of the same bytes lack."""
+    one, other = old.event, new.event
+    if (one.virtual, one.address, one.size) != (other.virtual, other.address, other.size):
+        return ""
+    places = [m.program.threads[m.agents[r.agent].threads[0]].place for r in (old, new)]
+    return wider(End(one.op, places[0]), End(other.op, places[1]))
 
 
 def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
@@ -143,7 +155,7 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
             return before_issue(second, line_of(op))
         instead = or_before_issue(second, line_of(op)) if met is Meets.EITHER else ""
         over = _taken_over(m, issuer, other, old.position, new.position)
-        if over is not None:
+        if over is not None and not _waited_by(m, issuer, old, over):
             mechanism, later = _group(m, old, over)
             line = line_of(m.trace[over].op)
             also = " ".join(filter(None, (remark(later), instead)))
@@ -167,7 +179,11 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
         return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
     text = completion(op, write=old.write, later=0 if committed(m, old) else None)
-    return (text, "group") if text is not None else (f"Wait for the completion of line {line_of(op)}", "mbar")
+    if text is not None:
+        return text, "group"
+    what = "the phase of the mbarrier that" if getattr(op, "mbar", None) is not None else "the completion of"
+    signals = " signals" if getattr(op, "mbar", None) is not None else ""
+    return f"Wait for {what} line {line_of(op)}{signals}", "mbar"
 
 
 def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
@@ -202,6 +218,11 @@ def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int)
         if entry.agent == issuer.index and _hands_over(entry) and other.time[entry.agent] >= entry.step:
             return k
     return None
+
+
+def _waited_by(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
+    """Whether the issuing thread had waited for an operation of a group before a step of the trace."""
+    return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.done)
 
 
 def _hands_over(entry: Entry) -> bool:

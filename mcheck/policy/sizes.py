@@ -58,36 +58,42 @@ def every_size(
     """The answer about findings for all numbers, from that about the program with one in so many seconds.
 
     The first number with an error ends the search, unless it is ``excused``; some behind it are looked at for others.
+    Without a proof, a number that takes more than half of the time that is left is left out: larger ones may be
+    quicker, where an error shows.
     """
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
+    slow: set[int] = set()
     why, cut = "", True
     try:
         proof, why = _proof(limit, prove)
         large = 0
+        share = 1.0 if proof is not None else 0.5
 
         def look(one: Program, left: float | None) -> Answer:
             nonlocal large
             large = sum(len(t.code) for t in one.threads)
-            return answer(one, left)
+            return answer(one, None if left is None else left * share)
 
         for size in range(proof.first) if proof is not None else sizes(lambda: large):
-            if ends_search(_look(program, size, limit, look, found), excused):
+            if _look(program, size, limit, look, found, slow, excused):
                 break
         else:
-            if proof is not None and all(map(is_whole, found.values())):
+            if proof is not None and not slow and all(map(is_whole, found.values())):
                 return _proved(program, proof, found)
-        smaller = (k for k in range(max(found)) if k not in found and ends_search(found[max(found)], excused))
+        largest = max(found, default=0)
+        seen = {*found, *slow}
+        smaller = (k for k in range(largest) if k not in seen and ends_search(found[largest], excused))
         for size in smaller:
-            if ends_search(_look(program, size, limit, answer, found), excused):
+            if _look(program, size, limit, look, found, slow, excused):
                 break
-        cut = False
+        cut = bool(slow)
     except TimeOut:
         pass
     wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
     if wrong is None:
         return _open(program, found, why, cut=cut)
-    others = _others(program, limit, answer, found, wrong, excused)
+    others = _others(program, limit, answer, found, slow, wrong, excused)
     return _wrong(program, found, wrong, others)
 
 
@@ -138,25 +144,27 @@ def _often(proof: Proof) -> str:
 
 def _look(
     program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer],
-    found: dict[int, Answer],
-) -> Answer:  # fmt: skip
-    assert program.sized is not None
+    found: dict[int, Answer], slow: set[int], excused: Excused,
+) -> bool:  # fmt: skip
+    """Looks at a number, which is ``found`` or too ``slow`` then; whether it ends the search."""
     left = limit.remaining()
+    assert program.sized is not None
     try:
         one = program.sized(size)
     except InputError as error:
         error.message = f"{error.message} (with {program.free} = {size}, which is any number from 0 on)"
         raise
     given = answer(replace(one, assumptions=program.assumptions), left)
-    if timed_out(given.reason):
-        raise TimeOut
+    if timed_out(given.reason) and not ends_search(given, excused):
+        slow.add(size)
+        return False
     found[size] = given
-    return given
+    return ends_search(given, excused)
 
 
 def _others(
     program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], found: dict[int, Answer],
-    wrong: int, excused: Excused,
+    slow: set[int], wrong: int, excused: Excused,
 ) -> dict[int, list[Finding]]:  # fmt: skip
     """By numbers behind the first one with an error, errors of a kind that no smaller number has."""
     known = {f.code for f in found[wrong].findings}
@@ -165,10 +173,13 @@ def _others(
         if found[size - 1].executions > EXECUTIONS:
             break
         try:
-            given = found.get(size) or _look(program, size, limit, answer, found)
+            if size not in found:
+                _look(program, size, limit, answer, found, slow, excused)
         except (InputError, TimeOut):  # what has been found stands
             break
-        new = [f for f in given.findings if counts(f, excused) and f.code not in known]
+        if size not in found:
+            break
+        new = [f for f in found[size].findings if counts(f, excused) and f.code not in known]
         if new:
             others[size] = new
             known.update(f.code for f in new)
@@ -179,7 +190,10 @@ def _wrong(program: Program, found: dict[int, Answer], wrong: int, others: dict[
     """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside."""
     given = found[wrong]
     missed = [k for k in range(wrong) if k not in found]
-    smallest = "the smallest that shows it" if not missed else f"{missed[0]} to {missed[-1]} were not all looked at"
+    gap = f"{missed[0]} was not looked at" if len(missed) == 1 else ""
+    if len(missed) > 1:
+        gap = f"{missed[0]} to {missed[-1]} were not all looked at"
+    smallest = gap or "the smallest that shows it"
     said = f"found with {program.free} = {wrong}, {smallest}"
     earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
     if earliest > 0:

@@ -217,3 +217,65 @@ def test_a_wait_that_is_there_is_not_advised() -> None:
     case = Case("unread.litmus", text=UNREAD)
     for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
         assert all("Execute" not in f.missing for f in found if f.code == "RACE003")
+
+
+PUBLISHED = """PTX published
+{{ .global .align 16 .u32 dst[4]; .global .u32 flag; .shared .align 16 .u32 buf[4]; }}
+P@cta 0 {{
+  cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;
+  cp.async.bulk.commit_group;
+  {wait}
+  st.{sem}.gpu.global.u32 [flag], 1;
+}}
+Q@cta 1 {{
+  await ld.acquire.gpu.global.u32 r0, [flag] == 1;
+  ld.global.u32 r1, [dst];
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "sem", "says"),
+    [
+        ("cp.async.bulk.wait_group 0;", "relaxed", "After the wait at line 6 in P, hand over to line 11: a barrier"),
+        ("", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which hands the bytes over."),
+        ("cp.async.bulk.wait_group.read 0;", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which"),
+    ],
+)
+def test_a_wait_that_is_there_is_not_asked_for(wait: str, sem: str, says: str) -> None:
+    case = Case("published.litmus", text=PUBLISHED.format(wait=wait, sem=sem))
+    told = [f.missing for f in check_case(case, Settings(), Options()).findings if f.code == "RACE003"]
+    assert told
+    assert all(t.startswith(says) for t in told)
+
+
+UNANNOUNCED = """PTX unannounced
+{ .global .align 16 .u32 src[4]; .global .u32 flag; .shared .align 16 .u32 buf[4]; .shared .b64 bar; }
+P@cluster 0, cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf@1], [src], 16, [bar@1];
+  st.release.cluster.global.u32 [flag], 1;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+Q@cluster 0, cta 1 {
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  await ld.acquire.cluster.global.u32 r1, [flag] == 1;
+  ld.shared.u32 r0, [buf];
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+"""
+
+
+def test_what_an_mbarrier_tells_of_is_in_no_group() -> None:
+    """Not even where there is no mbarrier: the one in the other CTA is not initialised."""
+    found = check_case(Case("unannounced.litmus", text=UNANNOUNCED), Settings(), Options()).findings
+    assert "UB201" in {f.code for f in found}
+    told = [f.missing for f in found if f.code == "RACE003"]
+    assert told
+    assert all(t.startswith("Wait for the phase of the mbarrier that line 8 signals before line 17") for t in told)

@@ -71,3 +71,36 @@ def test_no_scope_is_missing_where_none_would_order_the_accesses(name: str, engi
     question = Question(about=About.FINDINGS, findings=True, timeout=60)
     found = ask_engine(engine, load(str(LITMUS / f"{name}.litmus")), load_model("ptx-9.0"), question, 60)
     assert {f.code for f in found.findings} == {"RACE001"}
+
+
+COUNTER = """PTX counter
+{{ .global .u32 x; }}
+P@cta 0 {{
+  {one};
+}}
+Q@cta 1 {{
+  {other};
+}}
+exists (x == 1)
+"""
+ADD = "atom.relaxed.{scope}.global.add.u32 r0, [x], 1"
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        (ADD.format(scope="cta"), ADD.format(scope="gpu"), "Give scope .gpu at line 4: strong accesses"),
+        (ADD.format(scope="cta"), ADD.format(scope="cta"), "Give scope .gpu at line 4 and at line 7: strong accesses"),
+        (ADD.format(scope="cta"), "st.global.u32 [x], 1", "Release after the first access"),
+        ("ld.volatile.global.u32 r0, [x]", "st.relaxed.cta.global.u32 [x], 1", "Give scope .gpu at line 7: strong"),
+    ],
+)
+def test_strong_accesses_that_race_are_told_the_scope(one: str, other: str, says: str, engine: str) -> None:
+    """What they lack is no order (8.7)."""
+    program = parse(COUNTER.format(one=one, other=other), "t.litmus")
+    given = ask_engine(engine, program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60), 60)
+    told = [f.missing for f in given.findings if f.code == "RACE001"]
+    assert told
+    assert all(t.startswith(says) for t in told)
+    assert all("elease after the first access" in t for t in told)

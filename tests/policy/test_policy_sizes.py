@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.errors import InputError, Unsupported
+from mcheck.limit import no_time
 from mcheck.policy import sizes
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic
 from mcheck.syntax import parse
 
@@ -223,6 +227,37 @@ def test_what_an_engine_cannot_prove_is_unknown() -> None:
     program = parse(RING.format(parity="(k/S)%2", fence=FENCE), "any.litmus", every=True)
     given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=0.5), "explicit")
     assert given.verdict == "unknown"
+
+
+def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
+    """Half of the time that is left is for one number; the error of the next one is found, and what is missing told."""
+    program = parse(RING.format(parity="(k/S)%2", fence=""), "any.litmus", every=True)
+    model, given_time = load_model("ptx-9.0"), []
+
+    def answer(one: Program, seconds: float | None) -> Answer:
+        assert one.sized is None
+        assert seconds is not None
+        given_time.append(seconds)
+        if len(given_time) == 2:
+            return Answer(verdict="unknown", reason=no_time(seconds))
+        return ask(one, model, Question(about=About.FINDINGS, timeout=seconds), "protocol")
+
+    given = sizes.every_size(program, 100.0, answer)
+    assert max(given_time) <= 50
+    assert (given.verdict, codes(given)) == ("finding", ["RACE006"])
+    assert given.reason == "found with N = 3, 1 was not looked at"
+
+
+def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
+    program = parse(RING.format(parity="(k/S)%2", fence=""), "any.litmus", every=True)
+    model = load_model("ptx-9.0")
+
+    def answer(one: Program, seconds: float | None) -> Answer:
+        given = ask(one, model, Question(about=About.FINDINGS, timeout=seconds), "protocol")
+        return replace(given, reason=no_time(seconds)) if given.findings else given
+
+    given = sizes.every_size(program, 100.0, answer)
+    assert (given.verdict, codes(given)) == ("finding", ["RACE006"])
 
 
 def test_time_that_is_over_proves_nothing() -> None:
