@@ -214,3 +214,29 @@ def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_bef
     found = check(test, model, timeout=60)
     assert (found.verdict, found.covered) == ("bounded", False)
     assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.bound)
+
+
+STORE_BUFFERS = """PTX store-buffers
+{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }
+P0@cta 0 {
+  st.relaxed.gpu.global.u32 [x], 1;
+  ld.relaxed.gpu.global.u32 r0, [y];
+  setp.eq.u32 %p0, r0, 0;
+  @%p0 st.global.u32 [z], 1;
+}
+P1@cta 1 {
+  st.relaxed.gpu.global.u32 [y], 1;
+  ld.relaxed.gpu.global.u32 r0, [x];
+  setp.eq.u32 %p0, r0, 0;
+  @%p0 st.global.u32 [z], 2;
+}
+"""
+
+
+def test_a_stale_read_may_close_a_circle_of_two_earlier_writes() -> None:
+    test = parse(STORE_BUFFERS, "store-buffers.litmus")
+    model = edited("empty rmw & (", "irreflexive (po | fr)+; (po; fr) as Buffers empty rmw & (")
+    for engine in ("explicit", "protocol"):
+        here, there = (said(engine, test, m, timeout=60) for m in (load_model("ptx-9.0"), model))
+        assert (here.complete, here.codes) == (True, {"RACE001"}), engine
+        assert (there.complete, there.codes) == (True, frozenset()), engine

@@ -1,0 +1,36 @@
+"""Long executions, of which most events are forgotten: copies in flight stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.check.agree import said
+from mcheck.syntax import parse
+
+LOOP = """  mov.u32 %r1, 0;
+L:
+  ld.shared.u32 r2, [y];
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 300;
+  @%p1 bra L;
+"""
+COPIES = """PTX copies-in-flight
+{ .shared .align 16 .u32 s[32]; .global .align 16 .u32 g[32]; .shared .u32 y; }
+P@cta 0 {
+COPIES
+LOOP
+  cp.async.bulk.wait_group.read 2;
+  st.shared.u32 [s+AT], 1;
+  cp.async.bulk.wait_group 0;
+}
+"""
+COPY = "  cp.async.bulk.global.shared::cta.bulk_group [g+AT], [s+AT], 16;\n  cp.async.bulk.commit_group;\n"
+
+
+@pytest.mark.parametrize("copy", range(4, 8))
+def test_copies_in_flight_are_told_apart(copy: int) -> None:
+    copies = "".join(COPY.replace("AT", str(16 * k)) for k in range(8))
+    test = COPIES.replace("COPIES\n", copies).replace("LOOP\n", LOOP).replace("AT", str(16 * copy))
+    found = said("protocol", parse(test, "copies.litmus"), load_model("ptx-9.0"), timeout=60)
+    assert (found.complete, found.codes) == (True, {"RACE003"} if copy >= 6 else frozenset())
