@@ -44,9 +44,8 @@ from mcheck.program.expr import Const
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic, Rounds
 
-PERIODS = 8
-"""So many periods are followed at most, and ``AHEAD`` rounds."""
-AHEAD = 40
+FOLLOWED = (5, 12), (8, 40)
+"""So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
 MOST_ROUNDS = 400
 WORDS = "words that strong operations access, or on which something depends"
 LOCAL = ops.Label | ops.Alu
@@ -67,6 +66,10 @@ class Proof:
     period: int
     answer: Answer
     executions: int
+
+
+class _NotYet(Aperiodic):
+    """No state has repeated so far."""
 
 
 class _Repeats(Exception):
@@ -93,11 +96,14 @@ def prove_long(program: Program, model: Model, profile: str, unroll: int, limit:
 
 def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     rounds = prover.rounds
-    count = PERIODS * rounds.period + AHEAD
-    if count > MOST_ROUNDS:
+    few, most = (periods * rounds.period + ahead for periods, ahead in FOLLOWED)
+    if most > MOST_ROUNDS:
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
-        return prove(prover, count)
+        try:
+            return prove(prover, few)
+        except _NotYet:
+            return prove(prover, most)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except (NewMbarrier, NewOrder, NewWord):
@@ -119,9 +125,10 @@ class _Prover:
         rounds = self.rounds
         count += rounds.least
         whole = self.sized(count)
-        setup = self.begin(self.sized(rounds.least + rounds.period), whole)
-        before = self.sized(count - rounds.period)
-        loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, before)
+        fewest = rounds.least + rounds.period
+        small = self.sized(fewest)
+        setup = self.begin(small, whole)
+        loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, small, count - fewest)
         earlier, later, slack, lead = self.repeat(setup, loops)
         first = max(count - rounds.period * slack, rounds.least)
         steps = (later - earlier) * rounds.period
@@ -139,7 +146,7 @@ class _Prover:
         kept = rounds.ahead + count
         whole = self.without(kept, period)
         setup = self.begin(self.without(rounds.ahead + period, period), whole)
-        loops = self.loops(setup, None, kept)
+        loops = self.loops(setup, None, 0, kept)
         earlier, later, slack, lead = self.repeat(setup, loops)
         self.growth(whole, whole)
         kept -= period * slack
@@ -202,8 +209,10 @@ class _Prover:
             out[k] = Loop(first, end, length, first) if length else NO_LOOP
         return out
 
-    def loops(self, setup: Setup, before: Program | None, kept: int = 0) -> dict[int, Loop]:
-        """The loops of the agents: those of their rounds that are alike, of the first ``kept`` where it is given."""
+    def loops(self, setup: Setup, small: Program | None, more: int, kept: int = 0) -> dict[int, Loop]:
+        """The loops of the agents: those of their rounds that are alike, of the first ``kept`` where it is given. Where
+        there is a ``small`` program they have as many rounds ``more`` as it has.
+        """
         cuts, period = self.rounds.loops, self.rounds.period
         missing = (kept, self.rounds.left_out(kept, period)) if kept else (0, 0)
         out = {}
@@ -218,7 +227,7 @@ class _Prover:
             begins, cut = thread.rounds[found[0]], cuts[found[0]]
             last = len(begins) - 1 - cut.behind
             alike = begins[cut.ahead : (min(last, kept) if kept else last) + 1]
-            if before is not None and len(before.threads[group[0]].rounds[found[0]]) + period != len(begins):
+            if small is not None and len(small.threads[group[0]].rounds[found[0]]) + more != len(begins):
                 raise Aperiodic("how often a loop runs", found[0])
             out[k] = replace(_loop(thread.code, alike, period), begins=begins, cut=cut, missing=missing)
         return out
@@ -271,7 +280,7 @@ class _Prover:
         _one_way(m)
         if not seen:
             return None
-        raise Aperiodic(_difference(m, seen) if len(seen) > 1 else "a loop that does not run on")
+        raise _NotYet(_difference(m, seen) if len(seen) > 1 else "a loop that does not run on")
 
     def growth(self, one: Program, more: Program) -> None:
         """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
