@@ -46,6 +46,8 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
             found.append((way, given))
             if _worst(found[-1][1].findings) and not question.thorough:
                 break
+            if given.verdict == "unknown" and limit.over():
+                break  # its reason says so, and what it has found is told before somebody stops this process
     except TimeOut as over:
         unknown = no_time(question.timeout, str(over))
     except Unsupported as error:

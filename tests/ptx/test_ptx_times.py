@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from benchmarks.modules import cases
@@ -9,7 +11,9 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.limit import Limit
 from mcheck.policy.question import About, Question
+from mcheck.program.program import Program
 from mcheck.ptx import answer as answering
+from mcheck.ptx.follow import Followed
 from mcheck.ptx.launching import from_object, launch
 from mcheck.ptx.reading import module
 
@@ -31,3 +35,27 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
     found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert len(asked) == 1
     assert found.findings == asked[0].findings != ()
+
+
+def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first way has shown is told: the process that tells it has half a second left."""
+    case = next(c for c in cases() if c.label == "cuda/ring_bulk")
+    read = module(case.text(), str(case.path))
+    given = Answer(verdict="unknown", engine="protocol", reason="no answer within 60 s")
+    asked: list[Program] = []
+    follow, over = answering.follow, Limit.over
+
+    def ways(*a: object) -> Iterator[Followed]:
+        yield from follow(*a)  # type: ignore[arg-type]
+        raise AssertionError("another way was asked for")
+
+    def slow(way: Program, *_: object) -> Answer:
+        asked.append(way)
+        return given
+
+    monkeypatch.setattr(answering, "follow", ways)
+    monkeypatch.setattr(answering, "_asked", slow)
+    monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
+    question = Question(about=About.FINDINGS, timeout=60)
+    found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)
