@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from mcheck.answers.result import Answer
@@ -9,7 +11,10 @@ from mcheck.answers.several import ends_search
 from mcheck.cat import load_model
 from mcheck.kernel.engine import check
 from mcheck.kernel.rounds import prove
+from mcheck.kernel.settling import settle
 from mcheck.limit import Limit
+from mcheck.policy.ask import ask
+from mcheck.policy.question import About, Question
 from mcheck.policy.sizes import every_size
 from mcheck.program.program import Program
 from mcheck.syntax import parse
@@ -68,3 +73,43 @@ def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monk
         found = full(program, 8)
         answers.append((found.verdict, sorted(f.message for f in found.findings)))
     assert answers[0] == answers[1]
+
+
+COPIES = """PTX copies
+{{
+  .global .align 4 .u32 src[8], other[32];
+  .shared .align 4 .u32 buf[8];
+}}
+P@cta 0 {{
+  for k in 0..7 {{
+    cp.async.ca.shared.global [buf + 4*k], [src + 4*k], 4;
+    {commit}
+  }}
+  st.global.u32 [other], 1;
+  {wait}
+  st.global.u32 [other], 2;
+  ld.shared.u32 r0, [buf + 4*{place}];
+}}
+"""
+ENDED = {
+    "as-many-as-are-deep": ("cp.async.commit_group;", "cp.async.wait_group 5;", 2),
+    "one-wait-after-the-other": ("cp.async.commit_group;", "cp.async.wait_group 5; cp.async.wait_group 3;", 4),
+    "what-is-in-no-group-yet": ("if (k < 3) { cp.async.commit_group; }", "cp.async.wait_group 0;", 3),
+    "some-in-one-group": ("if (k%3 == 2) { cp.async.commit_group; }", "cp.async.wait_group 1;", 3),
+}
+"""How copies are put into groups and waited for, and how many of them are over then."""
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, wait, over = ENDED[name]
+    monkeypatch.setattr("mcheck.kernel.races.settle", partial(settle, every=True))
+    monkeypatch.setattr("mcheck.kernel.machine.SETTLE_AT", 0)
+    monkeypatch.setattr("mcheck.kernel.settling.SETTLE_AT", 0)
+    monkeypatch.setattr("mcheck.kernel.settling.AGAIN", 0)
+    for place in range(7):
+        program = parse(COPIES.format(commit=commit, wait=wait, place=place), "copies.litmus")
+        expected = {"RACE003"} if place >= over else set[str]()
+        for engine in ("explicit", "protocol"):
+            given = ask(program, MODEL, Question(about=About.FINDINGS), engine)
+            assert {f.code for f in given.findings} == expected, (engine, place)
