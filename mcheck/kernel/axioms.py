@@ -14,6 +14,7 @@ from itertools import permutations
 from mcheck.algebra.tape import TOTAL, Axiom, Tape, compile_model
 from mcheck.cat import parse_model
 from mcheck.errors import Unsupported
+from mcheck.graph.terms import type_size
 from mcheck.kernel.shipped import as_shipped
 from mcheck.program import ops
 from mcheck.program.program import Program
@@ -40,11 +41,11 @@ ANY = "sr"
 def check_axioms(program: Program, tape: Tape) -> None:
     """Raises ``Unsupported`` if the model lacks an axiom that the engine takes for granted."""
     demands: list[tuple[str, list[tuple[str, ...]]]] = []
+    code = list(map(ops.performed, program.operations))
     if not tape.total_co:
         demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
-    if "same-access" in tape.bases:
+    if "same-access" in tape.bases and _may_tear(code):
         demands.append(("single copies", [SINGLE_COPY]))
-    code = list(map(ops.performed, program.operations))
     updates = any(isinstance(op, ops.Atomic) or getattr(op, "reduce", None) for op in code)
     if updates:
         demands.append(("atomics", [ATOMICITY, PLAIN_ATOMICITY]))
@@ -55,6 +56,25 @@ def check_axioms(program: Program, tape: Tape) -> None:
             raise Unsupported(f"the kernel engine does not follow what the model demands of {what}: {ways[0][0]}")
     for axiom in () if as_shipped(tape) else _others(tape, frozenset() if updates else frozenset(("rmw",))):
         raise Unsupported(f"the kernel engine does not follow the axiom {axiom.name} of the model")
+
+
+UNEVEN = (
+    ops.CpAsync | ops.AsyncStore | ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.Wgmma
+    | ops.TensorCore | ops.TensorMove
+)  # fmt: skip
+"""Accesses that may begin or end within a scalar one; bulk copies and ``st.bulk`` do so at multiples of 8 bytes."""
+SCALAR = 8
+"""Bytes of a scalar access that no such copy cuts."""
+
+
+def _may_tear(code: list[ops.Op]) -> bool:
+    """Whether an access may cover a part of a scalar one, so that the scalar one has parts (8.2.2)."""
+    sizes = {type_size(op.type) for op in code if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
+    cut = any(
+        isinstance(op, UNEVEN) or (isinstance(op, ops.BulkCopy) and (op.byte_mask is not None or op.reduce is not None))
+        for op in code
+    )
+    return cut or len(sizes) > 1 or any(size > SCALAR for size in sizes)
 
 
 def _has(tape: Tape, text: str) -> bool:

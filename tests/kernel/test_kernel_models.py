@@ -111,10 +111,11 @@ def test_a_flag_may_speak_of_less() -> None:
 
 
 EVERYTHING = """PTX everything
-{ .shared .align 8 .b64 bar; .global .u32 x; }
+{ .shared .align 8 .b64 bar; .global .u32 x; .global .u64 y; }
 P@cta 0 {
   mbarrier.init.shared::cta.b64 [bar], 1;
   atom.relaxed.gpu.add.u32 r0, [x], 1;
+  st.relaxed.gpu.u64 [y], 1;
 }
 """
 
@@ -214,6 +215,19 @@ def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_bef
     found = check(test, model, timeout=60)
     assert (found.verdict, found.covered) == ("bounded", False)
     assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.bound)
+
+
+ONE_SIZE = """PTX one-size
+{ .global .u32 x; }
+P@cta 0 { st.relaxed.gpu.global.u32 [x], 1; }
+"""
+
+
+def test_where_no_access_has_parts_none_is_torn() -> None:
+    model = compile_model(edited("same-access; (morally-strong & co.2); same-access", "same-access; co.2; same-access"))
+    with pytest.raises(Unsupported, match="single copies"):
+        check_axioms(parse(EVERYTHING, "everything.litmus"), model)
+    check_axioms(parse(ONE_SIZE, "one-size.litmus"), model)
 
 
 STORE_BUFFERS = """PTX store-buffers
