@@ -27,6 +27,7 @@ from mcheck.kernel.reordering import beyond
 from mcheck.kernel.report import finding_of, key_of, says_less
 from mcheck.kernel.running import execute
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
+from mcheck.kernel.shipped import as_shipped
 from mcheck.limit import Limit
 from mcheck.program import ops
 from mcheck.program.program import Program
@@ -184,8 +185,13 @@ class Search:
             self.steps += len(machine.trace) + COST_OF_TRIAL * machine.trials
             self.work += len(machine.trace) if forced else 0
             setup.shown = machine.window.shown
-            if machine.impossible is not None:
-                continue  # no execution of the model
+            if machine.impossible is not None:  # no execution of the model
+                if not as_shipped(
+                    setup.tape
+                ):  # under another model it may have to come in another order from the start
+                    coarse |= machine.coarse
+                    self._plan(_alternatives(machine, self.wrong), alike, planned, todo)
+                continue
             self.possible = True
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
@@ -210,12 +216,22 @@ class Search:
             if self.watched is None and signature in seen:  # states tell more apart than findings
                 continue
             seen.add(signature)
-            for other in alternatives:
-                plan = symmetry.renamed(other, alike)
-                if plan not in planned and self.work <= MAX_WORK:
-                    planned.add(plan)
-                    todo.append(plan)
+            self._plan(alternatives, alike, planned, todo)
         return coarse
+
+    def _plan(
+        self, alternatives: list[Forced], alike: symmetry.Classes, planned: set[Forced], todo: deque[Forced]
+    ) -> None:
+        """Adds what could have come instead to what is to be done."""
+        for other in alternatives:
+            plan = symmetry.renamed(other, alike)
+            if plan in planned:
+                continue
+            if self.work > MAX_WORK:
+                self.bounded = f"{self.executions} executions"
+                return
+            planned.add(plan)
+            todo.append(plan)
 
     def collect(self, machine: Machine) -> None:
         for problem in _without_echoes(machine.problems):

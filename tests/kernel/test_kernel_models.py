@@ -254,3 +254,26 @@ def test_a_stale_read_may_close_a_circle_of_two_earlier_writes() -> None:
         here, there = (said(engine, test, m, timeout=60) for m in (load_model("ptx-9.0"), model))
         assert (here.complete, here.codes) == (True, {"RACE001"}), engine
         assert (there.complete, there.codes) == (True, frozenset()), engine
+
+
+BEFORE_THE_WRITE = """PTX before-the-write
+{ .global .u32 x = 0; .global .u32 z = 0; }
+P0@cta 0 {
+  ld.relaxed.gpu.global.u32 r0, [x];
+  setp.eq.u32 %p0, r0, 1;
+  @%p0 st.global.u32 [z], 1;
+}
+P1@cta 1 {
+  st.relaxed.gpu.global.u32 [x], 1;
+  st.global.u32 [z], 2;
+}
+"""
+
+
+def test_what_no_execution_begins_with_may_come_in_another_order() -> None:
+    """The first order of the steps is none of the model, which lets no read come before a write."""
+    test = parse(BEFORE_THE_WRITE, "before-the-write.litmus")
+    model = edited("empty rmw & (", "irreflexive fr; morally-strong as Late empty rmw & (")
+    for engine in ("explicit", "protocol"):
+        given = said(engine, test, model, timeout=60)
+        assert (given.complete, given.codes) == (True, {"RACE001"}), engine
