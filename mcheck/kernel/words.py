@@ -28,6 +28,7 @@ from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live
 
 MIXED = "strong accesses of several sizes to the same bytes"
+COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
 UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
 STALE = 12
 """So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
@@ -78,7 +79,7 @@ def overwritten(m: Machine, event: Event) -> None:
             if (event.address, event.size) == (word.address, word.size):
                 word.writes[-1].value = m.memory.load(word.address, word.size)
             else:
-                m.inexact = "an asynchronous operation writes a part of a word that strong operations access"
+                m.inexact = COPIED_OVER
             word.version += 1
             _wake(m, word)
 
@@ -226,6 +227,24 @@ def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
     return bool(apply_binary(operator, left, right))
 
 
+def _without(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
+    """Whether a wait for a value may be over without an earlier operation on the word: by what was there before it, or
+    by what has come behind it since, which may come first.
+    """
+    if _fits(word.writes[other.phase - 1].value, type_name, operator, right):
+        return True
+    since = word.writes[other.phase :]
+    if len(since) < 2:
+        return False
+    values = [None if w.value is None else typed(type_name, w.value) for w in word.writes[other.phase - 1 :]]
+    known = [v for v in values if isinstance(v, int)]
+    rising = len(known) == len(values) and known == sorted(known) and all(w.kind == "add" for w in since)
+    if not rising or operator not in (">=", ">", "=="):
+        return True
+    most = known[-1] - (known[1] - known[0])  # a counter without its part: no order of the others leaves more
+    return most >= right if operator == "==" else bool(apply_binary(operator, most, right))
+
+
 def _dependent(
     m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector,
     compare: tuple[str, str, int] | None = None,
@@ -236,7 +255,7 @@ def _dependent(
             continue
         if other.kind == "write":
             continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
-        if compare is not None and other.phase and not _fits(word.writes[other.phase - 1].value, *compare):
+        if compare is not None and other.phase and not _without(word, other, *compare):
             continue  # it would only wait until the other has come
         m.reverse(other, agent.index, time, agent.single)
     word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))

@@ -142,3 +142,38 @@ def test_a_crowd_at_a_word_that_nobody_reads(opcode: str, operand: object) -> No
     """The order in which they come is of no consequence, whatever they do there."""
     found = check(parse(CROWD.format(opcode, operand), "crowd.litmus"), load_model("ptx-9.0"))
     assert (found.verdict, found.executions) == ("proved", 1)
+
+
+COUNTED = """PTX counted
+{{ .global .u32 f = {first}, x = 0; }}
+a@cta 0 {{ st.global.u32 [x], 1; {one}; }}
+b@cta 1 {{ {own}; await ld.acquire.gpu.global.{kind} r1, [f] {compare}; ld.global.u32 r0, [x]; }}
+"""
+ADD = "red.release.gpu.global.add.u32 [f], {}"
+
+
+@pytest.mark.parametrize(
+    ("first", "one", "own", "kind", "compare", "verdict"),
+    [
+        (0, ADD.format(1), ADD.format(1), "u32", ">= 1", "finding"),
+        (0, ADD.format(1), ADD.format(1), "u32", "> 1", "proved"),
+        (0, ADD.format(1), ADD.format(1), "u32", "== 2", "proved"),
+        (0, ADD.format(1), ADD.format(1), "u32", "!= 0", "finding"),
+        (0, ADD.format(1), ADD.format(3), "u32", ">= 3", "finding"),
+        (0, ADD.format(1), ADD.format(3), "u32", ">= 4", "proved"),
+        (0, ADD.format(1), ADD.format(0xFFFFFFFF), "s32", "< 1", "finding"),
+        (1, "red.release.gpu.global.and.b32 [f], 6", "red.release.gpu.global.or.b32 [f], 2", "u32", ">= 2", "finding"),
+    ],
+)
+def test_a_wait_that_the_own_addition_ends(
+    first: int, one: str, own: str, kind: str, compare: str, verdict: str
+) -> None:
+    """A counter that need not wait for the other thread, though it did in the order that is run first: what was there
+    before the other's addition would not end the wait, but the own one does.
+    """
+    text = COUNTED.format(first=first, one=one, own=own, kind=kind, compare=compare)
+    for lines in (text, text.replace("a@cta 0", "a@cta 2")):
+        program = parse(lines, "counted.litmus")
+        assert check(program, load_model("ptx-9.0")).verdict == verdict
+        races = {f.code for f in enumerated(program, load_model("ptx-9.0"), findings=True).findings}
+        assert bool(races) is (verdict == "finding")
