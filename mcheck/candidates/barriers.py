@@ -15,7 +15,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 from mcheck.candidates.choices import Choice, Option
-from mcheck.candidates.rounds import MAX_WORK, MIXED, TOO_MANY, Arrival, Units, fill
+from mcheck.candidates.rounds import MAX_WORK, MIXED, TOO_MANY, Arrival, Leaving, Units, fill
 from mcheck.errors import Unsupported
 from mcheck.graph.event import BarrierStep
 from mcheck.graph.structure import Node, Structure
@@ -32,14 +32,14 @@ def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum:
     return Choice("barrier", options, rank=0)
 
 
-def rounds_choice(units: Units) -> Choice:
+def rounds_choice(units: Units, leaving: Leaving) -> Choice:
     """Every way to fill the rounds of a barrier with counts."""
-    return Choice("barrier", fill(units), rank=0)
+    return Choice("barrier", fill(units, leaving), rank=0)
 
 
 Quorum = Callable[[str, list[int], list[int], int], Choice]
 """Makes the choice of (relation, arrivals, those that wait, how many arrivals suffice)."""
-Rounds = Callable[[Units], Choice]
+Rounds = Callable[[Units, Leaving], Choice]
 """Makes the choice of how rounds are filled; one without options if they cannot be."""
 
 
@@ -156,7 +156,7 @@ def dynamic_choices(
                 return None
             choices.append(Choice("barrier", options, rank=0))
         else:
-            choice = rounds(_units(s, by_thread, waiting, blocked.get(key, set())))
+            choice = rounds(*_units(s, by_thread, waiting, blocked.get(key, set())))
             if not choice.options:
                 return None
             choices.append(choice)
@@ -314,8 +314,10 @@ def _runs_on(s: Structure, thread: int) -> bool:
     return path.end != "end"
 
 
-def _units(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]) -> Units:
-    """The arrivals at a barrier with counts, of each warp, which counts 32."""
+def _units(
+    s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
+) -> tuple[Units, Leaving]:
+    """The arrivals at a barrier with counts, of each warp, which counts 32, and when the warps leave."""
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
@@ -336,7 +338,16 @@ def _units(s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[
             standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
             unit.append(Arrival(source.barrier, source.uid, tuple(n.index for n in here), tuple(targets), standing))
         units.append(unit)
-    return units
+    step = next(a.step for unit in units for a in unit)
+    absent = [t for t in _participants(s, step) if t not in arrivals]
+    return units, Leaving(tuple(_exits(s, threads) for threads in warps.values()), _exits(s, absent))
+
+
+def _exits(s: Structure, threads: list[int]) -> tuple[int, ...] | None:
+    """The exits of some threads, ``None`` if one of them does not exit."""
+    if any(_runs_on(s, t) for t in threads):
+        return None
+    return tuple(n.index for n in s.nodes if n.has(Tag.EXIT) and n.thread in threads)
 
 
 def _resumption(waits: list[Node], arrivals: list[Node]) -> list[int]:

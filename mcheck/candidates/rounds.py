@@ -50,15 +50,35 @@ Units = list[list[Arrival]]
 """The arrivals of each warp in program order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The exits for which a barrier without a count does not wait: by unit those of its lanes, ``None`` if one of them
+    does not exit on these paths; ``others`` are those of the warps that never come.
+    """
+
+    units: tuple[tuple[int, ...] | None, ...]
+    others: tuple[int, ...] | None
+
+    def gone(self, units: Units, at: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The exits before a round that every warp with further arrivals is in; ``None`` if it is never complete."""
+        found = [self.others, *(self.units[u] for u, k in enumerate(at) if k == len(units[u]))]
+        return None if None in found else tuple(n for exits in found for n in exits or ())
+
+
 @dataclass(slots=True)
 class _Search:
     units: Units
+    leaving: Leaving
     found: dict[object, Option] = field(default_factory=dict)
     work: int = 0
 
-    def needed(self, arrival: Arrival) -> int:
-        """The warps that a round of this count has; without one, all."""
-        return warps_needed(self.units, arrival)
+    def needed(self, arrival: Arrival, at: tuple[int, ...]) -> int:
+        """The warps that a round of this count has; without one, all that have not exited."""
+        if arrival.step.count:
+            return arrival.step.count // WARP
+        if self.leaving.gone(self.units, at) is None:
+            return len(self.units) + 1
+        return sum(k < len(unit) for unit, k in zip(self.units, at, strict=True))
 
     def note(self, option: Option) -> None:
         """Keeps an option once."""
@@ -73,25 +93,22 @@ class _Search:
             raise Unsupported(TOO_MANY)
 
 
-def warps_needed(units: Units, arrival: Arrival) -> int:
-    """How many warps complete a round of the count of an arrival."""
-    return arrival.step.count // WARP if arrival.step.count else len(units)
-
-
-def fill(units: Units) -> list[Option]:
+def fill(units: Units, leaving: Leaving) -> list[Option]:
     """Every way to fill the rounds; none if these paths cannot be: a thread passes a barrier that does not complete, or
     stands at one that does.
     """
-    search = _Search(units)
-    _fill(search, tuple(0 for _ in units), (), (), ())
+    search = _Search(units, leaving)
+    _fill(search, tuple(0 for _ in units), (), (), (), ())
     return list(search.found.values())
 
 
-def _fill(search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: Pairs, order: Pairs) -> None:
+def _fill(
+    search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: Pairs, order: Pairs, exited: Pairs
+) -> None:
     """The rounds from here. ``before`` are the arrivals of the last complete round."""
     units = search.units
     ready = {u: unit[k] for u, (unit, k) in enumerate(zip(units, at, strict=True)) if k < len(unit)}
-    _misuses(search, at, ready, before, pairs, order)
+    _misuses(search, at, ready, before, pairs, order, exited)
     completed = False
     for chosen in _rounds(search, at):
         completed = True
@@ -102,19 +119,22 @@ def _fill(search: _Search, at: tuple[int, ...], before: tuple[int, ...], pairs: 
         now = tuple(n for x in here for n in x.sources)
         search.worked(len(pairs) + len(new) + len(order) + len(before) * len(now))
         after = tuple(k + chosen.get(u, 0) for u, k in enumerate(at))
-        _fill(search, after, now, pairs + new, order + _product(before, now))
+        gone = () if here[0].step.count else search.leaving.gone(units, at) or ()
+        behind = _product(gone, tuple(b for x in here for b in x.targets))
+        _fill(search, after, now, pairs + new, order + _product(before, now), exited + behind)
     rest = [a for unit, k in zip(units, at, strict=True) for a in unit[k:]]
     if not completed and not any(a.targets for a in rest) and len({a.use for a in rest}) < 2:
         # what is left are arrivals that nobody waits for, or that wait for ever
         left = tuple(n for a in rest for n in a.sources)
-        search.note(Option((("barrier", pairs), ("rounds", order + _product(before, left)))))
+        edges = (("barrier", pairs), ("rounds", order + _product(before, left)), ("exited", exited))
+        search.note(Option(edges))
 
 
 def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
     """Every way to complete the next round: how many of its next arrivals each warp contributes."""
     uses = {unit[k].use: unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit)}
     for use, first in uses.items():
-        needed = search.needed(first)
+        needed = search.needed(first, at)
         most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
         yield from _contributions(search, most, needed, needed)
 
@@ -138,12 +158,13 @@ def _misuses(
     before: tuple[int, ...],
     pairs: Pairs,
     order: Pairs,
+    exited: Pairs,
 ) -> None:
     """Arrivals of another use that may come while the next round is open, with what has arrived in it by then."""
     if len({a.use for unit, k in zip(search.units, at, strict=True) for a in unit[k:]}) < 2:
         return
     for use, first in {a.use: a for a in ready.values()}.items():
-        for there in _open(search, at, use, search.needed(first)):
+        for there in _open(search, at, use, search.needed(first, at)):
             now = tuple(n for u, count in there.items() for a in search.units[u][at[u] :][:count] for n in a.sources)
             for culprit in _strangers(search, at, use, there):
                 code = COUNTS if culprit.step.count != first.step.count else MIXED
@@ -159,7 +180,8 @@ def _misuses(
                 edges = (
                     order + _product(before, (*now, comes)) + _product(now, (comes,)) + _product((comes,), (*later,))
                 )
-                search.note(Option((("barrier", pairs), ("rounds", edges)), misstep=(*code, culprit.uid)))
+                given = (("barrier", pairs), ("rounds", edges), ("exited", exited))
+                search.note(Option(given, misstep=(*code, culprit.uid)))
 
 
 def _open(search: _Search, at: tuple[int, ...], use: object, needed: int) -> Iterator[dict[int, int]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from mcheck.candidates.barriers import quorum_choice, rounds_choice
 from mcheck.candidates.choices import Choice, Option, Pair
-from mcheck.candidates.rounds import Arrival, Units, next_of, warps_needed
+from mcheck.candidates.rounds import WARP, Arrival, Leaving, Units, next_of
 from mcheck.errors import InternalError
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
@@ -171,11 +171,11 @@ def quorum(relation: str, sources: list[int], targets: list[int], wanted: int) -
     return open_choice("barrier", lambda clauses: Quorum(clauses, relation, sources, targets, wanted), rank=0)
 
 
-def rounds(units: Units) -> Choice:
+def rounds(units: Units, leaving: Leaving) -> Choice:
     """How the rounds of a barrier with counts are filled."""
     uses = {x.use for unit in units for x in unit}
     again = any(next_of(unit, k) for unit in units for k in range(len(unit)))
-    needed = warps_needed(units, units[0][0])
+    needed = (units[0][0].step.count or 0) // WARP
     if len(uses) > 1 or again or needed >= len(units):
-        return rounds_choice(units)
+        return rounds_choice(units, leaving)
     return open_choice("barrier", lambda clauses: Rounds(clauses, units, needed), rank=0)
