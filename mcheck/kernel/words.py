@@ -215,8 +215,15 @@ def _doubtful(agent: Agent, value: int | None) -> bool:
     """Whether a wait for a value may be in vain because nobody knows what there is; of a module another execution has
     shown that it is not.
     """
+    return value is None and not _followed(agent)
+
+
+def _followed(agent: Agent) -> bool:
+    """Whether the agent is where code of a module goes one way because of a value: it does not wait there, and answers
+    are bounded.
+    """
     op = agent.code[agent.pc]
-    return value is None and not (isinstance(op, ops.Await) and op.followed)
+    return isinstance(op, ops.Await) and op.followed
 
 
 def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
@@ -227,11 +234,16 @@ def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
     return bool(apply_binary(operator, left, right))
 
 
+def _fitting(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
+    """Whether what was there before an earlier operation on the word ends a wait for a value."""
+    return _fits(word.writes[other.phase - 1].value, type_name, operator, right)
+
+
 def _without(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
     """Whether a wait for a value may be over without an earlier operation on the word: by what was there before it, or
     by what has come behind it since, which may come first.
     """
-    if _fits(word.writes[other.phase - 1].value, type_name, operator, right):
+    if _fitting(word, other, type_name, operator, right):
         return True
     since = word.writes[other.phase :]
     if len(since) < 2:
@@ -250,12 +262,13 @@ def _dependent(
     compare: tuple[str, str, int] | None = None,
 ) -> None:  # fmt: skip
     """Notes the earlier operations on the word that could come after this one, to other effect."""
+    ends = _fitting if _followed(agent) else _without
     for other in reversed(word.done):
         if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in ORDERED)):
             continue
         if other.kind == "write":
             continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
-        if compare is not None and other.phase and not _without(word, other, *compare):
+        if compare is not None and other.phase and not ends(word, other, *compare):
             continue  # it would only wait until the other has come
         m.reverse(other, agent.index, time, agent.single)
     word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))
