@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mcheck.answers.narrow import narrow_between
 from mcheck.answers.remedies import too_early
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scopes import End, or_else, remedy, why, wider
+from mcheck.answers.scopes import or_else, remedy, why, wider
 from mcheck.answers.steps import deadlock_code, step_of, text_of
 from mcheck.candidates.choices import Candidate, Circular, NotYet, Valuation
 from mcheck.candidates.prepared import Prepared
@@ -178,12 +178,9 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
 
 
 def _wider(s: Structure, nodes: list[Node]) -> str:
-    """The scope that two strong accesses of the same bytes lack."""
-    events = [n.source for n in nodes if n.source is not None]
-    if len(events) != 2 or len({(e.virtual, e.address, e.size) for e in events}) > 1:
-        return ""
-    one, other = (End(e.op, s.thread(n).place) for e, n in zip(events, nodes, strict=True))
-    return wider(one, other)
+    """The scope that two accesses lack."""
+    ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
+    return wider(*ends) if len(ends) == 2 else ""
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mcheck.answers.steps import text_of
+from mcheck.graph.event import Event
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Place
@@ -95,13 +96,16 @@ def remedy(narrow: Narrow) -> str:
     return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(kinds))}){where}."
 
 
-def wider(one: End, other: End) -> str:
-    """Which scope would make two strong accesses of the same bytes morally strong (8.7), so that they do not race;
-    empty if one is weak, or no scope is too narrow.
+def wider(one: tuple[Event, Place], other: tuple[Event, Place]) -> str:
+    """Which scope would make two accesses, each with where its thread is, morally strong (8.7), so that they do not
+    race; empty if one is weak, they are not of the same bytes, or no scope is too narrow.
     """
-    pair = Narrow(one, other)
+    (a, _), (b, _) = one, other
+    if (a.virtual, a.address, a.size) != (b.virtual, b.address, b.size):
+        return ""
+    pair = Narrow(*(End(event.op, place) for event, place in (one, other)))
     lines = [op.span.line for op in pair.at_fault if op.span is not None]
-    if scope_of(one.op) is None or scope_of(other.op) is None or not lines:
+    if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
         return ""
     where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
     return f"Give scope .{pair.wanted} at {where}: strong accesses that include each other's threads do not race."

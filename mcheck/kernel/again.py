@@ -40,7 +40,7 @@ def _looked(m: Machine, where: object, version: int) -> object:
     match where:
         case ("mbarrier", int() as address):
             state = m.mbarriers[address].state
-            if m.setup.reading(0).ends or state is None:
+            if m.setup.ends or state is None:
                 return version
             return version == state.phase
     return version

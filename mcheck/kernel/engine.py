@@ -186,9 +186,8 @@ class Search:
             self.work += len(machine.trace) if forced else 0
             setup.shown = machine.window.shown
             if machine.impossible is not None:  # no execution of the model
-                if not as_shipped(
-                    setup.tape
-                ):  # under another model it may have to come in another order from the start
+                # Under a model that is not shipped it may have to come in another order from the start.
+                if not as_shipped(setup.tape):
                     coarse |= machine.coarse
                     self._plan(_alternatives(machine, self.wrong), alike, planned, todo)
                 continue

@@ -15,7 +15,7 @@ from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.objects import ORDERED, Word, Written
 from mcheck.kernel.setup import NewOrder
-from mcheck.views.entries import sum_of
+from mcheck.views.entries import sum_of, union
 
 FORGOTTEN = "atomics of earlier rounds, whose order may decide what a later access comes after"
 
@@ -44,9 +44,7 @@ def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     if before and m.window.settled:
         m.unsure = FORGOTTEN if m.setup.loose else m.unsure
     elif before:
-        reads = 0
-        for entry in (e for w in atomics for e in w.entries):
-            reads |= entry.edges.get("rmw", 0)
+        reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
         if m.window.paired_if_blind(reads) & before:
             raise NewOrder(word.address)
 

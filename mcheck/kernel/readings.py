@@ -52,6 +52,11 @@ class Reading:
         return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
 
     @cached_property
+    def commits(self) -> bool:
+        """Whether the thread commits groups of wgmma."""
+        return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in self.thread.code)
+
+    @cached_property
     def states(self) -> frozenset[str]:
         """The registers that hold what arrives return of the state of their object, and are used as such alone; none
         where mbarriers may end.
@@ -84,10 +89,9 @@ class Reading:
         return first
 
 
-def reading(program: Program, thread: int) -> Reading:
-    """The reading of a thread's code."""
-    ends = any(isinstance(op, ops.MbarrierInval) for op in program.operations)
-    return Reading(program.threads[thread], ends)
+def may_end(program: Program) -> bool:
+    """Whether mbarriers of a program may end, and phases be counted anew."""
+    return any(isinstance(op, ops.MbarrierInval) for op in program.operations)
 
 
 def _without_state(op: Op) -> Op:

@@ -6,7 +6,7 @@ and the tests carry them out.
 
 from __future__ import annotations
 
-from mcheck.answers.scopes import End, or_else, wider
+from mcheck.answers.scopes import or_else, wider
 from mcheck.answers.steps import text_of
 from mcheck.answers.waits import Meets, before_issue, closed_behind, completion, family_of, or_before_issue, remark
 from mcheck.findings import catalogue
@@ -121,12 +121,9 @@ def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
 
 
 def _wider(m: Machine, old: Record, new: Record) -> str:
-    """The scope that two strong accesses of the same bytes lack."""
-    one, other = old.event, new.event
-    if (one.virtual, one.address, one.size) != (other.virtual, other.address, other.size):
-        return ""
-    places = [m.program.threads[m.agents[r.agent].threads[0]].place for r in (old, new)]
-    return wider(End(one.op, places[0]), End(other.op, places[1]))
+    """The scope that two accesses lack."""
+    one, other = ((r.event, m.program.threads[m.agents[r.agent].threads[0]].place) for r in (old, new))
+    return wider(one, other)
 
 
 def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
@@ -181,9 +178,9 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
     text = completion(op, write=old.write, later=0 if committed(m, old) else None)
     if text is not None:
         return text, "group"
-    what = "the phase of the mbarrier that" if getattr(op, "mbar", None) is not None else "the completion of"
-    signals = " signals" if getattr(op, "mbar", None) is not None else ""
-    return f"Wait for {what} line {line_of(op)}{signals}", "mbar"
+    if getattr(op, "mbar", None) is not None:
+        return f"Wait for the phase of the mbarrier that line {line_of(op)} signals", "mbar"
+    return f"Wait for the completion of line {line_of(op)}", "mbar"
 
 
 def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:

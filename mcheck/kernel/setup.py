@@ -25,7 +25,7 @@ from mcheck.kernel.history import Lanes
 from mcheck.kernel.lean import Told, lean
 from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
-from mcheck.kernel.readings import Reading, reading
+from mcheck.kernel.readings import Reading, may_end
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import widened
@@ -102,7 +102,8 @@ class Setup:
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
-    committing: dict[int, bool] = field(default_factory=dict)
+    ends: bool = False
+    """Whether mbarriers of the program may end, and phases be counted anew."""
     thorough: bool = False
     """Whether everything is looked at, whatever has been found."""
     brief: bool = False
@@ -162,18 +163,13 @@ class Setup:
 
     def commits(self, agent: int) -> bool:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
-        found = self.committing.get(agent)
-        if found is None:
-            code = self.program.threads[self.partition[agent][0]].code
-            found = any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in code)
-            self.committing[agent] = found
-        return found
+        return self.reading(agent).commits
 
     def reading(self, agent: int) -> Reading:
         """What the code of an agent says."""
         found = self.readings.get(agent)
         if found is None:
-            found = self.readings[agent] = reading(self.program, self.partition[agent][0])
+            found = self.readings[agent] = Reading(self.program.threads[self.partition[agent][0]], self.ends)
         return found
 
     def asked(self, agent: int) -> frozenset[str]:
@@ -246,6 +242,7 @@ def prepare(
         ordered=ordered,
         loose=_loose(program) if known is None else known.loose,
     )
+    setup.ends = may_end(program)
     setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
     for group in partition:
         if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent

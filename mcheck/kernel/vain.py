@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from mcheck.kernel.agents import registers_of
 from mcheck.kernel.machine import Agent, Machine
-from mcheck.kernel.races import touch
-from mcheck.kernel.records import record_of
-from mcheck.kernel.words import word_at
+from mcheck.kernel.words import enter_access, word_at
 from mcheck.program import ops
 
 
@@ -25,7 +23,4 @@ def read_in_vain(m: Machine, agent: Agent) -> None:
     agent.step += 1
     address = m.origin_of(agent, 0, registers_of(inner.address))
     for event in events:
-        edges = {"addr": address, "rf": word_at(m, event.address, event.size).writes[-1].bits}
-        record = record_of(m, agent, event, None)
-        lanes = [dict(edges) for _ in agent.shown]
-        touch(m, agent, [(record, event.address, event.address + event.size)], lanes, exact=True)
+        enter_access(m, agent, event, {"addr": address, "rf": word_at(m, event.address, event.size).writes[-1].bits})

@@ -103,10 +103,11 @@ def _wake(m: Machine, word: Word) -> None:
 # --- reads ------------------------------------------------------------------------------------------------------
 
 
-def _enter(
+def enter_access(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0,
     own: list[dict[str, int]] | None = None,
 ) -> Record:  # fmt: skip
+    """Enters an access to a word: its record. ``own`` are edges of each of the lanes that stand for the agent."""
     record = record_of(m, agent, event, None)
     lanes = [{**edges, **(own[k] if own else {})} for k in range(len(agent.shown))]
     touch(m, agent, [(record, event.address, event.address + event.size)], lanes, part=part, exact=True, back=back)
@@ -173,7 +174,7 @@ def read(
     index = _choose(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
     _dependent(m, agent, word, event, "read", agent.now(), condition)
-    record = _enter(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
+    record = enter_access(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
     _observe(m, agent, word, index)
     return chosen.value, record
 
@@ -336,7 +337,7 @@ def write(
     last = word.writes[at - 1]
     m.assigned.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
     back = {"co": behind} if behind else None
-    record = _enter(m, agent, event, {**edges, "co": before}, back, part, own)
+    record = enter_access(m, agent, event, {**edges, "co": before}, back, part, own)
     written = Written(agent.index, agent.step, value, agent.now(), record.entries, event, kind, len(m.trace) - 1)
     word.writes.insert(at, written)
     word.written |= written.bits
@@ -392,7 +393,7 @@ def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, i
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
         _dependent(m, agent, word, event, "read", agent.now())
-        return _enter(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
+        return enter_access(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
     _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
     return record
 
@@ -430,7 +431,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     before = agent.now()
     if not stores:
         _dependent(m, agent, word, read_event, "read", before)
-    record = _enter(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
+    record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
     if kind == "atomic":
         _observe(m, agent, word, index)
     agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
@@ -564,4 +565,14 @@ def await_(m: Machine, agent: Agent, op: Op) -> None:
     agent.pc += 1
 
 
-__all__ = ["Live", "asynchronous", "load", "overwritten", "plain_load", "plain_store", "store", "watched"]
+__all__ = [
+    "Live",
+    "asynchronous",
+    "enter_access",
+    "load",
+    "overwritten",
+    "plain_load",
+    "plain_store",
+    "store",
+    "watched",
+]

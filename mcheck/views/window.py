@@ -88,7 +88,7 @@ class Window(State):
             entry.edges = edges
         found = 0
         for n in nodes:
-            found |= values[n][self.newest.slot] | sum(1 << k for k in bits(self.all) if values[n][k] & bit)
+            found |= values[n][self.newest.slot] | self._row(values[n], bit)
         return found
 
     def not_ahead(self, events: int) -> int:
@@ -158,9 +158,12 @@ class Window(State):
         for c in self.checks:
             if c.role == "flag" and c.node in turned:
                 columns = values[c.node]
-                row = sum(1 << k for k in bits(self.all) if columns[k] & bit)
-                out[c.node] = columns[entry.slot], row
+                out[c.node] = columns[entry.slot], self._row(columns, bit)
         return broken, self._flags(out, bit)
+
+    def _row(self, columns: list[int], bit: int) -> int:
+        """The live events that come after an event in a relation."""
+        return sum(1 << k for k in bits(self.all) if columns[k] & bit)
 
     def _broken(self, c: Check, values: dict[int, list[int]]) -> bool:
         columns = values[c.node]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from mcheck.kernel.readings import Depths, Reading, reading
+from mcheck.kernel.readings import Depths, Reading, may_end
 from mcheck.syntax import parse
 
 
 def read(body: str) -> Reading:
     """The reading of a thread."""
     text = f"PTX t\n{{ .shared .b64 bar; }}\nw@cta 0 {{ .reg .b64 t, u; .reg .pred p; .reg .b32 n; {body} }}\n"
-    return reading(parse(text, "t.litmus"), 0)
+    program = parse(text, "t.litmus")
+    return Reading(program.threads[0], may_end(program))
 
 
 def test_waits_for_reads_reach_less_deep_than_those_for_all() -> None:
