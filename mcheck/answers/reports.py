@@ -202,6 +202,8 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
 
 
 WAITS = "waits for ever"
+LOOKS = frozenset((Tag.R, Tag.WAIT))
+"""What a loop may wait with."""
 
 
 def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
@@ -223,7 +225,8 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     for path in paths:
         if path.end != "stuck":
             continue
-        last = s.events[path.stuck[-1]].op if path.stuck else None
+        looks = [s.events[u] for u in path.stuck if s.events[u].tags & LOOKS]
+        last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:
             continue

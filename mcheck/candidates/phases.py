@@ -6,8 +6,9 @@ an answer (sleep sets). That is for the few threads of a litmus test; whole warp
 
 An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
 ``phase-order`` (operations of earlier phases -> later ones, and inside a phase what has to come in this order for the
-phases to be these: see ``decides``), ``phase-fr`` (a wait -> what completes the phase that it
-found incomplete) and ``complete`` (memory operations of an asynchronous operation -> waits that observe it).
+phases to be these: see ``decides``), ``phase-fr`` (a wait -> what completes the phase that it found incomplete, or
+invalidates the object that it found) and ``complete`` (memory operations of an asynchronous operation -> waits that
+observe it).
 """
 
 from __future__ import annotations
@@ -435,7 +436,7 @@ def option_of(
         culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
         order += [(n, m) for n in culprit for m in pending if m != n]
     for _, w, q in waits:
-        fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and r.completed)]
+        fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and (r.completed or r.invalidated))]
         if q.result:
             phase += [(n, w) for _, n, r in signals if q.saw(r)]
             complete += [(m, w) for e, _, r in signals if q.saw(r) for m in tracked.get(e.uid, ())]

@@ -71,7 +71,11 @@ _RELATIONS: Final = (
     ("complete", "memory operations of an asynchronous operation to the waits that observe its completion", "8.9.1.1"),
     ("phase", "arrive or complete-tx to the successful waits of that phase and of later ones", "9.7.13.15"),
     ("phase-order", "order of the operations on one mbarrier that their phases demand", "9.7.13.15"),
-    ("phase-fr", "a wait that returned false to the operations that complete its phase", "9.7.13.15"),
+    (
+        "phase-fr",
+        "a wait to the operation that ends the phase that it found, by completing it or with the object",
+        "9.7.13.15",
+    ),
     ("same-access", "chunks of one scalar access", "8.2"),
     (
         "sblock",

@@ -448,7 +448,7 @@ class _Former:
         return tuple(self._done(d, phase) for d in dones)
 
     def _acts(self, acts: Acts) -> Part:
-        return self._sets(acts.acts, acts.signals, acts.copies, acts.waits, acts.completing)
+        return self._sets(acts.acts, acts.signals, acts.copies, acts.waits, acts.ending)
 
     def _meeting(self, x: Rendezvous) -> Part:
         return (

@@ -189,7 +189,7 @@ class Search:
                 # Under a model that is not shipped it may have to come in another order from the start.
                 if not as_shipped(setup.tape):
                     coarse |= machine.coarse
-                    self._plan(_alternatives(machine, self.wrong), alike, planned, todo)
+                    self._plan(_alternatives(machine, self.wrong and not self.whole), alike, planned, todo)
                 continue
             self.possible = True
             if self.work > MAX_WORK:
@@ -208,7 +208,7 @@ class Search:
             if not forced and self.watched is None and (more := exchanges.one_for_all(setup, machine)) is not None:
                 self.executions += more
                 return coarse
-            alternatives = _alternatives(machine, self.wrong)
+            alternatives = _alternatives(machine, self.wrong and not self.whole)
             if not alternatives:
                 continue
             signature = hash(symmetry.signature(machine, alike)), machine.ended

@@ -58,22 +58,24 @@ def misuse(
 
 
 def enter(
-    m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, *, completed: bool = False, part: int = 0,
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, *, ends: bool = False, part: int = 0,
     edges: list[dict[str, int]] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """An operation that is no wait, in a phase of the present object."""
+    """An operation that is no wait, in a phase of the present object; ``ends``: it completes the phase, or invalidates
+    the object.
+    """
     acts, waits = bar.before_phase(phase)
     here = bar.at(phase)
     if m.watch is not None and m.watch.hides(agent):
         return m.put(agent, event, part=part, edges=edges)
-    common = {"phase-order": acts, "phase-fr": waits | (here.waits if completed else 0)}
+    common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
     here.acts |= bits
     if event.mbarrier is not None and event.mbarrier.kind in SIGNALS:
         here.signals |= bits
-    if completed:
-        here.completing |= bits
+    if ends:
+        here.ending |= bits
     return entries
 
 
@@ -147,7 +149,7 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
             raise misuse(m, agent, op, "UB215", text, event)
     assert bar.state is not None
     bar.unannounced += unannounced(m, bar)
-    entries = enter(m, agent, bar, event, bar.state.phase)
+    entries = enter(m, agent, bar, event, bar.state.phase, ends=True)
     ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
     overtaking.gone(m, bar, ended, entries, time)
     bar.state, bar.ended = None, ended
@@ -212,7 +214,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
     bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
     _landed(m, bar, done, time, agent.index, agent.single)
-    entries = enter(m, agent, bar, event, before.phase, completed=completed)
+    entries = enter(m, agent, bar, event, before.phase, ends=completed)
     overtaking.landed(m, bar, done, entries, time)
     if m.watch is not None:
         m.watch.entered(m, bar, done, entries)
@@ -436,7 +438,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
     edges = [overtaking.begun_by(e) for e in signal.issues]
-    entries = enter(m, agent, bar, signal.event, phase, completed=completed, edges=edges)
+    entries = enter(m, agent, bar, signal.event, phase, ends=completed, edges=edges)
     overtaking.landed(m, bar, done, entries, signal.time)
     for record in signal.records:
         record.signalled = True
@@ -504,7 +506,7 @@ def _look(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, don
     if done:
         common["phase"] = own.signals
         common["complete"] = own.copies
-    back = bar.at(phase).completing
+    back = bar.at(phase).ending
     for (life, number), acts in bar.phases.items():
         if (life, number) > (bar.generation, phase):
             back |= acts.acts

@@ -45,14 +45,14 @@ class Acts:
     """The live operations of one phase of an mbarrier, as sets of the window.
 
     ``signals`` are those that a wait for the phase observes, ``copies`` the memory operations that they complete,
-    ``waits`` those that found the object in this phase, ``completing`` what completed it.
+    ``waits`` those that found the object in this phase, ``ending`` what completed it or invalidated the object.
     """
 
     acts: int = 0
     signals: int = 0
     copies: int = 0
     waits: int = 0
-    completing: int = 0
+    ending: int = 0
 
     def forget(self, keep: int) -> None:
         """Drops events that are no longer live."""
@@ -60,7 +60,7 @@ class Acts:
         self.signals &= keep
         self.copies &= keep
         self.waits &= keep
-        self.completing &= keep
+        self.ending &= keep
 
 
 @dataclass(slots=True)

@@ -424,7 +424,8 @@ class Mbarrier:
         if name == "phase":
             return c.all_of((both, self.succeeds(b), self.earlier(a, b), self._less(a, b)), Side.EXACT)
         if name == "phase-fr":
-            last = self._both(self.completing[b], self.same_phase(a, b)) if self.completing[b] != FALSE else FALSE
+            ends = TRUE if self.steps[b].kind == "inval" else self.completing[b]
+            last = self._both(ends, self.same_phase(a, b)) if ends != FALSE else FALSE
             return self._both(both, c.any_of((self.sooner(a, b), last), Side.EXACT))
         come = c.any_of((self.taken[a], self.is_bad[a]), Side.EXACT)
         stopped = self._both(come, -self.taken[b])

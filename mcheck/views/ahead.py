@@ -4,7 +4,8 @@ The operations on one mbarrier are in an order (``phase-order``) that an executi
 Two forms of axioms say what the choice has to keep to: a circle of the order itself (``acyclic (... | phase-order |
 ...)``), and one of the order and of another relation (``irreflexive ((... | phase-order | ...)+; r)``). What neither
 puts before the new event might come after it, in another execution; axioms of other forms are not asked, so it may be
-less than it seems.
+less than it seems. A look at an mbarrier is before what comes behind it by ``phase-fr`` alone: axioms without that
+relation say nothing of it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ from dataclasses import dataclass
 
 from mcheck.algebra.tape import Tape, dependencies
 from mcheck.algebra.tapes import once_per_tape
+from mcheck.graph.tags import Tag
 
 ORDER = "phase-order"
+OF_LOOKS = "phase-fr"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """An axiom about the order: no ``way``, a closure that the order is part of, may lead back along one of ``back``,
-    which the order is no part of. ``unless``: a set whose members' edges are no part of the way.
+    which the order is no part of. ``unless``: a set whose members' edges are no part of the way. ``looks``: whether the
+    edges that leave looks are part of it.
     """
 
     way: int
     back: tuple[int, ...]
     unless: str | None
+    looks: bool
 
 
 @once_per_tape
@@ -43,7 +48,7 @@ def rules_of(tape: Tape) -> tuple[Rule, ...]:
         if unless:
             back = members if node.op == "plus" else [node.b]
             free = tuple(n for n in back if ORDER not in dependencies(tape, n))
-            found.append(Rule(way, free, min(unless) or None))
+            found.append(Rule(way, free, min(unless) or None, OF_LOOKS in dependencies(tape, way)))
     return tuple(found)
 
 
@@ -82,7 +87,7 @@ def not_ahead(
     """
     backs: list[tuple[Rule, int]] = []
     for rule in rules_of(tape):
-        if rule.unless not in sets:
+        if rule.unless not in sets and (rule.looks or Tag.WAIT not in sets):
             back = 0
             for n in rule.back:
                 back |= told.get(n, (0, 0))[0]

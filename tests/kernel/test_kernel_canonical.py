@@ -25,7 +25,7 @@ KNOWN: dict[type, str] = {
     "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle",
     Mbarrier: "address seen born state generation began ended renewed now before looks failed phases time "
     "next_time times waited arrived unannounced expected_bytes got_bytes known joined",
-    Acts: "acts signals copies waits completing",
+    Acts: "acts signals copies waits ending",
     Rendezvous: "key members round count here twice brought kinds arrivals time before failed votes own warps last",
     Signal: "key agent step address kind tx count time event records issues",
     Done: "agent step position time event kind phase signal effect entries loose",

@@ -103,6 +103,24 @@ def test_an_exit_that_lets_a_barrier_go_orders_no_fences() -> None:
     assert "fence.sc.gpu" in (found.bound or "")
 
 
+STAYS = """PTX stays
+{ .shared .align 8 .b64 b; .shared .u32 x; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 2; bar.sync 0;
+  mbarrier.test_wait.parity.shared::cta.b64 %p1, [b], 0; ld.shared.u32 r2, [x];
+}
+Q@cta 0 { mbarrier.inval.shared::cta.b64 [b]; st.shared.u32 [x], 1; }
+"""
+
+
+def test_an_exit_that_lets_a_barrier_go_puts_no_look_behind_what_came_before_it() -> None:
+    p, model = parse(STAYS, "stays.litmus"), load_model("ptx-9.0")
+    assert {f.code for f in answer(p, model, findings=True).findings} == {"UB201", "RACE001"}
+    found = check(p, model, thorough=True)
+    assert not found.covered
+    assert "mbarrier.inval" in (found.bound or "")
+
+
 LOST = """PTX lost
 { .shared .align 8 .b64 b; }
 P@cta 0 { bar.sync 0; mbarrier.init.shared::cta.b64 [b], 1; }

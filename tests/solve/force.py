@@ -209,7 +209,8 @@ def relations(
                 edges.add(("phase-order", node[a], node[b]))
                 if kind[a] in phases.SIGNALS and of == "wait" and other[2] and life == other[0]:
                     edges.add(("phase", node[a], node[b]))
-            later = (life, phase) < other[:2] or ((life, phase) == other[:2] and other[3])
+            ends = other[3] or of == "inval"
+            later = (life, phase) < other[:2] or ((life, phase) == other[:2] and ends)
             if kind[a] == "wait" and of != "wait" and later:
                 edges.add(("phase-fr", node[a], node[b]))
     if misuse is not None and misuse[1] not in told:

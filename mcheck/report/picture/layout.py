@@ -434,6 +434,6 @@ MEANINGS = {
     "addr": "address dependency",
     "ctrl": "control dependency",
     "phase-order": "order of the operations on one mbarrier",
-    "phase-fr": "a wait that returned false and what completes its phase",
+    "phase-fr": "a wait and what ends the phase that it found",
     "same-access": "parts of one access",
 }
