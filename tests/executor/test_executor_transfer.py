@@ -347,3 +347,23 @@ def test_f32_sums_at_the_edges(alone: bool) -> None:
         for flush in (True, False):
             expected = [reductions.reduce("add", "f32", a, b, flush_subnormals=flush) for a, b in group]
             assert arrays.reduced("add", "f32", old, new, flush=flush).view("<u4").tolist() == expected
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(samples("f32")), st.sampled_from(samples("f32"))), max_size=3),
+    st.integers(0, 70),
+    st.integers(0, 70),
+    st.integers(0, 3),
+)
+def test_f32_sums_in_blocks(odd: list[tuple[int, int]], before: int, after: int, shift: int) -> None:
+    """Numbers that need a second look, anywhere in long arrays of plain ones, at any address."""
+    plain = (0x3F800000, 0xC0490FDB)
+    group = [plain] * before + odd + [plain] * after
+    spaced = (
+        np.frombuffer(bytes(shift) + np.array(c, "<u4").tobytes(), np.uint8)[shift:] for c in zip(*group, strict=True)
+    )
+    old, new = spaced if group else (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
+    expected = [reductions.reduce("add", "f32", a, b) for a, b in group]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "BLOCK", 16)
+        assert arrays.reduced("add", "f32", old, new).view("<u4").tolist() == expected
