@@ -17,6 +17,7 @@ from mcheck.answers.waits import (
 )
 from mcheck.candidates.choices import Candidate
 from mcheck.candidates.prepared import Prepared
+from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node
 from mcheck.graph.tags import Tag
@@ -39,9 +40,9 @@ def too_early(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -
     event, issue = old.source, s.events[old.source.issue] if old.source and old.source.issue else None
     if event is None or new.source is None or issue is None or issue.order is None or new.source.order is None:
         return ""
-    if any(uid == event.uid for uid, _ in s.paths[old.thread].tracked):
-        return ""  # an mbarrier tells of its completion
     same = old.thread == new.thread
+    if any(uid == event.uid for uid, _ in s.paths[old.thread].tracked):  # an mbarrier tells of its completion
+        return _or_handed_over(old, new, issue)
     later = _closed_behind(prepared, old, issue, new.source if same else None)
     mechanism = completion(event.op, write=Tag.W in event.tags, later=later)
     remarks = half(event.op, _waits(prepared, old, issue), write=Tag.W in event.tags)
@@ -54,10 +55,21 @@ def too_early(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -
     if met is Meets.NEXT:
         return before_issue(line, first)
     if not remarks:
-        return ""
+        return _or_handed_over(old, new, issue)
     instead = or_before_issue(line, first) if met is Meets.EITHER else ""
     over = f"then hand over to line {line}: a barrier, or a release that is acquired."
     return f"{mechanism} in {s.thread(old).name}, {over} {remarks} {instead}".strip()
+
+
+def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
+    """What another thread writes and an operation reads may be meant for it: the wait, or the handover before."""
+    if copy.thread == write.thread or not copy.has(Tag.R) or not write.has(Tag.W) or write.source is None:
+        return ""
+    stored, issued = write.source.op.span, issue.op.span
+    if stored is None or issued is None:
+        return ""
+    fence = ", with fence.proxy.async before it" if write.has(Tag.GEN) and not copy.has(Tag.GEN) else ""
+    return f"{catalogue.get('RACE003').remedy} {or_before_issue(stored.line, issued.line, fence)}"
 
 
 def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> Meets:

@@ -67,9 +67,9 @@ def before_issue(first: int, second: int, fence: str = "") -> str:
     return f"Hand line {first} over before the operation at line {second} is issued: {way}{fence}."
 
 
-def or_before_issue(first: int, second: int) -> str:
+def or_before_issue(first: int, second: int, fence: str = "") -> str:
     """The same, as what may be meant instead of a wait."""
-    text = before_issue(first, second)
+    text = before_issue(first, second, fence)
     return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
 
 

@@ -279,3 +279,29 @@ def test_what_an_mbarrier_tells_of_is_in_no_group() -> None:
     told = [f.missing for f in found if f.code == "RACE003"]
     assert told
     assert all(t.startswith("Wait for the phase of the mbarrier that line 8 signals before line 17") for t in told)
+
+
+WRITTEN_FOR_IT = """PTX written-for-it
+target sm_90a
+{ .global .align 16 .b8 src[16]; .shared .align 16 .b8 buf[16]; .global .u32 flag; .shared .align 8 .b64 bar; }
+P@cta 0 {
+  st.global.u32 [src], 5;
+  st.relaxed.gpu.global.u32 [flag], 1;
+}
+Q@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  await ld.relaxed.gpu.global.u32 r1, [flag] == 1;
+  fence.proxy.async;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [src], 16, [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["explicit", "z3", "protocol"])
+def test_what_is_written_for_a_copy_is_to_be_handed_over_before_its_issue(engine: str) -> None:
+    found = check_case(Case("written.litmus", text=WRITTEN_FOR_IT), Settings(engine=engine), Options()).findings
+    (told,) = [f.missing for f in found if f.code == "RACE003"]
+    assert "and line 5 over before the operation at line 13 is issued: a barrier, or a release that the issuing" in told
+    assert "with fence.proxy.async before it" in told
