@@ -11,7 +11,7 @@ from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special, Unary, 
 from mcheck.program.resolve import Undefined, checked_binary
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.lexer import MAX_LITERAL, NAME, NUMBER, Tokens, integer
-from mcheck.syntax.scope import SPECIALS, Scope
+from mcheck.syntax.scope import SPECIALS, VECTORS, Scope
 
 PRECEDENCE: dict[str, int] = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
@@ -92,10 +92,10 @@ def _primary(tokens: Tokens, scope: Scope) -> Expr:
         name = tokens.texts[at + 1]
         if name in SPECIALS:
             return Special(name, tokens.span(at + 1))
-        if "." in name:
-            raise problem(
-                "LIT063", tokens.span(at + 1), name=name, hint=did_you_mean("%" + name, ["%" + s for s in SPECIALS])
-            )
+        if "." in name or name in VECTORS:  # the vector itself is no operand (PTX ISA 9.0, 10.1)
+            meant = f"{name}.x" if name in VECTORS else name
+            hint = did_you_mean("%" + meant, ["%" + s for s in SPECIALS])
+            raise problem("LIT063", tokens.span(at + 1), name=name, hint=hint)
         return Reg(name)
     if text == "(":
         tokens.at = at + 1

@@ -18,12 +18,12 @@ from mcheck.syntax.mistakes import Mistakes
 
 _PLAIN_REGISTER = re.compile(r"r\d+", re.ASCII)
 
-_VECTORS = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "cluster_ctaid", "cluster_nctaid")
+VECTORS = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "cluster_ctaid", "cluster_nctaid")
 SPECIALS = frozenset(
     (
         "laneid", "warpid", "nwarpid", "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
         "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
-        *(f"{name}.{axis}" for name in _VECTORS for axis in "xyz"),
+        *(f"{name}.{axis}" for name in VECTORS for axis in "xyz"),
     )
 )  # fmt: skip
 
