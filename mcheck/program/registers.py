@@ -87,6 +87,13 @@ def read(op: Op) -> list[tuple[str, str]]:
     return found
 
 
+def registers_in(expr: Expr) -> list[str]:
+    """The registers in an expression."""
+    found: list[tuple[str, str]] = []
+    _registers(expr, "", found)
+    return [name for name, _ in found]
+
+
 def _registers(expr: Expr, kind: str, found: list[tuple[str, str]]) -> None:
     match expr:
         case Reg():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mcheck.errors import InputError, Span
@@ -12,7 +12,7 @@ from mcheck.program.layout import lay_out, shared_size
 from mcheck.program.memory import SHARED_WINDOW, MemoryMap
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
-from mcheck.program.registers import read, written
+from mcheck.program.registers import read, registers_in, written
 from mcheck.program.resolve import Fold, Undefined, fold_with
 from mcheck.syntax.bound_condition import ConditionBinder
 from mcheck.syntax.codes import did_you_mean, problem
@@ -168,6 +168,10 @@ def _threads(
             for name, kind in read(op):
                 types.setdefault(name, kind)
                 missing.setdefault(name, op.span)
+        for choice in _statements(role.body):
+            if isinstance(choice, If):
+                for name in registers_in(choice.condition):
+                    missing.setdefault(name, choice.span)
         for name, span in missing.items():
             if name not in known:
                 initial.warnings.append((f"register {name} of {role.name} is neither written nor initialised", span))
@@ -201,26 +205,22 @@ def _threads(
     return together(tuple(found))
 
 
+def _statements(statement: Statement) -> Iterator[Statement]:
+    """A statement and those in it, as they are written."""
+    yield statement
+    match statement:
+        case For():
+            yield from _statements(statement.body)
+        case If():
+            yield from _statements(statement.then)
+            yield from _statements(statement.otherwise)
+        case Body():
+            for step in statement.steps:
+                yield from _statements(step)
+
+
 def _operations(body: Body) -> list[Op]:
-    found: list[Op] = []
-
-    def visit(statement: Statement) -> None:
-        match statement:
-            case Step():
-                found.append(statement.op)
-            case For():
-                visit(statement.body)
-            case If():
-                visit(statement.then)
-                visit(statement.otherwise)
-            case Body():
-                for step in statement.steps:
-                    visit(step)
-            case _:
-                pass
-
-    visit(body)
-    return found
+    return [s.op for s in _statements(body) if isinstance(s, Step)]
 
 
 def _register_inits(

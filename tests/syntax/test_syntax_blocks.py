@@ -337,3 +337,17 @@ def test_a_register_of_a_loop_without_rounds_is_no_mistake_in_a_condition() -> N
 def test_programs_are_frozen(ring: Program) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ring.name = "other"  # type: ignore[misc]
+
+
+def test_a_condition_on_a_register_that_nothing_writes_is_warned_of() -> None:
+    text = """PTX unset
+{ .shared .u32 x; }
+P@cta 0 {
+  for k in 0..2 { if (k == 1) { st.shared.u32 [x], 1; } }
+  if (%p9) { if (r3 == 2) { st.shared.u32 [x], 1; } }
+  ld.shared.u32 r4, [x];
+  if (r4 == 1) { st.shared.u32 [x], 2; }
+}
+"""
+    told = [message for message, _ in parse(text, "unset.litmus").warnings]
+    assert told == [f"register {name} of P is neither written nor initialised" for name in ("p9", "r3")]
