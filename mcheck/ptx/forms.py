@@ -31,6 +31,7 @@ class Form:
 
 ANY = 99
 """As many operands as there are."""
+_COMBINING = frozenset(("and", "or", "xor"))
 _MANY = 24
 """Of more legal words only the nearest is named."""
 FORMS = {
@@ -138,6 +139,8 @@ def fault(statement: Statement) -> Fault | None:
             return Fault(f"'.{part}' is not a qualifier of '{name}'", at, tuple(sorted(legal)))
     if name == "setp" and opcode[1] not in _TESTS:
         return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
+    if name == "setp" and len(operands) != (takes := 4 if _COMBINING.intersection(opcode) else 3):
+        return Fault(f"'{statement.name}' takes {takes} operands, {len(operands)} given")
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
         return Fault(f"operand {ADDRESS[name] + 1} of '{statement.name}' is not an address in brackets")
     if name in COMPUTED and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):

@@ -12,6 +12,7 @@ from mcheck.ptx import module as ptx
 from mcheck.ptx.bits import arithmetic, width
 from mcheck.ptx.code import computes
 from mcheck.ptx.flow import reads, registers, writes
+from mcheck.ptx.forms import fault
 
 AHEAD = 96
 """Instructions behind a poll that are looked at."""
@@ -63,7 +64,10 @@ def tests_of(function: ptx.Function, at: int) -> list[int]:
     return [
         k
         for k in range(at + 1, min(at + AHEAD, len(function.body)))
-        if (s := function.body[k]).opcode[0] == "setp" and len(s.opcode) == 3 and target in s.operands[1:]
+        if (s := function.body[k]).opcode[0] == "setp"
+        and len(s.opcode) == 3
+        and target in s.operands[1:]
+        and fault(s) is None
     ]
 
 
@@ -122,6 +126,8 @@ def _returns(
         if k >= len(function.body):
             return False
         statement, first = function.body[k], function.body[polls[0]]
+        if fault(statement) is not None:  # a mistake, if it is ever executed
+            return False
         name, guard = statement.opcode[0], statement.guard
         if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
             if asked & varying:

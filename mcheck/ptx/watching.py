@@ -26,6 +26,7 @@ from mcheck.ptx.cluster import DONE, Cluster, Step
 from mcheck.ptx.code import Unit, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.flow import writes
+from mcheck.ptx.forms import fault
 from mcheck.ptx.growing import Growing
 from mcheck.ptx.lanes import Mask
 from mcheck.ptx.steady import AFTER, INSIDE, used
@@ -66,6 +67,8 @@ class Watch(Growing):
     def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
         """What to look at before an instruction is executed."""
         name = statement.opcode[0]
+        if fault(statement) is not None:  # its step says so
+            return None
         if computes(statement):
             return self._computation(unit, statement)
         if name == "bra":

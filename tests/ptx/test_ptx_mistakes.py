@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from mcheck.cli import cli
 from mcheck.errors import InputError
+from mcheck.ptx import check as answer_about
 from mcheck.ptx.reading import module
 
 TEXT = """.version 8.0
@@ -122,3 +123,32 @@ def test_what_a_later_ptx_may_have_added_is_none_beside_other_mistakes() -> None
     text = changed(("%r1, 7", "%q1, 7"), ("ld.shared.u32 %r3", "ld.shared.novel.u32 %r3"))
     assert told(text) == [(9, "PTX030"), (14, "illegal-instruction")]
     assert told(text.replace(".version 8.0", ".version 9.7")) == [(9, "PTX030")]
+
+
+POLL = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry poll() {{
+  .reg .pred %p<4>; .reg .b32 %r<4>;
+  .shared .align 8 .b64 bar;
+  mbarrier.init.shared.b64 [bar], 1;
+AGAIN:
+  mbarrier.test_wait.parity.shared.b64 %p1, [bar], 1;
+  {wrong}
+  @!%p1 bra AGAIN;
+  ld.acquire.cta.shared.b32 %r1, [bar];
+  {wrong}
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["setp.eq %p3, %r1, 0;", "setp.eq.b32 %p3, %r1;", "shf.l %r1, %r2, %r3, 1;", "mul24 %r1, %r2, 3;", "cvt %r1, %r2;",
+     "setp.eq.and.b32 %p3, %r1, 0;"],
+)  # fmt: skip
+def test_a_mistake_behind_a_poll_is_told_where_it_is_executed(wrong: str) -> None:
+    told = answer_about(POLL.format(wrong=wrong), {"grid": 1, "block": 1})
+    assert isinstance(told.problem, InputError), told.reason
+    assert wrong.split()[0] in str(told.problem)
