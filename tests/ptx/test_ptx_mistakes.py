@@ -151,4 +151,4 @@ AGAIN:
 def test_a_mistake_behind_a_poll_is_told_where_it_is_executed(wrong: str) -> None:
     told = answer_about(POLL.format(wrong=wrong), {"grid": 1, "block": 1})
     assert isinstance(told.problem, InputError), told.reason
-    assert wrong.split()[0] in str(told.problem)
+    assert wrong.split(maxsplit=1)[0] in str(told.problem)
