@@ -1,15 +1,18 @@
 """Axioms that the engine takes for granted, and how to tell that a model has them.
 
-Executions grow in the order in which things happen: a write to a shared word goes on top of the others or, stale, below
-some, an atomic reads the newest one, an mbarrier has one state. What a model demands of coherence order, of atomics
-and of mbarriers has to fit that; what it makes of causality, of moral strength and of all else is its own affair.
+Executions grow in the order in which things happen: what is read has been written, what was waited for is there, a
+write to a shared word goes on top of the others or, stale, below some, an atomic reads the newest one, an mbarrier has
+one state. What a model demands of all that has to fit; what it makes of causality, of moral strength and of all else is
+its own affair.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import permutations
+from types import UnionType
 
 from mcheck.algebra.tape import TOTAL, Axiom, Tape, compile_model
 from mcheck.cat import parse_model
@@ -20,6 +23,9 @@ from mcheck.program import ops
 from mcheck.program.program import Program
 from mcheck.views.pairs import APART, bounds_of
 
+BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
+MEETING = ops.Collective | ops.Wgmma
+"""Where lanes meet: the instructions of a mask, and the groups that a warpgroup commits together."""
 COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X \\ id) \\ (co | co^-1)")
 TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
 ATOMICITY = ("empty rmw & ((X & (rf^-1; co)); (X & co))",)
@@ -30,6 +36,25 @@ SINGLE_COPY = (
 )
 MBARRIER = ("irreflexive (phase | phase-order | phase-fr)+; X",)
 """Axioms, ``X`` being whatever relation the model has there; each tuple stands for all of its members."""
+
+THIN_AIR = ("acyclic rf | addr | data | ctrl", "acyclic rf | po")
+"""What no circle may consist of, so that no value comes from what depends on it; one of the two is enough."""
+WAITS: tuple[tuple[type[ops.Op] | UnionType, str], ...] = (
+    (ops.MbarrierInit, "acyclic phase | (phase-order \\ (INIT * _))"),
+    (BARRIERS, "acyclic barrier"),
+    (ops.Barrier, "acyclic rounds"),
+    (MEETING, "acyclic meet"),
+    (BARRIERS | MEETING, "acyclic exited | (po & (_ * EXIT))"),
+    (ops.TensorCommit, "acyclic [COMMIT]; issue^-1; po; issue; [COMMIT]"),
+)
+"""What else, by the same axiom, in models that speak of asynchronous operations, where the program has operations of a
+kind: nobody goes on before what is waited for.
+"""
+
+ROUNDS = "irreflexive rounds; (po | rf)+"
+"""In such models, of programs with barriers that have counts: arrivals fall into rounds as they come, all of the above
+being what puts them in order.
+"""
 
 EMPTY = (*COHERENCE, *TOTAL_COHERENCE, *ATOMICITY, *PLAIN_ATOMICITY)
 """Those that say what has to be empty."""
@@ -42,6 +67,8 @@ def check_axioms(program: Program, tape: Tape) -> None:
     """Raises ``Unsupported`` if the model lacks an axiom that the engine takes for granted."""
     demands: list[tuple[str, list[tuple[str, ...]]]] = []
     code = list(map(ops.performed, program.operations))
+    if (text := _thin_air(tape, code)) is not None:
+        raise Unsupported(f"the kernel engine does not follow what the model demands of causes: {text}")
     if not tape.total_co:
         demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
     if "same-access" in tape.bases and _may_tear(code):
@@ -58,23 +85,83 @@ def check_axioms(program: Program, tape: Tape) -> None:
         raise Unsupported(f"the kernel engine does not follow the axiom {axiom.name} of the model")
 
 
+def _thin_air(tape: Tape, code: list[ops.Op]) -> str | None:
+    """The axiom that the model lacks for nothing to come from what comes only after it, in a program of this code."""
+    waits = [text for kinds, text in WAITS if any(isinstance(op, kinds) for op in code)]
+    if "issue" not in tape.bases:
+        waits = []
+    reads = any(isinstance(op, ops.Load | ops.Atomic) for op in code)
+    if (reads or waits) and not any(_keeps_acyclic(tape, (text, *waits)) for text in THIN_AIR):
+        return " and ".join((THIN_AIR[0], *waits))
+    counts = any(isinstance(op, ops.Barrier) and op.count is not None for op in code)
+    return ROUNDS if counts and waits and not _keeps_rounds(tape, waits) else None
+
+
+def _keeps_acyclic(tape: Tape, texts: tuple[str, ...]) -> bool:
+    """Whether one axiom forbids all circles of what these say together."""
+    return any(
+        (a.test, a.negated, a.role) == ("irreflexive", False, "forbid")
+        and tape.code[a.node].op == "plus"
+        and all(_has_parts(tape, tape.code[a.node].a, text) for text in texts)
+        for a in tape.axioms
+    )
+
+
+def _keeps_rounds(tape: Tape, waits: list[str]) -> bool:
+    """Whether an axiom keeps rounds of barriers in the order of program order, of reads and of what is waited for."""
+    for a in tape.axioms:
+        i = tape.code[a.node]
+        if (a.test, a.negated, a.role, i.op) != ("irreflexive", False, "forbid", "seq"):
+            continue
+        then = tape.code[i.b]
+        if tape.code[i.a].name == "rounds" and then.op == "plus":
+            return all(_has_parts(tape, then.a, text) for text in ("acyclic po | rf", *waits))
+    return False
+
+
+def _has_parts(tape: Tape, n: int, text: str) -> bool:
+    """Whether all members of the union that an axiom of this text speaks of are members of another one."""
+    form, wanted = _form(text)
+    given = _parts(tape, n, "or")
+    parts = _parts(form, form.code[wanted.node].a, "or")
+    return all(any(_fits(form, least, tape, k, {}) for k in given for least in _around(form, part)) for part in parts)
+
+
+def _around(form: Tape, n: int) -> tuple[int, ...]:
+    """A node, and what it leaves something out of."""
+    return (n, form.code[n].a) if form.code[n].op == "sub" else (n,)
+
+
 UNEVEN = (
-    ops.CpAsync | ops.AsyncStore | ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.Wgmma
-    | ops.TensorCore | ops.TensorMove
+    ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.Wgmma | ops.TensorCore | ops.TensorMove
 )  # fmt: skip
-"""Accesses that may begin or end within a scalar one; bulk copies and ``st.bulk`` do so at multiples of 8 bytes."""
-SCALAR = 8
+"""Accesses that may begin or end anywhere; bulk copies and ``st.bulk`` do so at multiples of 8 bytes, if not of 16."""
+GRAIN = 8
 """Bytes of a scalar access that no such copy cuts."""
+LEAST = 4
+"""Bytes of which a ``cp.async`` copies a power of two that its addresses are multiples of (9.7.9.25.3.1)."""
 
 
 def _may_tear(code: list[ops.Op]) -> bool:
     """Whether an access may cover a part of a scalar one, so that the scalar one has parts (8.2.2)."""
-    sizes = {type_size(op.type) for op in code if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
-    cut = any(
-        isinstance(op, UNEVEN) or (isinstance(op, ops.BulkCopy) and (op.byte_mask is not None or op.reduce is not None))
-        for op in code
-    )
-    return cut or len(sizes) > 1 or any(size > SCALAR for size in sizes)
+    scalars = (type_size(op.type) for op in code if isinstance(op, ops.Load | ops.Store | ops.Atomic))
+    return max(scalars, default=0) > min(map(_grain, code), default=GRAIN)
+
+
+def _grain(op: ops.Op) -> int:
+    """The bytes at multiples of which the parts of an access begin and end."""
+    match op:
+        case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
+            return type_size(op.type)
+        case ops.CpAsync():
+            return LEAST if op.src_size is None else 1
+        case ops.BulkCopy() if op.byte_mask is not None:
+            return 1
+        case ops.BulkCopy() if op.type is not None:
+            return type_size(op.type)
+        case _ if isinstance(op, UNEVEN):
+            return 1
+    return GRAIN
 
 
 def _has(tape: Tape, text: str) -> bool:
@@ -103,7 +190,8 @@ def _others(tape: Tape, absent: frozenset[str]) -> Iterator[Axiom]:
 
 @cache
 def _form(text: str) -> tuple[Tape, Axiom]:
-    tape = compile_model(parse_model(f'"form"\n{text.replace("X", ANY)} as Form', "form.cat"))
+    said = re.sub(r"\bX\b", ANY, text)
+    tape = compile_model(parse_model(f'"form"\n{said} as Form', "form.cat"))
     return tape, tape.axioms[0]
 
 

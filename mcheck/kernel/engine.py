@@ -350,7 +350,7 @@ def answer(
     if search.setup is not None and search.bounded is None and (search.whole or not search.wrong):
         more = (
             search.overtaken
-            or beyond(program, search.setup.needed, search.setup.partition, search.ordered)
+            or beyond(program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered)
             or sees_later_copies(program, search.setup.needed)
             or _lost_updates(search)
             or _torn_maps(search)

@@ -12,6 +12,11 @@ which it enters at one access and leaves at a later one, a *passage* here. The m
 
 Any other cycle is taken for possible. Only those count whose reads decide something, and coherence counts on words that
 such a read looks at. What blocks (an awaited value, a wait for a phase) is a dependency for all that follows.
+
+Of a model that is not shipped only that is known which its axioms have in common with one that is: if those about
+orders are others, no cycle is forbidden but those of dependencies (``mcheck.kernel.axioms`` asks for their axiom) and,
+by an axiom that is the same, those of one word.
+
 ``mcheck.kernel.interleaved`` asks the same of final states, for which every value counts.
 """
 
@@ -20,11 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from mcheck.algebra.tape import Tape
 from mcheck.events.liveness_of_registers import effects
 from mcheck.kernel.agents import Partition
 from mcheck.kernel.clocks import mutual
 from mcheck.kernel.objects import Place
 from mcheck.kernel.polling import only_saves_a_wait, spins, spun_value
+from mcheck.kernel.shipped import one_word_as_shipped, orders_as_shipped
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr
 from mcheck.program.ops import Op
@@ -65,7 +72,11 @@ class _Open:
 
 
 def beyond(
-    program: Program, needed: list[frozenset[str]], partition: Partition, ordered: frozenset[int] = frozenset()
+    program: Program,
+    needed: list[frozenset[str]],
+    partition: Partition,
+    tape: Tape,
+    ordered: frozenset[int] = frozenset(),
 ) -> str | None:
     """Why the executions that are interleavings may not be all that count; ``None`` if they are. Of the ``ordered``
     words it counts in which order their atomics come.
@@ -78,7 +89,7 @@ def beyond(
     for k, (thread, many) in enumerate(threads):
         for passage in _passages(thread, needed[thread.index], looked_at):
             found.setdefault(passage, set()).update((k, -1 - k) if many > 1 else (k,))
-    return REASON if _cycle(found) else None
+    return REASON if _cycle(found, tape) else None
 
 
 # --- what a thread does ---------------------------------------------------------------------------------------
@@ -226,7 +237,7 @@ def _after(e: _Open, op: Op, defined: set[str], used: set[str]) -> _Open:
 # --- cycles -----------------------------------------------------------------------------------------------------
 
 
-def _cycle(found: dict[Passage, set[int]]) -> bool:
+def _cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
     """Whether some cycle of passages through different threads is not forbidden."""
     into: dict[int, list[Passage]] = {}
     for passage in found:
@@ -235,7 +246,7 @@ def _cycle(found: dict[Passage, set[int]]) -> bool:
     for a, threads in found.items():
         words = list(into) if a.exit == ANY else [a.exit, ANY]
         after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
-    search = _Search(found, after, {p: k for k, p in enumerate(found)})
+    search = _Search(found, after, {p: k for k, p in enumerate(found)}, tape)
     return any(search.back_to(p, [p], {thread}) for p, threads in found.items() for thread in threads)
 
 
@@ -246,6 +257,7 @@ class _Search:
     found: dict[Passage, set[int]]
     after: dict[Passage, list[Passage]]
     number: dict[Passage, int]
+    tape: Tape
     steps: int = 0
 
     def back_to(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
@@ -254,7 +266,7 @@ class _Search:
         if self.steps > MAX_STEPS:
             return True
         for b in self.after[path[-1]]:
-            if b is start and len(path) > 1 and _possible(path):
+            if b is start and len(path) > 1 and _possible(path, self.tape):
                 return True
             if self.number[b] > self.number[start]:
                 for thread in self.found[b] - used:
@@ -263,10 +275,12 @@ class _Search:
         return False
 
 
-def _possible(cycle: list[Passage]) -> bool:
-    """Whether no axiom forbids the cycle."""
-    if all(p.entry == p.exit != ANY for p in cycle):
+def _possible(cycle: list[Passage], tape: Tape) -> bool:
+    """Whether it is not known that an axiom of the model forbids the cycle."""
+    if all(p.entry == p.exit != ANY for p in cycle) and one_word_as_shipped(tape):
         return False  # accesses to one word keep their order (8.10.5)
+    if not orders_as_shipped(tape):
+        return not all(b.reads and b.depends for b in cycle)
     if all(p.fenced is not None for p in cycle) and all(
         mutual(a.fenced or "", a.place, b.fenced or "", b.place) for a in cycle for b in cycle
     ):

@@ -170,7 +170,7 @@ class _Prover:
         setup = self.setup(whole)
         if setup.words:
             raise Aperiodic(WORDS)
-        more = beyond(whole, setup.needed, setup.partition) or sees_later_copies(whole, setup.needed)
+        more = beyond(whole, setup.needed, setup.partition, setup.tape) or sees_later_copies(whole, setup.needed)
         if more is not None:
             raise Aperiodic(more)
         return setup

@@ -36,7 +36,7 @@ from mcheck.views.foreseen import foreseen
 from mcheck.views.kinds import Shown
 from mcheck.views.lanes import one_stands_for_all
 from mcheck.views.sorts import Sorts
-from mcheck.views.unheard import unheard
+from mcheck.views.unheard import absent_from, unheard
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -208,7 +208,7 @@ def prepare(
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
-        reason = None if as_shipped(tape_of(model)) else unheard(tape_of(model))
+        reason = None if as_shipped(tape_of(model)) else unheard(tape_of(model), absent_from(program))
         if reason is not None:
             raise Unsupported(reason)
     found = sorted(

@@ -14,12 +14,16 @@ from mcheck.algebra.tapes import once_per_tape, tape_of
 from mcheck.cat import load_model
 
 SHIPPED = ("ptx-9.0", "ptx-9.3")
+OLDER = ("ptx-7.5", "ptx-6.0", "sc")
+"""Shipped as well, and with less to say."""
+NO_ORDERS = frozenset(("Atomicity", "SingleCopyRead", "SingleCopyWrite", "Mbarrier", "Rounds", "NoThinAir"))
+"""Axioms about other things than which orders of strong accesses there are; what is needed of them is asked for."""
 Wanted = Callable[[Axiom], bool]
 
 
-def says_the_same(tape: Tape, wanted: Wanted = lambda _: True) -> bool:
-    """Whether the checks that are ``wanted`` are those of a shipped model."""
-    for shipped in map(_shipped, SHIPPED):
+def says_the_same(tape: Tape, wanted: Wanted = lambda _: True, names: tuple[str, ...] = SHIPPED) -> bool:
+    """Whether the checks that are ``wanted`` are those of a shipped model, of one with these ``names``."""
+    for shipped in map(_shipped, names):
         if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
             return True
         forms: dict[object, int] = {}
@@ -37,6 +41,18 @@ def _shipped(name: str) -> Tape:
 def as_shipped(tape: Tape) -> bool:
     """Whether all checks are those of a shipped model."""
     return says_the_same(tape)
+
+
+@once_per_tape
+def orders_as_shipped(tape: Tape) -> bool:
+    """Whether the axioms that forbid orders of strong accesses are those of a shipped model, new or old."""
+    return says_the_same(tape, lambda a: a.role != "flag" and a.name not in NO_ORDERS, (*SHIPPED, *OLDER))
+
+
+@once_per_tape
+def one_word_as_shipped(tape: Tape) -> bool:
+    """Whether accesses to one word keep their order as in a shipped model (PTX ISA 9.0 section 8.10.5)."""
+    return says_the_same(tape, lambda a: a.name in ("ScPerLocation", "SC"), (*SHIPPED, *OLDER))
 
 
 def without_races_as_shipped(axiom: Axiom) -> bool:

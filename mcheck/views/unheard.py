@@ -1,4 +1,6 @@
-"""Checks of a model that an execution which grows cannot hear of: they are refused by name."""
+"""Checks of a model that an execution which grows cannot hear of: they are refused by name, unless the program has
+nothing that they might speak of.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,9 @@ from collections.abc import Callable
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.cat.names import BASE
+from mcheck.graph.tags import Tag
+from mcheck.program import ops
+from mcheck.program.program import Program
 from mcheck.views.compile import late_nodes
 from mcheck.views.kinds import DYNAMIC, SET, Shown, is_set, kinds_of
 from mcheck.views.pairs import APART, INITIAL, READ, SAME, Pair, bounds_of
@@ -22,11 +27,33 @@ UNHEARD: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
 ALL = Shown(frozenset(filter(is_set, BASE)), DYNAMIC - {"regardless"}, frozenset())
 """All that executions which grow ever show."""
 
+AT_ONCE = (
+    ops.Alu | ops.Label | ops.Branch | ops.Exit | ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.Barrier
+    | ops.ClusterBarrier | ops.WarpSync | ops.MbarrierInit | ops.MbarrierInval | ops.MbarrierArrive | ops.MbarrierWait
+    | ops.MbarrierPending
+)  # fmt: skip
+"""Operations that are over when their thread goes on, and none of the asynchronous proxy."""
+LATER = frozenset((Tag.ASYNC, Tag.TMAP, Tag.PIPE, Tag.CPASYNC, Tag.COMMIT, Tag.GROUPWAIT, "issue", "complete"))
+"""What only other operations bring."""
+
+
+def absent_from(program: Program) -> frozenset[str]:
+    """Base relations in which no event of a program can be, as far as its operations say at once."""
+    return LATER if all(isinstance(ops.performed(op), AT_ONCE) for op in program.operations) else frozenset()
+
+
+def unheard(tape: Tape, absent: frozenset[str] = frozenset()) -> str | None:
+    """Why some check of the model would go unheard in a program that has nothing in some base relations."""
+    return _unheard(tape) and _why(tape, absent)
+
 
 @once_per_tape
-def unheard(tape: Tape) -> str | None:
-    """Why some check of the model would go unheard."""
-    bounds = bounds_of(tape)
+def _unheard(tape: Tape) -> str | None:
+    return _why(tape, frozenset())
+
+
+def _why(tape: Tape, absent: frozenset[str]) -> str | None:
+    bounds = bounds_of(tape, absent)
     kinds = kinds_of(tape, ALL)
     late = late_nodes(tape, kinds)
     for check in checks_of(tape):

@@ -277,3 +277,152 @@ def test_what_no_execution_begins_with_may_come_in_another_order() -> None:
     for engine in ("explicit", "protocol"):
         given = said(engine, test, model, timeout=60)
         assert (given.complete, given.codes) == (True, {"RACE001"}), engine
+
+
+LOAD_BUFFERS = """PTX load-buffers
+{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }
+P0@cta 0 {
+  ld.acquire.gpu.global.u32 r0, [x];
+  st.release.gpu.global.u32 [y], 1;
+  setp.eq.u32 %p0, r0, 1;
+  @%p0 st.global.u32 [z], 1;
+}
+P1@cta 1 {
+  ld.acquire.gpu.global.u32 r0, [y];
+  st.release.gpu.global.u32 [x], 1;
+  setp.eq.u32 %p0, r0, 1;
+  @%p0 st.global.u32 [z], 2;
+}
+"""
+
+
+def test_a_circle_that_only_the_shipped_axioms_forbid_is_not_taken_for_forbidden() -> None:
+    """Without a pattern that ends with the acquire itself both loads may see the stores behind them."""
+    test = parse(LOAD_BUFFERS, "load-buffers.litmus")
+    assert said("protocol", test, load_model("ptx-9.0"), timeout=60).codes == frozenset()
+    model = edited("([strong-read]; po-loc)?; [R & ACQ] | [strong-read]; po; [acquire-fence]", "[strong-read]; po; [F]")
+    assert said("explicit", test, model, timeout=60).codes == {"RACE001"}
+    found = check(test, model, timeout=60)
+    assert (found.verdict, found.covered) == ("bounded", False)
+    assert "load buffering" in str(found.bound)
+
+
+def test_circles_are_forbidden_as_long_as_their_axioms_are_the_same() -> None:
+    test = parse(LOAD_BUFFERS, "load-buffers.litmus")
+    model = edited("irreflexive rounds; happens as Rounds", "")
+    for engine in ("explicit", "protocol"):
+        given = said(engine, test, model, timeout=60)
+        assert (given.complete, given.codes) == (True, frozenset()), engine
+
+
+CROSSED = """PTX crossed
+{ .global .u32 x = 0; .global .u32 y = 0; .global .u32 z = 0; }
+P0@cta 0 {
+  await ld.relaxed.gpu.global.u32 r0, [x] == 1;
+  st.relaxed.gpu.global.u32 [y], 1;
+  st.global.u32 [z], 1;
+}
+P1@cta 1 {
+  await ld.relaxed.gpu.global.u32 r0, [y] == 1;
+  st.relaxed.gpu.global.u32 [x], 1;
+  st.global.u32 [z], 2;
+}
+"""
+THIN_AIR = "acyclic rf | addr | data | ctrl | waited as NoThinAir"
+APART = "acyclic rf | addr | data as NoThinAir acyclic ctrl | waited as Waits"
+
+
+@pytest.mark.parametrize("other", ["", "acyclic addr | data | ctrl | waited as NoThinAir", APART])
+def test_a_model_where_values_come_out_of_thin_air_is_refused(other: str) -> None:
+    test, model = parse(CROSSED, "crossed.litmus"), edited(THIN_AIR, other)
+    assert said("explicit", test, model, timeout=60).codes == {"DEAD004", "RACE001"}
+    with pytest.raises(Unsupported, match="demands of causes: acyclic rf"):
+        check_axioms(test, compile_model(model))
+
+
+ROUNDS_BY_FLAGS = """PTX rounds-by-flags
+{ .global .u32 f = 0; .global .u32 g = 0; .global .u32 x; }
+P0@cta 0, warp 0, lane 0 {
+  bar.arrive 1, 64;
+  st.relaxed.gpu.global.u32 [f], 1;
+}
+P1@cta 0, warp 1, lane 0 {
+  await ld.relaxed.gpu.global.u32 r0, [f] == 1;
+  bar.arrive 1, 64;
+  st.relaxed.gpu.global.u32 [g], 1;
+}
+P2@cta 0, warp 2, lane 0 {
+  await ld.relaxed.gpu.global.u32 r0, [g] == 1;
+  bar.sync 1, 64;
+  st.global.u32 [x], 2;
+}
+P3@cta 0, warp 3, lane 0 {
+  await ld.relaxed.gpu.global.u32 r0, [g] == 1;
+  st.global.u32 [x], 1;
+  bar.arrive 1, 64;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("irreflexive rounds; happens as Rounds", ""),
+        ("let happens = (po | rf | waited)+", "let happens = (po | waited)+"),
+        ("let happens = (po | rf | waited)+", "let happens = (rf | waited)+"),
+    ],
+)
+def test_a_model_where_arrivals_fall_into_any_round_is_refused(old: str, new: str) -> None:
+    test, model = parse(ROUNDS_BY_FLAGS, "rounds.litmus"), edited(old, new)
+    assert said("protocol", test, load_model("ptx-9.0"), timeout=60).codes == frozenset()
+    assert said("explicit", test, model, timeout=60).codes == {"RACE001"}
+    with pytest.raises(Unsupported, match="demands of causes: irreflexive rounds"):
+        check_axioms(test, compile_model(model))
+
+
+@pytest.mark.parametrize("part", ["phase", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"])
+def test_what_nothing_in_a_program_waits_for_need_not_be_in_the_axiom(part: str) -> None:
+    parts = ["phase", "phase-order \\ (INIT * _)", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"]
+    less = edited(f"let waited = {' | '.join(parts)}", f"let waited = {' | '.join(p for p in parts if p != part)}")
+    for engine in ("explicit", "protocol"):
+        given = said(engine, parse(STORE_BUFFERS, "store-buffers.litmus"), less, timeout=60)
+        assert (given.complete, given.codes) == (True, {"RACE001"}), engine
+
+
+def test_a_wait_before_an_initialisation_may_be_forbidden_as_well() -> None:
+    """An axiom that forbids more circles is none that lacks something."""
+    model = compile_model(edited("phase-order \\ (INIT * _)", "phase-order"))
+    check_axioms(parse(EVERYTHING, "everything.litmus"), model)
+
+
+AT_ONCE = """PTX at-once
+{ .global .u32 x = 0; .global .u32 y = 0; }
+P0@cta 0 { ld.global.u32 r0, [x]; ld.global.u32 r1, [y]; }
+P1@cta 1 { ld.global.u32 r0, [x]; st.global.u32 [y], 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("late & ((R & GEN) * ASYNC)", "((R & GEN) * ASYNC)", "RACE006 of the model may speak of two reads"),
+        ("touches-object & (_ * asynchronous)", "(_ * asynchronous)", "UB203 of the model may speak of initial writes"),
+    ],
+)
+def test_a_flag_about_copies_is_followed_where_there_are_none(old: str, new: str, name: str) -> None:
+    model = edited(old, new)
+    for engine in ("explicit", "protocol"):
+        given = said(engine, parse(AT_ONCE, "at-once.litmus"), model, timeout=60)
+        assert (given.complete, given.codes) == (True, {"RACE001"}), engine
+    test = load(str(LITMUS / "bulk" / "bulk-two-loads-share-a-source.litmus"))
+    assert said("explicit", test, model, timeout=60).codes
+    given = said("protocol", test, model)
+    assert (given.complete, name in given.reason) == (False, True)
+
+
+def test_a_copy_of_whole_words_tears_none() -> None:
+    model = edited("same-access; (morally-strong & co.2); same-access", "same-access; co.2; same-access")
+    test = load(str(LITMUS / "cp-async" / "cp-async-double-buffer.litmus"))
+    here, there = (said(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
+    assert here.complete
+    assert here.codes == there.codes
