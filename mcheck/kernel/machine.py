@@ -268,7 +268,8 @@ class Machine:
     def map_contents(self, uid: Uid, state: State) -> tuple[int, ...]:
         """The bytes that a tensor copy finds where its map should be."""
         event = state.events[uid[1]]
-        value = self.memory.load(event.address, event.size)
+        memory = Memory(self.program) if self.setup.older_maps else self.memory
+        value = memory.load(event.address, event.size)
         if value is None:
             span = event.op.span
             line = f" (line {span.line})" if span is not None else ""

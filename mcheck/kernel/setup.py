@@ -129,6 +129,8 @@ class Setup:
     """Whether a thread goes by what it has read without acquiring."""
     written: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
+    older_maps: bool = False
+    """Whether copies go by the tensor maps as they were at the start (``mcheck.kernel.older_maps``)."""
     unwritten: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
     maps: tuple[tuple[int, int], ...] = ()
@@ -369,7 +371,7 @@ def _check(program: Program, semantics: Semantics) -> None:
     aliases = [
         (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
     ]
-    if aliases and any(_names(op, aliases) for thread in program.threads for op in thread.code):
+    if aliases and any(names_into(op, aliases) for thread in program.threads for op in thread.code):
         raise Unsupported("aliases are not followed by the kernel engine")
     seen: set[int] = set()
     for thread in program.threads:
@@ -386,13 +388,13 @@ def _check(program: Program, semantics: Semantics) -> None:
                 raise Unsupported("static barriers of the table dialect are not followed by the kernel engine")
 
 
-def _names(value: object, ranges: list[tuple[int, int]]) -> bool:
+def names_into(value: object, ranges: list[tuple[int, int]]) -> bool:
     """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
     match value:
         case Const(number):
             return any(low <= number < high for low, high in ranges)
         case tuple():
-            return any(_names(item, ranges) for item in value)
+            return any(names_into(item, ranges) for item in value)
         case Unary() | Binary() | ops.Op():
-            return any(_names(getattr(value, f.name), ranges) for f in fields(value))
+            return any(names_into(getattr(value, f.name), ranges) for f in fields(value))
     return False
