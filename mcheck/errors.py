@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
+from mcheck.records import dataclass
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.answers.narrow import narrow_between
 from mcheck.answers.remedies import too_early
@@ -21,6 +21,7 @@ from mcheck.graph.tags import Tag, proxy_of
 from mcheck.graph.terms import Uid, Unknown
 from mcheck.program.ops import Await
 from mcheck.program.program import Program
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

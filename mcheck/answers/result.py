@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
+from mcheck.records import dataclass
 
 Value = int | Literal["unknown"]
 State = tuple[tuple[str, Value], ...]

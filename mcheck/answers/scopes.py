@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from mcheck.answers.steps import text_of
 from mcheck.graph.event import Event
@@ -11,6 +10,7 @@ from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Place
 from mcheck.program.scopes import WIDTH
+from mcheck.records import dataclass
 
 RELEASES = frozenset({"release", "acq_rel", "sc"})
 ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})

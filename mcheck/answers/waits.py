@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Commit, Op, WaitGroup
+from mcheck.records import dataclass
 
 MOST_OF_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""

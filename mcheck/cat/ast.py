@@ -7,10 +7,11 @@ evaluators share work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 
 class Kind(Enum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from mcheck.cat.ast import Base, Empty, Kind, Node, Op1
@@ -12,6 +11,7 @@ from mcheck.cat.names import BASE
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import Expr, Name
 from mcheck.cat.syntax import Statement as RawStatement
+from mcheck.records import dataclass
 
 SET: Final = Kind.SET
 REL: Final = Kind.REL

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.answers.judgement import ACCEPTED
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
@@ -11,6 +9,7 @@ from mcheck.policy.agree import COUNTED, kinds_of
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.program import CLEAN, Expectation, Kinds
+from mcheck.records import dataclass
 from mcheck.run.case import Settings, kinds_hold
 
 

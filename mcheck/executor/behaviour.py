@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.errors import InputError
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

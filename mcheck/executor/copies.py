@@ -7,7 +7,8 @@ as runs, so that a copy of a kilobyte is one run. What must hold when they execu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from mcheck.records import dataclass
 
 CHUNK = 16
 """Bytes that a byte mask describes, and the unit of sizes and addresses of every bulk copy."""

@@ -7,9 +7,10 @@ for f64 a NaN operand as it is, the second one first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ arrive-on and complete-tx test for it. Not modelled: the second object layout of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.executor.misuse import Misuse
+from mcheck.records import dataclass
 
 MAX_COUNT = 2**20 - 1
 """The largest expected or pending count, and the largest magnitude of the tx-count (9.7.13.15.2)."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from mcheck.records import dataclass
 
 OF_THE_INSTRUCTION = "the section of the instruction"
 PROFILES = ("strict", "ptx", "permissive")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.findings.trace import Trace
 from mcheck.program.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
+from mcheck.records import dataclass
 
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")

@@ -6,9 +6,9 @@ The remedies are sentences for people (``mcheck.kernel.remedies``), worded so th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mcheck.findings.finding import Finding
+from mcheck.records import dataclass
 
 _EXECUTE = re.compile(
     r"[Ee]xecute (?P<code>(?:fence|bar\.warp|cp\.async|wgmma)[\w.:]*(?:; [\w.]+)?"

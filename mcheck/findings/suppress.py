@@ -6,11 +6,11 @@ A suppression without a reason suppresses nothing; one that meets no finding is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mcheck.errors import Span
 from mcheck.findings.finding import Finding
+from mcheck.records import dataclass
 
 _COMMENT = re.compile(r"//\s*mcheck:\s*ignore\s+(?P<codes>[A-Za-z]+\d*(?:\s*,\s*[A-Za-z]+\d*)*)(?P<reason>[^\n]*)")
 

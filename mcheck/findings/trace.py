@@ -6,10 +6,10 @@ stand in the program order of their threads and have no numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 
 class StepKind(StrEnum):

@@ -7,11 +7,12 @@ that name their issue event; see the design of the model in docs/ and PTX ISA 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid
 from mcheck.program.ops import Op
+from mcheck.records import dataclass
 
 NO_UIDS: frozenset[Uid] = frozenset()
 

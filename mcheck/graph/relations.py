@@ -8,12 +8,12 @@ only there. The names are documented in ``mcheck.cat.names``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.tags import Tag
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.records import dataclass
 
 Predicate = Callable[[Structure, Node, Node], bool]
 Side = Callable[[Event, Node], bool]

@@ -8,7 +8,7 @@ Index 0 onwards are the initial writes (one per chunk), then the events of the t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from mcheck.graph.event import Event, Path
@@ -16,6 +16,7 @@ from mcheck.graph.maps import MAP_SIZE, encode
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, slice_bytes
 from mcheck.program.program import Program, Thread
+from mcheck.records import dataclass
 
 INIT = -1
 

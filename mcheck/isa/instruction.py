@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Guard
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ register types are checked for every instruction (``mcheck.isa.operands``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from mcheck.isa import operands as operand_checks
 from mcheck.isa.schema import Arg, Family, Qualifiers, Variant
 from mcheck.isa.targets import describe, meets
 from mcheck.isa.wording import Wording, broken_rule, merged, missing, operand_count, said, wrong_part
+from mcheck.records import dataclass
 
 Opcode = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]

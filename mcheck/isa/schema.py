@@ -10,11 +10,12 @@ it stands before everything else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mcheck.isa.instruction import Operand
 from mcheck.program.ops import Op
+from mcheck.records import dataclass
 
 Qualifiers = Mapping[str, str]
 """The chosen value of each slot that was written (or, for an omitted slot with a default, the default)."""

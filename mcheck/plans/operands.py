@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mcheck.errors import InternalError
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Op
+from mcheck.records import dataclass
 
 Value = int | tuple["Value", ...] | None
 """What an operand field holds once it is evaluated: a number, several, or nothing where it was not given."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.executor.tensor import TensorRun, box_bytes, footprint, image_bytes, inside
 from mcheck.plans.ranges import joined
 from mcheck.program.memory import TensorMapSpec
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from mcheck.plans.plan import Faults
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
 from mcheck.program.program import Place, Program
+from mcheck.records import dataclass
 
 
 class Objects:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.answers.final import terms_of
 from mcheck.answers.result import Answer
 from mcheck.policy.question import About, Question
 from mcheck.policy.size import choose
 from mcheck.program.ops import Alu, Branch, Fence, Label, Load, Store
 from mcheck.program.program import Program
+from mcheck.records import dataclass
 
 LITMUS_SIZE = 40
 """Operations of all threads together, up to which an engine that looks at every execution is asked first."""

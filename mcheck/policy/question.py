@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from mcheck.findings.finding import Finding
+from mcheck.records import dataclass
 
 
 class About(StrEnum):

@@ -7,9 +7,10 @@ Arithmetic is C's on unbounded integers; an instruction wraps to its own width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ a texture, surface or constant alias shares the address of its target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 GLOBAL_BASE = 0x1_0000_0000
 SHARED_BASE = 0x100_0000_0000

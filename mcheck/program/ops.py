@@ -13,11 +13,12 @@ Sizes are bytes. ``None`` means that the operand was not given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr, Reg
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

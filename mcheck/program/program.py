@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 from mcheck.errors import Span
@@ -13,6 +13,7 @@ from mcheck.program.condition import Condition
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Op
 from mcheck.program.rounds import Rounds
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 
 @dataclass(slots=True)

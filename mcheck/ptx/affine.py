@@ -13,7 +13,6 @@ bad. So what is found holds of every number that is left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from mcheck.ptx.bits import Word, cut, floating, number_of, ones, width
 from mcheck.ptx.lanes import Mask
+from mcheck.records import dataclass
 
 Slopes = NDArray[np.int64]
 """By t, w and v, over the lanes."""

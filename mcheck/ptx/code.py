@@ -7,11 +7,11 @@ is not executed at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from mcheck.errors import InputError
 from mcheck.ptx import module as ptx
 from mcheck.ptx.flow import reads, registers, writes
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -14,6 +14,7 @@ from mcheck.ptx.module import Immediate, Parameter, Symbol, Variable
 from mcheck.ptx.names import Scope
 from mcheck.ptx.problems import problem
 from mcheck.ptx.types import OPAQUE, SIZES, VECTORS
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean
 
 SPACES: Final = ("global", "shared", "const", "local", "param", "tex", "reg")

@@ -6,11 +6,10 @@ tile, and a wgmma that reads a part of it reads before the tile is handed back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.errors import Unsupported
 from mcheck.plans.ranges import joined
 from mcheck.ptx import module as ptx
+from mcheck.records import dataclass
 
 ADDRESS_BITS = (1 << 14) - 1
 CHUNK = 16

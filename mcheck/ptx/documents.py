@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mcheck.errors import Span
 from mcheck.ptx.cursor import COMMENTS
 from mcheck.ptx.problems import problem
+from mcheck.records import dataclass
 from mcheck.syntax.source import Source
 
 _DECODER = json.JSONDecoder(strict=False)

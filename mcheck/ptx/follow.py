@@ -7,7 +7,7 @@ numbers for operands: control has been resolved. What could not be followed is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +30,7 @@ from mcheck.ptx.places import Places, holding, place
 from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
+from mcheck.records import dataclass
 
 MODULES = (accesses, asynchronous, atomics, fragments, launch_control, meetings, tensor_core, tensor_maps)
 """Imported for the instructions that they register."""

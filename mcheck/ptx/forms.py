@@ -5,12 +5,11 @@ Only instructions that are followed without the instruction table stand here; th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.errors import InputError
 from mcheck.isa.decode import ILLEGAL
 from mcheck.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.ptx.types import SIZES
+from mcheck.records import dataclass
 from mcheck.syntax.codes import nearest
 
 KNOWN = (9, 1)

@@ -4,13 +4,12 @@ matrices, accumulators, scales and metadata lie.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.errors import Unsupported
 from mcheck.program.memory import TENSOR_LANES
 from mcheck.ptx import module as ptx
 from mcheck.ptx.descriptors import Matrix
 from mcheck.ptx.tensor_memory import WHOLE, Rectangle
+from mcheck.records import dataclass
 
 DEPTH = 32
 """Bytes of a row of A and of B that one mma multiplies, whatever the kind (9.7.16.2.1)."""

@@ -5,10 +5,11 @@ All is settled here; ``mcheck.ptx.launching`` reads a launch from JSON and check
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.program.memory import TensorMapSpec
+from mcheck.records import dataclass
 
 Extent = tuple[int, int, int]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from mcheck.ptx.documents import Node, document
 from mcheck.ptx.launch import Extent, Launch
 from mcheck.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.ptx.problems import MESSAGES, problem
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean
 from mcheck.syntax.source import read
 

@@ -10,9 +10,10 @@ Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); siz
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mcheck.errors import Span
+from mcheck.records import dataclass
 
 # --- operands -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ and the parameters of ``.func``s are the lane's own: their addresses start at ``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mcheck.errors import InputError, Span
 from mcheck.graph.maps import MAP_SIZE, encode
@@ -30,6 +30,7 @@ from mcheck.program.memory import (
 from mcheck.ptx.launch import Argument, Buffer, Launch, Map
 from mcheck.ptx.module import Function, Immediate, Module, Variable
 from mcheck.ptx.quality import MISSING, UNKNOWN
+from mcheck.records import dataclass
 
 SYSTEM = 1024
 """The bytes at the beginning of a shared window that no variable gets."""

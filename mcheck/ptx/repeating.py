@@ -8,7 +8,7 @@ following one number more closely (``mcheck.ptx.watching``), and the numbers nex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from math import lcm
 
@@ -30,6 +30,7 @@ from mcheck.ptx.launch import Argument, Launch
 from mcheck.ptx.module import Module
 from mcheck.ptx.visits import Mark, Visits
 from mcheck.ptx.watching import Watch
+from mcheck.records import dataclass
 
 FIRST_TRIES = (48, 96)
 ROUNDS = 24

@@ -6,7 +6,7 @@ it leaves every object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.program.memory import (
     CELL,
@@ -20,6 +20,7 @@ from mcheck.program.memory import (
 )
 from mcheck.ptx.bits import Word
 from mcheck.ptx.module import Statement
+from mcheck.records import dataclass
 
 LEAST = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""

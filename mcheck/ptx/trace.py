@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from mcheck.plans.operands import names_of
 from mcheck.program.expr import Const, Expr, Lanes, Reg
 from mcheck.program.ops import Await, Followed, Load, Lost, Op, performed
 from mcheck.ptx.lanes import WARP
+from mcheck.records import dataclass
 
 SEEN = Reg("seen")
 """What a load has brought on which the code that follows depends."""

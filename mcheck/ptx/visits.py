@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from mcheck.ptx.cluster import Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.lanes import Mask
+from mcheck.records import dataclass
 
 Before = Callable[[Cluster, Mask], None]
 """What is done before an instruction, for the lanes that execute it."""

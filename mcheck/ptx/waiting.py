@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mcheck.ptx.bits import arithmetic, width
 from mcheck.ptx.code import computes
 from mcheck.ptx.flow import reads, registers, writes
 from mcheck.ptx.forms import fault
+from mcheck.records import dataclass
 
 AHEAD = 96
 """Instructions behind a poll that are looked at."""

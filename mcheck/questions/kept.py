@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import State
 from mcheck.candidates.choices import Candidate, Choice
 from mcheck.findings.finding import Finding
 from mcheck.graph.structure import Structure
+from mcheck.records import dataclass
 
 if TYPE_CHECKING:
     from mcheck.candidates.prepared import Prepared

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from mcheck import __version__
+from mcheck.records import dataclass
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
 from mcheck.run.case import Result

@@ -11,7 +11,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.program.program import Kinds, in_words
+from mcheck.records import dataclass
 from mcheck.report.problems import told
 from mcheck.report.trace import instruction
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mcheck.errors import Exceeded, McheckError
+from mcheck.records import dataclass
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import run_cases
 from mcheck.run.single import internal, out_of_memory, traceback_of

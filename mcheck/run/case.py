@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.answers.result import Outcome
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.condition import Notation
 from mcheck.program.program import CLEAN, Kinds
+from mcheck.records import dataclass
 
 DEFAULT_MODEL = "ptx-9.0"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.errors import McheckError, Unsupported
 from mcheck.findings.trace import Trace
 from mcheck.program.condition import Notation
+from mcheck.records import dataclass
 from mcheck.run.case import Case, Settings
 from mcheck.run.rules import missing
 

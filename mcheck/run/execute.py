@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.errors import Exceeded, Span
 from mcheck.executor.behaviour import behaviour as behaviour_of
 from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.records import dataclass
 from mcheck.run.single import load
 from mcheck.simulate import files
 from mcheck.simulate.machine import machine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from mcheck.records import dataclass
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import Lost, Task, default_jobs, run_cases
 

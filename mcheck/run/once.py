@@ -8,10 +8,11 @@ part of the key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.errors import McheckError
+from mcheck.records import dataclass
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.run.means import Means
 from mcheck.run.single import model_of

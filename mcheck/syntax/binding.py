@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.errors import InputError, Span
 from mcheck.program.condition import Condition, Truth
@@ -14,6 +14,7 @@ from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import read, registers_in, written
 from mcheck.program.resolve import Fold, Undefined, fold_with
+from mcheck.records import dataclass
 from mcheck.syntax.bound_condition import ConditionBinder
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.conditions import Tail

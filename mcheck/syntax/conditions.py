@@ -6,11 +6,12 @@ threads and addresses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import InputError, Span
 from mcheck.program.expr import Const, Name, Reg
 from mcheck.program.program import Expectation
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, constant, expression
 from mcheck.syntax.lexer import END, NAME, NUMBER, Tokens, integer

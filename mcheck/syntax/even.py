@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import floor, gcd, lcm
+
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

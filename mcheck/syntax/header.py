@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from mcheck.errors import Span
 from mcheck.isa.targets import KNOWN
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.source import Source
 

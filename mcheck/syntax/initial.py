@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr
+from mcheck.records import dataclass
 from mcheck.syntax.tensormaps import MapFields
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mcheck.errors import InputError, Span
 from mcheck.isa import decode
@@ -16,6 +15,7 @@ from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Val
 from mcheck.program.expr import Const, Expr, Name, Reg, Unary
 from mcheck.program.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
 from mcheck.program.resolve import Fold, free
+from mcheck.records import dataclass
 from mcheck.syntax.codes import problem
 from mcheck.syntax.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression, registers_in
 from mcheck.syntax.lexer import NAME, Tokens

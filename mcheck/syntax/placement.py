@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.program.memory import Cta
 from mcheck.program.program import Place
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.expressions import constant
 from mcheck.syntax.lexer import NAME, NUMBER, Tokens

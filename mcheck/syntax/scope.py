@@ -7,11 +7,11 @@ a typo must never become a new location.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mcheck.errors import Span
 from mcheck.program.expr import Const, Expr
 from mcheck.program.memory import MemObject
+from mcheck.records import dataclass
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.lexer import Tokens
 from mcheck.syntax.mistakes import Mistakes

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.errors import Span
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Op
 from mcheck.program.resolve import Fold
+from mcheck.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

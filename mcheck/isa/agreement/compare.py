@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcheck.errors import InputError, Unsupported
@@ -11,6 +10,7 @@ from mcheck.isa.agreement import meant
 from mcheck.isa.agreement.ptxas import rejected
 from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
+from mcheck.records import dataclass
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a")
 

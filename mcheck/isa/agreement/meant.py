@@ -7,7 +7,8 @@ and no error; and the assembler takes spellings that the PTX ISA does not have.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

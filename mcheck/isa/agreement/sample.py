@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
 from mcheck.program.expr import Const, Name, Reg
+from mcheck.records import dataclass
 
 REGISTERS: dict[str, str] = {
     "p": "pred",

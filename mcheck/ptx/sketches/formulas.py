@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from mcheck.records import dataclass
 
 MOST_STAGES = 64
 BITS = 5

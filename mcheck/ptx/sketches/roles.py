@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -15,6 +15,7 @@ from mcheck.ptx.sketches.formulas import Number, over_lanes
 from mcheck.ptx.sketches.objects import Declared
 from mcheck.ptx.sketches.rolling import Line, Node, When, all_merged, rolled
 from mcheck.ptx.sketches.spelling import Speller, Statement
+from mcheck.records import dataclass
 
 WARP = "%warpid"
 RANK = "%cluster_ctarank"

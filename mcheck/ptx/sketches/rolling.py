@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.errors import Span
 from mcheck.ptx.sketches.formulas import Number, fit
+from mcheck.records import dataclass
 
 LONGEST = 400
 """Lines of a loop's body, before loops inside it have been found."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from mcheck.graph.execution import Band, Execution, label_of
+from mcheck.records import dataclass
 from mcheck.report.picture.grid import Grid, place
 from mcheck.report.picture.routes import Route, Routing, route
 

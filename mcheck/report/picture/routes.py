@@ -6,9 +6,10 @@ given out so that no two edges run on top of each other; sizes come later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.graph.execution import Edge, Execution
+from mcheck.records import dataclass
 from mcheck.report.picture.grid import Grid
 
 

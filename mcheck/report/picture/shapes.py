@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.records import dataclass
 from mcheck.report.picture.layout import LINE, PAD, SMALL, Layout, Line, Point, Rect
 
 LIGHT = {

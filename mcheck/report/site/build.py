@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from mcheck.check.files import is_module, launch_file
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.playground.links import link
+from mcheck.records import dataclass
 from mcheck.report.finding import compiled_from
 from mcheck.report.output import umask
 from mcheck.report.site.content import Page

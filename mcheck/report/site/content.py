@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Kinds
+from mcheck.records import dataclass
 from mcheck.report.site.listing import Listing
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from textwrap import dedent
 from typing import TYPE_CHECKING
+
+from mcheck.records import dataclass
 
 if TYPE_CHECKING:
     from mcheck.program.program import Program

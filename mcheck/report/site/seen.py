@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from mcheck.answers.final import terms_of
@@ -11,6 +10,7 @@ from mcheck.graph.terms import type_size
 from mcheck.observed import Observation, Run, hash_of, load, shipped
 from mcheck.program.condition import MemTerm, RegTerm
 from mcheck.program.program import Program
+from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
