@@ -6,7 +6,8 @@ the same of them could as well come in another order. What is compared, and what
 * Of the window, the events that a new edge may touch and the last one of each thread, in the order of their threads:
   what the model asks of each (its sort), and every column, set and edge that is kept of it. Of all others, which kinds
   there are: those of one thread and one sort that stand to these in the same relations will stand so to whatever comes,
-  which is why the window itself makes one of them (``mcheck.views.settle``). Their numbers make no difference.
+  which is why the window itself makes one of them (``mcheck.views.settle``). Their numbers make no difference. Nor does
+  it which columns the window knows to be empty (``State.filled``): to look into one adds nothing to a union.
 * Times are compared with the steps that could still come after something later, the *live* operations on objects: a
   time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
 * An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
@@ -337,7 +338,7 @@ class _Former:
         others = list(bits(w.all & ~watched))
         names: list[object] = []
         rows: list[int] = []
-        for what, sets in (("masks", w.masks), ("domains", w.domains), ("filled", w.filled)):
+        for what, sets in (("masks", w.masks), ("domains", w.domains)):
             names += [(what, n) for n in sorted(sets)]
             rows += [sets[n] for n in sorted(sets)]
         columns = [w.cols[n] for n in sorted(w.cols)]
@@ -549,12 +550,15 @@ def _members(rows: list[int], keep: int, which: list[int]) -> np.ndarray[tuple[i
     import numpy as np
 
     width = keep.bit_length() // 8 + 1
-    out = np.zeros((len(rows), len(which)), dtype=np.uint8)
-    for k in range(0, len(rows), AT_ONCE):
-        raw = b"".join((row & keep).to_bytes(width, "little") for row in rows[k : k + AT_ONCE])
+    numbers: dict[int, int] = {}
+    at = [numbers.setdefault(row & keep, len(numbers)) for row in rows]  # many of them are one and the same set
+    different = list(numbers)
+    out = np.zeros((len(different), len(which)), dtype=np.uint8)
+    for k in range(0, len(different), AT_ONCE):
+        raw = b"".join(row.to_bytes(width, "little") for row in different[k : k + AT_ONCE])
         matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
         out[k : k + AT_ONCE] = np.unpackbits(matrix, axis=1, bitorder="little")[:, which]
-    return out
+    return out[at]
 
 
 def _covers(time: Vector, done: Done) -> bool:

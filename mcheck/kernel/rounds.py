@@ -1,7 +1,7 @@
 """Proofs for every number of rounds: a program with a constant N that is any number, at all numbers from one on.
 
 The text says that code is alike in rounds a period apart (``mcheck.program.rounds``). One execution is followed until,
-at the start of a round of one agent, it is in the same canonical form (``mcheck.kernel.canonical``) as some periods
+at the end of a period of one agent, it is in the same canonical form (``mcheck.kernel.canonical``) as some periods
 before, all agents standing in their loops, as many rounds further on. So far nothing could have gone another way: no
 reversal and no choice was noted. Let p be the rounds between the two, and M a number for which all agents are still in
 their loops at the earlier one.
@@ -12,8 +12,10 @@ states it does what was seen, whatever N is, for no agent leaves its loop before
 the program with N - p has before it at the earlier one: code alike, in a form alike. So it goes on as that one does,
 which has one execution without a finding.
 
-An execution is followed as always, but that at the start of every period the window is at ``rest``, so that nothing but
-what a form shows is carried over.
+An execution is followed as always, but that at the end of every period, before the last operation of it that others may
+notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
+is makes no difference to the argument. Before the last one M is smallest: the agent is still in its loop there with as
+many rounds as it has begun, and behind it only with more.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from mcheck.answers.several import together
 from mcheck.cat.ast import Model
 from mcheck.executor.tensor import extent
 from mcheck.findings import catalogue
-from mcheck.kernel import engine
+from mcheck.kernel import engine, garbage
 from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.canonical import Form, Forms, rest
 from mcheck.kernel.late_looks import sees_later_copies
@@ -100,10 +102,11 @@ def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     if most > MOST_ROUNDS:
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
-        try:
-            return prove(prover, few)
-        except _NotYet:
-            return prove(prover, most)
+        with garbage.seldom():
+            try:
+                return prove(prover, few)
+            except _NotYet:
+                return prove(prover, most)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except (NewMbarrier, NewOrder, NewWord):
@@ -274,7 +277,7 @@ class _Prover:
             seen.append((form, spare))
 
         try:
-            m = execute(setup, before=_at_starts(loops, lead, watch, entered), lowest_first=True)
+            m = execute(setup, before=_in_periods(loops, lead, watch, entered), lowest_first=True)
         except _Repeats:
             return found[0]
         _one_way(m)
@@ -304,7 +307,7 @@ class _Prover:
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
         setup = self.setup(program)
-        m = execute(setup, before=_at_starts({lead: loop}, lead, lambda _: None, set()), lowest_first=True)
+        m = execute(setup, before=_in_periods({lead: loop}, lead, lambda _: None, set()), lowest_first=True)
         _one_way(m)
         search = engine.Search(setup.program, self.model, self.profile, self.unroll)
         search.collect(m)
@@ -367,11 +370,13 @@ def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
                 raise Aperiodic("coordinates that grow with the rounds", op.span)
 
 
-def _at_starts(
+def _in_periods(
     loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine], None], entered: set[int]
 ) -> Callable[[Machine, Agent], None]:
-    """What puts a machine at rest whenever the leading agent starts a period, and shows it then; adds the agents that
-    have come to their loops to ``entered``.
+    """What puts a machine at rest whenever the leading agent comes to the last operation of a period that others may
+    notice, and shows it then; adds the agents that have come to their loops to ``entered``.
+
+    It stands in the loop of a program without the next period, too, as the first operation of that does not.
     """
     periods = 0
     loop = loops[lead]
@@ -381,13 +386,21 @@ def _at_starts(
         mine = loops.get(agent.index)
         if mine is not None and mine.first <= agent.pc < mine.end:
             entered.add(agent.index)
-        if agent.index != lead or _next(agent) != loop.start + periods * loop.length:
+        if agent.index != lead or lead not in entered:
+            return
+        if _next(agent) < _last(agent, loop) + periods * loop.length:
             return
         periods += 1
         rest(m)
         watch(m)
 
     return before
+
+
+def _last(agent: Agent, loop: Loop) -> int:
+    """The last operation of the first period of an agent's loop that is not local; it may be one that is skipped."""
+    end = loop.first + loop.length
+    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(agent.code[pc], LOCAL))
 
 
 def _next(agent: Agent) -> int:
@@ -442,4 +455,4 @@ def _difference(m: Machine, seen: list[tuple[Form, int | None]]) -> str:
             for (name, value), (_, changed) in zip(first.registers, then.registers, strict=False):
                 if value != changed:
                     return f"register {name} of {m.name(agent, lane)}, which is {value} and a period later {changed}"
-    return "the state of the program, of which no two are alike at the starts of periods"
+    return "the state of the program, of which no two are alike at the ends of periods"

@@ -9,6 +9,7 @@ such events stand for all: what leads from an earlier one to something new leads
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -20,7 +21,7 @@ KEPT = 2
 WORTH = 6
 """It is worth while to look where at least every so manyth event might go, and to forget where so many do."""
 MANY = 10_000_000
-"""Cells of a table from which on it is worth the import of numpy, a tenth of a second."""
+"""Cells of a table from which on it is worth the import of numpy, a tenth of a second, unless that is done."""
 TABLE = 16_000_000
 """Cells of a table that are looked at together."""
 
@@ -108,15 +109,15 @@ def _seen_from(
     step = max(TABLE // size, 1)
     for start in range(0, len(table), step):
         deadline()
-        digits = _columns(table[start : start + step], size)
+        digits = columns_of(table[start : start + step], size)
         known: dict[object, int] = {}
         numbers = {k: known.setdefault((number, digits[k]), len(known)) for k, number in numbers.items()}
     return numbers
 
 
-def _columns(rows: list[int], size: int) -> Sequence[object]:
+def columns_of(rows: list[int], size: int) -> Sequence[object]:
     """The columns of some rows of bits."""
-    if len(rows) * size > MANY:
+    if "numpy" in sys.modules or len(rows) * size > MANY:
         with suppress(ImportError):  # a browser has no numpy
             return _packed(rows, size)
     digits = ["".join(column) for column in zip(*(f"{row:0{size}b}" for row in rows), strict=True)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from random import Random
+
 import pytest
 
 from mcheck.cat import load_model
 from mcheck.check.agree import said
 from mcheck.syntax import parse
+from mcheck.views.settle import columns_of
 
 LOOP = """  mov.u32 %r1, 0;
 L:
@@ -34,3 +38,21 @@ def test_copies_in_flight_are_told_apart(copy: int) -> None:
     test = COPIES.replace("COPIES\n", copies).replace("LOOP\n", LOOP).replace("AT", str(16 * copy))
     found = said("protocol", parse(test, "copies.litmus"), load_model("ptx-9.0"), timeout=60)
     assert (found.complete, found.codes) == (True, {"RACE003"} if copy >= 6 else frozenset())
+
+
+def test_the_same_events_are_in_the_same_sets_with_numpy_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(7)
+    rows = [random.getrandbits(40) & random.getrandbits(40) for _ in range(6)]
+    given = []
+    for without in (False, True):
+        if without:
+            monkeypatch.delitem(sys.modules, "numpy")
+        else:
+            pytest.importorskip("numpy")
+        columns = columns_of(rows, 64)
+        given.append([columns.index(column) for column in columns])
+    assert given[0] == given[1] == [rows_of(rows).index(row) for row in rows_of(rows)]
+
+
+def rows_of(rows: list[int]) -> list[tuple[int, ...]]:
+    return [tuple(row >> k & 1 for row in rows) for k in range(64)]
