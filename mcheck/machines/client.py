@@ -35,6 +35,14 @@ PATIENCE = 120.0
 """Seconds that a scheduler may be away."""
 GLANCE = 1.0
 """Seconds between two looks whether the scheduler is still there."""
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Dask watches itself a hundred times a second, for pages that nobody opens of a cluster that lives for one run: an
+eighth of a core with two workers.
+"""
 NO_DASK = "pip install 'mcheck[distributed]' installs Dask"
 
 T = TypeVar("T")
@@ -95,17 +103,19 @@ class _Cluster:
         return self._client
 
     def _local(self) -> Client:
+        import dask
         from distributed import Client, LocalCluster
 
-        if self._own is None:
-            self._own = LocalCluster(
-                n_workers=self._jobs,
-                threads_per_worker=1,
-                memory_limit=0,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
-        return Client(self._own, set_as_default=False)
+        with dask.config.set(UNWATCHED):
+            if self._own is None:
+                self._own = LocalCluster(
+                    n_workers=self._jobs,
+                    threads_per_worker=1,
+                    memory_limit=0,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
+            return Client(self._own, set_as_default=False)
 
     def _connected(self) -> Client:
         from distributed import Client

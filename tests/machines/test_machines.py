@@ -18,6 +18,7 @@ import pytest
 from mcheck.cat.library import give, load_model
 from mcheck.errors import InputError
 from mcheck.machines.batches import SECONDS, Batches
+from mcheck.machines.client import LOCAL, UNWATCHED, _Cluster
 from mcheck.machines.parcel import MOST, Item, Parcel, Unpacked, item
 from mcheck.machines.worker import Done, Dropped, Foreign, work
 from mcheck.run.case import Case, Result, Settings
@@ -204,6 +205,27 @@ def test_a_local_cluster_says_the_same(litmus: Callable, tmp_path: Path) -> None
     assert all("broken.litmus" in err for _, _, err in told)
     again = mcheck("run", tmp_path / "tests", "--resume", tmp_path / "kept")
     assert (again.returncode, *again.communicate()) == told[0]
+
+
+@pytest.mark.usefixtures("dask")
+def test_a_local_cluster_does_not_watch_itself() -> None:
+    """Its workers' settings are those of ``UNWATCHED``; this process has its own back."""
+    import dask as library
+
+    before = {name: library.config.get(name) for name in UNWATCHED}
+    cluster = _Cluster(LOCAL, 1, lambda _: None)
+    try:
+        (there,) = cluster.client().run(_settings, list(UNWATCHED)).values()
+    finally:
+        cluster.close()
+    assert there == UNWATCHED != before
+    assert {name: library.config.get(name) for name in UNWATCHED} == before
+
+
+def _settings(names: list[str]) -> dict[str, object]:
+    import dask as library
+
+    return {name: library.config.get(name) for name in names}
 
 
 @pytest.mark.usefixtures("dask")
