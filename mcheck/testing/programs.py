@@ -2,8 +2,8 @@
 
 Programs are reproducible (the same ``Random``, the same program) and come in families, by what they speak of. Half are
 without a plan, fragments of idioms (``themes``); the others are right by construction and then damaged once or twice
-(``scenes``, ``mbarrier_programs``, ``maps``, ``shapes``), for programs that nobody planned are racy at once. A
-difference between two engines is a file as it stands.
+(``scenes``, ``mbarrier_programs``, ``maps``, ``shapes``, ``spinning``, ``counted``), for programs that nobody planned
+are racy at once. A difference between two engines is a file as it stands.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.errors import McheckError
 from mcheck.syntax import parse
+from mcheck.testing.counted import counted
 from mcheck.testing.damage import damaged
 from mcheck.testing.draft import Draft
 from mcheck.testing.maps import changed_map
@@ -22,6 +23,7 @@ from mcheck.testing.mbarrier_programs import mbarrier_only
 from mcheck.testing.scenes.handoffs import scene
 from mcheck.testing.scenes.scene import Near
 from mcheck.testing.shapes import shape
+from mcheck.testing.spinning import spinning
 from mcheck.testing.themes import themed
 
 if TYPE_CHECKING:
@@ -67,13 +69,18 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     ),
     "tensormap": ((1, changed_map),),
     "wgmma": ((1, _scenes("wgmma", ("cta", "cta", "cluster"), "wgmma")),),
+    "spinning": ((1, spinning),),
+    "counted": ((1, counted),),
 }
 """What a family is made of, each with its weight."""
+ASKED_FOR = ("spinning", "counted")
+"""Families that only come where they are named: so item k of a seed stays what it was before there were these."""
+USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 
 
 def draft(random: Random, families: Sequence[str] = ()) -> Draft:
-    """A random program of one of the families, or of any: mostly with a mistake or two."""
-    name = random.choice(list(families or FAMILIES))
+    """A random program of one of the families, or of any usual one: mostly with a mistake or two."""
+    name = random.choice(list(families or USUAL))
     parts = FAMILIES[name]
     made = random.choices([g for _, g in parts], [w for w, _ in parts])[0](random)
     if made.name.startswith("random-"):

@@ -10,7 +10,7 @@ from mcheck.cat import load_model
 from mcheck.explore.engine import answer
 from mcheck.syntax import parse
 from mcheck.testing.draft import read
-from mcheck.testing.programs import FAMILIES, draft, program
+from mcheck.testing.programs import ASKED_FOR, FAMILIES, draft, program
 
 PER_FAMILY = 250
 
@@ -46,6 +46,14 @@ SPOKEN_OF = {
         "tensormap.replace", "tensormap.cp_fenceproxy", "tensormap::generic.release", "tensormap::generic.acquire",
     ),
     "wgmma": ("wgmma.fence", "wgmma.mma_async", "wgmma.commit_group", "wgmma.wait_group", "warp 4..8"),
+    "spinning": (
+        "@%p0 bra again", "@%p9 bra out", "for i in 0..2", "or.pred", "and.pred", "@%p8 ld.global", "[z] == 1", "red.",
+        "ld.global.u32 r0, [d]", "ld.relaxed", "ld.acquire.cta", "fence.acq_rel",
+    ),
+    "counted": (
+        "bar.sync 1;", "bar.sync 1, 64;", "bar.sync 1, 96;", "bar.arrive 1, 64;", "barrier.sync",
+        "bar.red.popc.u32 r0, 1, ", "bar.sync 2", "exit;", "st.shared", "ld.global",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 
@@ -83,3 +91,10 @@ def test_a_text_is_read_back() -> None:
     for k in range(100):
         made = draft(Random(f"text:{k}"))
         assert read(made.text()) == made
+
+
+@pytest.mark.parametrize("family", ASKED_FOR)
+def test_what_nobody_asked_for_is_in_no_other_count(family: str) -> None:
+    """Item k of a seed is what it was before there was the family."""
+    assert all(draft(Random(f"usual:{k}")).name != family for k in range(PER_FAMILY))
+    assert all(draft(Random(f"asked:{k}"), [family]).name == family for k in range(PER_FAMILY))
