@@ -55,6 +55,8 @@ class Ran:
 
     answers: dict[str, Any]
     seconds: float
+    processor: float = 0.0
+    """Seconds of the processor, of all processes; 0 where nobody tells."""
 
 
 def command(tests: Path, report: Path, *more: object) -> list[str]:
@@ -65,11 +67,30 @@ def command(tests: Path, report: Path, *more: object) -> list[str]:
 def ran(tests: Path, report: Path, *more: object) -> Ran:
     """Runs all tests."""
     started = time.perf_counter()
-    done = subprocess.run(command(tests, report, *more), capture_output=True, text=True, check=False, cwd=ROOT)
-    seconds = time.perf_counter() - started
-    if done.returncode not in (0, 1, 3):
-        raise SystemExit(f"status {done.returncode}: {done.stderr[-2000:]}")
-    return Ran(read(report), seconds)
+    with tempfile.TemporaryFile("w+") as log:
+        done = subprocess.Popen(
+            command(tests, report, *more), stdout=subprocess.DEVNULL, stderr=log, cwd=ROOT, start_new_session=True
+        )
+        spent: dict[str, float] = {}
+        while done.poll() is None:
+            spent |= _spent(done.pid)
+            time.sleep(0.1)
+        seconds = time.perf_counter() - started
+        if done.returncode not in (0, 1, 3):
+            log.seek(0)
+            raise SystemExit(f"status {done.returncode}: {log.read()[-2000:]}")
+    return Ran(read(report), seconds, sum(spent.values()))
+
+
+def _spent(session: int) -> dict[str, float]:
+    """The seconds of the processor that each process of a session has had so far."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                found[place.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
 
 
 def read(report: Path) -> dict[str, Any]:
@@ -232,6 +253,10 @@ def measure(folder: Path, count: int, workers: int, every: float) -> int:
     many = ran(tests, folder / "local.json", "--scheduler", "local", "--jobs", workers)
     ratio = one.seconds / many.seconds
     print(f"local, {workers} workers     {many.seconds:9.1f} s  {count / many.seconds:8.1f} tests/s  {ratio:.2f} times")
+    if many.processor:
+        most = workers * one.processor / many.processor
+        print(f"    seconds of the processor: {one.processor:.1f} by one process, {many.processor:.1f} by the cluster,")
+        print(f"    so at most {most:.2f} times on {workers} idle cores")
     wrong = [f"local: {path}" for path in differences(one.answers, many.answers)]
     if ratio < SPEED * workers / 2:
         wrong.append(f"{ratio:.2f} times the speed of one process")
