@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The peers' suites, each table by a command of its own, cold start included: no mismatch, 3 s together.
+"""The peers' suites, each table by a command of its own, cold start included: no mismatch, 2 s together.
 
     python benchmarks/compat.py [--folder FOLDER]
 
-Exit status 1 if a table has a mismatch or an unknown answer, or if the target is missed.
+Beside the seconds by the clock stand those of the processor, of all processes. Exit status 1 if a table has a mismatch
+or an unknown answer, or if the target, which is of the clock on an idle machine, is missed.
 """
 
 from __future__ import annotations
@@ -13,15 +14,27 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT.parent / "shared" / "compat"
-TARGET = 3.0
+TARGET = 2.0
 
 
-def measure(table: Path) -> tuple[str, float, int, int]:
-    """The line of counts, seconds, the peak memory of the largest process in bytes, and the exit status."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The line of counts, both kinds of seconds, the peak memory of the largest process in bytes, the exit status."""
+
+    counts: str
+    seconds: float
+    processor: float
+    memory: int
+    status: int
+
+
+def measure(table: Path) -> Measured:
+    """Runs a table."""
     model, _, prop = table.stem.rpartition("-")
     command = [sys.executable, "-m", "mcheck", "run", "-q", "--expect", str(table), "--model", model]
     command += ["--property", prop]
@@ -34,7 +47,13 @@ def measure(table: Path) -> tuple[str, float, int, int]:
     process.returncode = os.waitstatus_to_exitcode(status)
     lines = report.splitlines()
     scale = 1 if sys.platform == "darwin" else 1024
-    return (lines[-1] if lines else "no report"), seconds, usage.ru_maxrss * scale, process.returncode
+    return Measured(
+        counts=lines[-1] if lines else "no report",
+        seconds=seconds,
+        processor=usage.ru_utime + usage.ru_stime,
+        memory=usage.ru_maxrss * scale,
+        status=process.returncode,
+    )
 
 
 def main() -> int:
@@ -46,13 +65,15 @@ def main() -> int:
     if not tables:
         print(f"nothing to run: no table in {folder} (--folder FOLDER names another)")
         return 0
-    total, wrong = 0.0, 0
+    total = processor = 0.0
+    wrong = 0
     for table in tables:
-        counts, seconds, memory, status = measure(table)
-        total, wrong = total + seconds, wrong + (status != 0)
-        print(f"{table.stem:<18}{seconds:>6.2f} s{memory >> 20:>5} MiB  {counts}", flush=True)
-    verdict = "met" if total < TARGET else "MISSED"
-    print(f"{'together':<18}{total:>6.2f} s  target {TARGET:g} s {verdict}; {wrong} tables with a mismatch or worse")
+        m = measure(table)
+        total, processor, wrong = total + m.seconds, processor + m.processor, wrong + (m.status != 0)
+        both = f"{m.seconds:>6.2f} s{m.processor:>6.2f} s"
+        print(f"{table.stem:<18}{both}{m.memory >> 20:>5} MiB  {m.counts}", flush=True)
+    verdict = f"target {TARGET:g} s {'met' if total < TARGET else 'MISSED'}; {wrong} tables with a mismatch or worse"
+    print(f"{'together':<18}{total:>6.2f} s{processor:>6.2f} s  {verdict}")
     return 1 if wrong or total >= TARGET else 0
 
 
