@@ -61,7 +61,9 @@ def _for_findings(program: Program) -> Plan:
 
 
 def _for_states(program: Program, question: Question) -> Plan:
-    """A short attempt each, then whoever has not finished has what is left of the time."""
+    """A short attempt each, then whoever has not finished has what is left of the time: of a classic test, to which the
+    kernel engine seldom has an answer, the engine that lists executions, which may have been slow on a busy machine.
+    """
     size = operations(program)
     classic = is_classic(program)
     lister = choose(program, verdict_only=question.about is About.VERDICT, classic=classic)
@@ -70,7 +72,9 @@ def _for_states(program: Program, question: Question) -> Plan:
     if classic and lister == "z3":
         first = ALONE if question.timeout is None else min(ALONE, question.timeout * 2 / 3)
         return Plan((Attempt("z3", first), Attempt("protocol", short), Attempt("z3")), why)
-    if size <= LITMUS_SIZE or classic:
+    if classic:
+        return Plan((Attempt(lister, short), Attempt("protocol", short), Attempt(lister)), why)
+    if size <= LITMUS_SIZE:
         order = (Attempt(lister, short), Attempt("protocol", short), Attempt("protocol"), Attempt(lister))
         return Plan(order, why)
     order = (Attempt("protocol", short), Attempt(lister, short), Attempt("protocol"), Attempt(lister))

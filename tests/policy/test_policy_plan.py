@@ -54,10 +54,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 def test_a_litmus_test_goes_to_a_listing_engine_first() -> None:
-    small = plan(parse(MP, "mp.litmus"), Question(), "auto")
+    text = MP.replace("{ st.relaxed", "{ bar.sync 0; st.relaxed", 1)
+    small = plan(parse(text, "mp.litmus"), Question(), "auto")
     assert [a.engine for a in small.attempts] == ["explicit", "protocol", "protocol", "explicit"]
     assert [a.seconds is None for a in small.attempts] == [False, False, True, True]
     assert plan(wide(), Question(), "auto").attempts[0].engine == "protocol"
+
+
+@pytest.mark.parametrize("about", [About.STATES, About.VERDICT])
+def test_the_time_of_a_classic_test_is_for_the_engine_that_lists(about: About) -> None:
+    """A busy machine may let it end later than its first attempt does."""
+    chosen = plan(parse(MP, "mp.litmus"), Question(about=about), "auto").attempts
+    assert [(a.engine, a.seconds) for a in chosen] == [("explicit", 4.0), ("protocol", 4.0), ("explicit", None)]
 
 
 def test_a_wide_classic_test_is_for_z3() -> None:
