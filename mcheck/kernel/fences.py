@@ -43,7 +43,7 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
         known = own or time[other.agent] >= other.step
         loose = known and not own and _may_come_before(m, agent, event, entries)
         if loose and m.setup.sequential:
-            overtaking.tell(m, other, event)
+            overtaking.tell(m, other.event, event)
         if (loose or not known) and not m.setup.sequential:
             continue  # an order of the two could only hide what the other order shows
         earlier |= sum_of(entries)

@@ -309,7 +309,7 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
         m.assigned.append(("order", bar.address, bar.generation, *((d.agent, d.step, d.kind) for d in bar.now)))
     loose = next((d for d in bar.now if d.loose), None)
     if loose is not None and any(True for _ in _postponable(bar.now, left, overtaking.follows(_follows))):
-        overtaking.tell(m, loose.loose[0], loose.event)
+        overtaking.tell(m, loose.loose[0].event, loose.event)
 
 
 Postponed = tuple[Done, tuple[int, ...], bool]

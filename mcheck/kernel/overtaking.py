@@ -36,7 +36,7 @@ def landed(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], tim
     done.entries = entries
     other = unordered(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
     if other:
-        tell(m, other[0], done.event)
+        tell(m, other[0].event, done.event)
     made(m, bar, done, time)
     done.loose = unordered(m, done, (*bar.now, *bar.looks), time)
 
@@ -46,7 +46,7 @@ def made(m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
     if bar.began is not None and ("UB201", done.event.op.span) not in m.reported:
         other = unordered(m, done, (bar.began,), time)
         if other:
-            tell(m, other[0], done.event)
+            tell(m, other[0].event, done.event)
 
 
 def gone(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], time: Vector) -> None:
@@ -55,7 +55,7 @@ def gone(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], time:
     ended = () if bar.ended is None or bar.ended is done else (bar.ended,)
     other = unordered(m, done, (*bar.now, *bar.before, *bar.looks, *ended), time)
     if other:
-        tell(m, other[0], done.event)
+        tell(m, other[0].event, done.event)
 
 
 def refused(
@@ -73,7 +73,7 @@ def refused(
     left = _free(m, known)
     m.restore(saved, bar)
     if left:
-        tell(m, left[0], event)
+        tell(m, left[0].event, event)
 
 
 def begun_by(issue: Live) -> dict[str, int]:
@@ -119,13 +119,13 @@ def follows(in_time: Callable[[Done, Done], bool]) -> Callable[[Done, Done], boo
 def all_loose(m: Machine, look: Done, behind: Sequence[Done]) -> None:
     """A wait that could come when its phase is over, if it were not before some operations of the phase in time."""
     if all(any(d is look for d in then.loose) for then in behind):
-        tell(m, look, behind[0].event)
+        tell(m, look.event, behind[0].event)
 
 
-def tell(m: Machine, first: Done, then: Event) -> None:
+def tell(m: Machine, first: Event, then: Event) -> None:
     """Notes two operations that might be in the other order."""
     if m.overtaken is None:
-        m.overtaken = REASON.format(first=_named(first.event.op), then=_named(then.op))
+        m.overtaken = REASON.format(first=_named(first.op), then=_named(then.op))
 
 
 def lost(m: Machine, op: Op) -> None:

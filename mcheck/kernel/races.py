@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mcheck.answers.judgement import ACCEPTED
 from mcheck.answers.scopes import remedy, why
 from mcheck.errors import InputError
 from mcheck.findings import catalogue
@@ -11,6 +12,7 @@ from mcheck.findings.entry import Entry as Explained
 from mcheck.findings.finding import bytes_of
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel import overtaking
 from mcheck.kernel.explain import missing, narrow_between
 from mcheck.kernel.history import Record, lanes_overlap
 from mcheck.kernel.machine import Agent, Machine
@@ -19,6 +21,7 @@ from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of
 from mcheck.kernel.remedies import publication
 from mcheck.kernel.settling import settle
+from mcheck.program.registers import written
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import Flagged
 
@@ -117,11 +120,22 @@ def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, li
         if entry is not None:
             _report(m, entry, old, new, low, high)
     if names:
+        if not ACCEPTED.issuperset(names):
+            _may_see(m, old, new)
         return
     if _unordered_reductions(old, new) and not _commute(old.event, new.event):
         m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
     elif _undecided(m, old, new):
         m.inexact = "accesses that nothing orders, and of which the model does not say that they race"
+
+
+def _may_see(m: Machine, old: Record, new: Record) -> None:
+    """A read that decides something may return what only time puts behind it, which no order of the steps shows."""
+    agent = m.agents[old.agent]
+    if not new.write or old.write or m.agents[new.agent].time[old.agent] < old.step:
+        return
+    if any(name in m.setup.needed[agent.threads[0]] for name, _ in written(old.event.op)):
+        overtaking.tell(m, old.event, new.event)
 
 
 def _undecided(m: Machine, old: Record, new: Record) -> bool:

@@ -121,6 +121,36 @@ def test_an_exit_that_lets_a_barrier_go_puts_no_look_behind_what_came_before_it(
     assert "mbarrier.inval" in (found.bound or "")
 
 
+REFILLED = """PTX refilled
+{ .global .u32 z; .global .align 16 .u32 src[4] = {5, 5, 5, 5};
+  .shared .align 16 .u32 dst[4]; .shared .align 8 .b64 b, e; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 1; mbarrier.init.shared::cta.b64 [e], 1; bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [e], 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [src], 16, [b];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  st.global.u32 [z], 1;
+}
+Q@cta 0 {
+  bar.sync 0;
+  ld.shared.u32 r0, [dst];
+  mbarrier.arrive.shared::cta.b64 _, [e];
+  if (r0 == 5) { st.global.u32 [z], 2; }
+}
+"""
+
+
+def test_what_a_read_that_races_with_a_later_copy_decides_is_left_open() -> None:
+    """Without the proxy fence the read may return what the copy behind it writes (RACE006)."""
+    model = load_model("ptx-9.0")
+    p = parse(REFILLED, "refilled.litmus")
+    assert {f.code for f in answer(p, model, findings=True).findings} == {"RACE001", "RACE006"}
+    found = check(p, model, thorough=True)
+    assert not found.covered
+    assert "may take effect only behind" in (found.bound or "")
+
+
 LOST = """PTX lost
 { .shared .align 8 .b64 b; }
 P@cta 0 { bar.sync 0; mbarrier.init.shared::cta.b64 [b], 1; }
