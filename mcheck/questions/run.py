@@ -194,9 +194,13 @@ class Run(ABC):
             self.liveness(every)
         stopped = any(p.end == "undefined" for paths in every for p in paths)
         undefined = self.beside or any(f.kind == "undefined" for f in self.findings.values())
-        if stopped or (self.findings_wanted and undefined):
+        beside = stopped or (self.findings_wanted and undefined)
+        if beside:
             self._ill_ended(every)
+        told = len(self.findings)
         self._bound(every)
+        if self.findings_wanted and not beside and len(self.findings) > told:
+            self._ill_ended(every)
 
     def solve_all(self, complete: list[list[Path]]) -> None:
         """The executions of all combinations of paths that end, until the verdict is known if that is all."""
@@ -318,6 +322,17 @@ class Run(ABC):
         """A consistent execution in which paths that do not end occur, the other threads being anywhere; ``None`` for
         one that has no values. Nothing if there is none.
         """
+        try:
+            for s, choices in self._with(every, fixed):
+                found = self.consistent(s, choices)
+                if found is not None:
+                    yield found
+                    return
+        except Unsupported:
+            yield None
+
+    def _with(self, every: list[list[Path]], fixed: dict[int, list[Path]]) -> Iterator[tuple[Structure, list[Choice]]]:
+        """The structures in which paths that do not end occur, the other threads being anywhere."""
         tried: set[tuple[int, ...]] = set()
         known = -1
         while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
@@ -330,15 +345,7 @@ class Run(ABC):
                     continue
                 tried.add(key)
                 self.deadline()
-                try:
-                    for s, choices in self._beginnings(combination):
-                        found = self.consistent(s, choices)
-                        if found is not None:
-                            yield found
-                            return
-                except Unsupported:
-                    yield None
-                    return
+                yield from self._beginnings(combination)
 
     def _beginnings(self, combination: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
         """``structures`` of paths that need not end: nothing is asked of the final memory."""
@@ -404,14 +411,17 @@ class Run(ABC):
         return finding
 
     def _bound(self, every: list[list[Path]]) -> None:
-        """Whether the unrolling bound may hide an execution."""
+        """Whether the unrolling bound may hide an execution; what a thread misuses that comes to it with that alone."""
         if self.bounded:
             return
         for thread, paths in enumerate(every):
             for path in paths:
-                if path.end == "cut" and self._reachable(every, {thread: [path]}):
-                    self.bounded = True
-                    return
+                if path.end == "cut":
+                    if self._reachable(every, {thread: [path]}):
+                        self.bounded = True
+                        return
+                    for s, choices in self._with(every, {thread: [path]}):
+                        self._races_of(s, choices)
                 if path.end == "unknown" and self._reachable(every, {thread: [path]}):
                     raise Unsupported(
                         "an address, a size, a barrier or a tensor map depends on unknown initial contents"
