@@ -67,9 +67,10 @@ def _meet(
     place = m.program.threads[agent.threads[0]].place
     if aligned and _parts_ways(m, agent, op):
         _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
-    if count is not None:
+    if count is not None or _had_count(meeting):
         for other in meeting.before + meeting.failed:
             m.reverse(other, agent.index, time, agent.single)
+    if count is not None:
         m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
     arrived, _ = meeting.brought.get(agent.index, (0, m.zero))
     if again:  # both count (Q22)
@@ -89,6 +90,11 @@ def _meet(
     else:
         agent.pc += 1
     try_complete(m, meeting, late=False)
+
+
+def _had_count(meeting: Rendezvous) -> bool:
+    """Whether the last round had a count: it need not have waited for whoever arrives without one now."""
+    return any(getattr(done.event.op, "count", None) is not None for done in meeting.before[:1])
 
 
 def _event(agent: Agent, op: Op, kind: Tag, *more: Tag, scope: str | None = None) -> Event:
