@@ -68,8 +68,8 @@ def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
     stored, issued = write.source.op.span, issue.op.span
     if stored is None or issued is None:
         return ""
-    fence = ", with fence.proxy.async before it" if write.has(Tag.GEN) and not copy.has(Tag.GEN) else ""
-    return f"{catalogue.get('RACE003').remedy} {or_before_issue(stored.line, issued.line, fence)}"
+    fence = write.has(Tag.GEN) and not copy.has(Tag.GEN)
+    return f"{catalogue.get('RACE003').remedy} {or_before_issue(stored.line, issued.line, fence=fence)}"
 
 
 def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> Meets:

@@ -61,15 +61,18 @@ def completion(op: Op, *, write: bool, later: int | None) -> str | None:
     return None
 
 
-def before_issue(first: int, second: int, fence: str = "") -> str:
-    """What orders the access at line ``first`` before the operation that line ``second`` issues."""
+def before_issue(first: int, second: int, *, fence: bool = False) -> str:
+    """What orders the access at line ``first`` before the operation that line ``second`` issues; with the proxy's
+    ``fence`` where that is another one's.
+    """
     way = "a barrier, or a release that the issuing thread acquires"
-    return f"Hand line {first} over before the operation at line {second} is issued: {way}{fence}."
+    over = ", with fence.proxy.async before it" if fence else ""
+    return f"Hand line {first} over before the operation at line {second} is issued: {way}{over}."
 
 
-def or_before_issue(first: int, second: int, fence: str = "") -> str:
+def or_before_issue(first: int, second: int, *, fence: bool = False) -> str:
     """The same, as what may be meant instead of a wait."""
-    text = before_issue(first, second, fence)
+    text = before_issue(first, second, fence=fence)
     return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
 
 

@@ -8,7 +8,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid, type_size
 from mcheck.kernel import warps, words
-from mcheck.kernel.agents import Split, registers_of
+from mcheck.kernel.agents import Split
 from mcheck.kernel.control import runs
 from mcheck.kernel.footprints import Bytes as SpreadBytes
 from mcheck.kernel.history import Owners, Record
@@ -27,6 +27,7 @@ from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
+from mcheck.program.registers import registers_of
 from mcheck.views.entries import Entry as Live
 
 

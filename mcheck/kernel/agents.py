@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, fields
 from mcheck.answers.final import terms_of
 from mcheck.kernel import sequential
 from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.program.registers import registers_of
 from mcheck.program.resolve import expressions
 
 Partition = tuple[tuple[int, ...], ...]
@@ -153,17 +153,3 @@ def _same_but_for_addresses(x: Op, y: Op) -> bool:
         if a is not b and a != b:
             return False
     return True
-
-
-def registers_of(expr: Expr | None) -> list[str]:
-    """The registers in an operand."""
-    match expr:
-        case Reg(name):
-            return [name]
-        case Unary(_, a):
-            return registers_of(a)
-        case Binary(_, a, b):
-            return registers_of(a) + registers_of(b)
-        case Const() | None:
-            return []
-    return []

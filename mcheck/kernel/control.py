@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mcheck.kernel.agents import Split, registers_of, together
+from mcheck.kernel.agents import Split, together
 from mcheck.kernel.endless import ENDLESS, line_of, rounds_of
 from mcheck.kernel.machine import Agent, Machine, does
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.program.registers import registers_of
 
 
 def skip(m: Machine, agent: Agent) -> Op | None:

@@ -97,6 +97,11 @@ class Search:
         """Whether everything is looked at, whatever is found."""
         return self.thorough and self.excused is None
 
+    @property
+    def settled(self) -> bool:
+        """Whether an error is enough of an answer, and there is one."""
+        return self.wrong and not self.whole
+
     def found(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
         return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
@@ -136,7 +141,7 @@ class Search:
             except NewOrder as order:
                 self.ordered |= {order.address}
                 continue
-            if not coarse or (self.wrong and not self.whole) or self.bounded:
+            if not coarse or self.settled or self.bounded:
                 return
             for k in coarse:
                 group = self.setup.partition[k]
@@ -144,7 +149,7 @@ class Search:
 
     def _enough(self) -> bool:
         """Whether enough has been done since the first error was found."""
-        if self.whole or not self.wrong:
+        if not self.settled:
             return False
         if self.brief:
             return True
@@ -193,7 +198,7 @@ class Search:
                 # Under a model that is not shipped it may have to come in another order from the start.
                 if not as_shipped(setup.tape):
                     coarse |= machine.coarse
-                    self._plan(_alternatives(machine, self.wrong and not self.whole), alike, planned, todo)
+                    self._plan(_alternatives(machine, self.settled), alike, planned, todo)
                 continue
             self.possible = True
             if self.work > MAX_WORK:
@@ -212,7 +217,7 @@ class Search:
             if not forced and self.watched is None and (more := exchanges.one_for_all(setup, machine)) is not None:
                 self.executions += more
                 return coarse
-            alternatives = _alternatives(machine, self.wrong and not self.whole)
+            alternatives = _alternatives(machine, self.settled)
             if not alternatives:
                 continue
             signature = hash(symmetry.signature(machine, alike)), machine.ended
@@ -351,7 +356,7 @@ def answer(
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
     reason = search.explore(timeout)
-    if search.setup is not None and search.bounded is None and (search.whole or not search.wrong):
+    if search.setup is not None and search.bounded is None and not search.settled:
         more = (
             search.overtaken
             or beyond(program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered)
@@ -367,7 +372,7 @@ def answer(
         complete=False,
         undefined=any(map(voids, found)),
         findings=found,
-        covered=reason is None and search.bounded is None and (search.whole or not search.wrong),
+        covered=reason is None and search.bounded is None and not search.settled,
         bound=search.bounded,
         assumptions=(*assumptions(program), INTERLEAVED),
         executions=search.executions,

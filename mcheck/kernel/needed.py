@@ -6,12 +6,12 @@ The value of a read that decides nothing need not be chosen; the read is explore
 from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects
-from mcheck.kernel.agents import registers_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.program.registers import registers_of
 
 Effects = tuple[set[str], set[str]]
 """The registers that an operation defines, and those that it uses."""

@@ -115,8 +115,7 @@ def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     if code == "RACE001" and (scope := _wider(m, old, new)):
         return or_else(scope, catalogue.get(code).remedy)
     if code == "RACE003":
-        fence = ", with fence.proxy.async before it" if old.proxy == "GEN" and new.proxy == "ASYNC" else ""
-        return before_issue(first, second, fence)
+        return before_issue(first, second, fence=old.proxy == "GEN" and new.proxy == "ASYNC")
     return catalogue.get(code).remedy
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mcheck.kernel.agents import registers_of
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.words import enter_access, word_at
 from mcheck.program import ops
+from mcheck.program.registers import registers_of
 
 
 def read_in_vain(m: Machine, agent: Agent) -> None:

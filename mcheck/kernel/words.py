@@ -10,7 +10,7 @@ from __future__ import annotations
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
-from mcheck.kernel.agents import Split, registers_of
+from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector, joined
 from mcheck.kernel.control import runs
 from mcheck.kernel.history import Record
@@ -25,6 +25,7 @@ from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.ops import Op
+from mcheck.program.registers import registers_of
 from mcheck.views.entries import Entry as Live
 
 MIXED = "strong accesses of several sizes to the same bytes"

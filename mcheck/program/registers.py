@@ -87,11 +87,18 @@ def read(op: Op) -> list[tuple[str, str]]:
     return found
 
 
-def registers_in(expr: Expr) -> list[str]:
-    """The registers in an expression."""
-    found: list[tuple[str, str]] = []
-    _registers(expr, "", found)
-    return [name for name, _ in found]
+def registers_of(expr: Expr | None) -> list[str]:
+    """The registers in an operand."""
+    match expr:
+        case Reg(name):
+            return [name]
+        case Unary(_, a):
+            return registers_of(a)
+        case Binary(_, a, b):
+            return registers_of(a) + registers_of(b)
+        case Name():
+            return [name for index in expr.indices for name in registers_of(index)]
+    return []
 
 
 def _registers(expr: Expr, kind: str, found: list[tuple[str, str]]) -> None:

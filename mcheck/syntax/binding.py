@@ -12,7 +12,7 @@ from mcheck.program.layout import lay_out, shared_size
 from mcheck.program.memory import SHARED_WINDOW, MemoryMap
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
-from mcheck.program.registers import read, registers_in, written
+from mcheck.program.registers import read, registers_of, written
 from mcheck.program.resolve import Fold, Undefined, fold_with
 from mcheck.records import dataclass
 from mcheck.syntax.bound_condition import ConditionBinder
@@ -171,7 +171,7 @@ def _threads(
                 missing.setdefault(name, op.span)
         for choice in _statements(role.body):
             if isinstance(choice, If):
-                for name in registers_in(choice.condition):
+                for name in registers_of(choice.condition):
                     missing.setdefault(name, choice.span)
         for name, span in missing.items():
             if name not in known:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from mcheck.testing.draft import Draft
+from mcheck.testing.draft import MODELS, Draft
 from mcheck.testing.scenes.accesses import COMPLETE, announce
 from mcheck.testing.scenes.handing import HANDS, wait
 from mcheck.testing.scenes.scene import Actor, Near, Scene
-
-MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3",) * 2
 
 
 def changed_map(random: Random) -> Draft:

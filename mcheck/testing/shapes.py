@@ -10,9 +10,8 @@ from __future__ import annotations
 from random import Random
 
 from mcheck.testing.conditions import condition
-from mcheck.testing.draft import Draft, Role
+from mcheck.testing.draft import MODELS, Draft, Role
 
-MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3",) * 2
 SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
     "SB": (("Wx", "Ry"), ("Wy", "Rx")),
     "MP": (("Wx", "Wy"), ("Ry", "Rx")),

@@ -13,7 +13,7 @@ from random import Random
 
 from mcheck.testing.body import Body
 from mcheck.testing.conditions import condition
-from mcheck.testing.draft import Draft, Role
+from mcheck.testing.draft import MODELS, Draft, Role
 from mcheck.testing.fragments.barriers import gathering, meet
 from mcheck.testing.fragments.control import branch, divided, locked, loop, nested
 from mcheck.testing.fragments.copies import bulk_load, bulk_store, cp_async, tail
@@ -36,7 +36,6 @@ OBJECTS = {
     "surface": "u @ surface aliases y;",
     "texture": "t @ texture aliases y;",
 }
-MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3",) * 2
 
 THEMES: dict[str, tuple[int, tuple[Fragment, ...]]] = {
     "classic": (5, (load, store, load, store, fence, atomic)),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from mcheck.testing.draft import Draft
+from mcheck.testing.draft import MODELS, Draft
 from mcheck.testing.scenes import accesses
 from mcheck.testing.scenes.accesses import Access, Done, Place
 from mcheck.testing.scenes.handing import HANDS, wait
 from mcheck.testing.scenes.scene import Actor, Near, Scene
-
-MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3",) * 2
 
 GLOBAL: Mapping[str, Access] = {
     "load": accesses.load,
