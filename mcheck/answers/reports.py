@@ -124,6 +124,7 @@ def access_of(s: Structure, node: Node) -> Access:
         proxy=proxy_of(event.tags),
         access="write" if Tag.W in event.tags else "read",
         asynchronous=event.issue is not None and event.order is None,
+        strong=Tag.WEAK not in event.tags,
     )
 
 

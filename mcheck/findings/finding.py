@@ -27,8 +27,9 @@ class Specification:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """One of the accesses of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: of an
-    operation that stands outside program order. ``source`` is the place in the source that the instruction was compiled
-    from, and if it was inlined, where, from inside out.
+    operation that stands outside program order. ``strong``: it races with another strong access of its bytes by its
+    scope alone (8.7). ``source`` is the place in the source that the instruction was compiled from, and if it was
+    inlined, where, from inside out.
     """
 
     thread: str
@@ -39,6 +40,7 @@ class Access:
     proxy: str = "generic"
     access: str = "read"
     asynchronous: bool = False
+    strong: bool = False
     source: tuple[Span, ...] = ()
 
     @property

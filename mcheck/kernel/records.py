@@ -65,4 +65,5 @@ def access_of(m: Machine, record: Record, low: int, high: int) -> Access:
         proxy=PROXY_NAMES[record.proxy],
         access="write" if record.write else "read",
         asynchronous=record.asynchronous,
+        strong=Tag.WEAK not in event.tags,
     )

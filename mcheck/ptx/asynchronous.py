@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mcheck.executor import mbarrier
+from mcheck.executor.misuse import Misuse
 from mcheck.executor.tensor import box_bytes
 from mcheck.graph.maps import decode
 from mcheck.graph.terms import type_size
@@ -233,7 +234,10 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
         if not found:
             return None
         for j in range(len(lanes)):
-            size = _size(c, op, found, j)
+            try:
+                size = _size(c, op, found, j)
+            except Misuse:
+                continue  # the engine's to report
             if size is None:
                 c.give_up(mask, "the tensor map of the copy is not given")
                 return None
@@ -265,7 +269,7 @@ def _in_rank(address: int, rank: int) -> int:
 
 
 def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
-    """The bytes that a copy moves."""
+    """The bytes that a copy moves; none where its map is not given. Raises ``Misuse`` for a map that is none."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
     contents = c.store.map_at(int(found["tensor_map"][0][j]))

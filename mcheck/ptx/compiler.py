@@ -170,7 +170,7 @@ class Compiler:
                 if narrow:
                     return lambda: (cut(inner()[0] + more, 32), inner()[1])
                 return lambda: (inner()[0] + more, inner()[1])
-            case ptx.Part(register, selector):
+            case ptx.Part(register, selector) if len(selector) == 2:  # more are what SIMD video instructions mix
                 row, bits = unit.frame + register.index, 8 if selector[0] == "b" else 16
                 by = np.uint64(int(selector[1]) * bits)
                 return lambda: (cut(values[row] >> by, bits), known[row])

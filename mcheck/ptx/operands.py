@@ -146,6 +146,9 @@ def _named(cursor: Cursor, scope: Scope) -> Operand:
         selector = cursor.text[1:]
         cursor.advance()
         if isinstance(found, Register):
+            if selector in ELEMENTS:
+                expected = "a part that a register has ('.b0', '.h1'), or a vector"
+                raise problem("PTX033", cursor.span_since(start), found=f"{name}.{selector}", expected=expected)
             return Part(found, selector)
         assert isinstance(found, Vector)
         index = ELEMENTS.get(selector, len(found.items))

@@ -74,6 +74,20 @@ def test_a_pair_that_races_is_not_for_review_besides() -> None:
     assert telling([same, other]) == (same, other)
 
 
+def test_strong_accesses_with_narrow_scopes_race_by_them_alone() -> None:
+    """Beside RACE010, RACE001 of the same two says nothing more; of weak ones it says that nobody waits."""
+
+    def strong(found: Finding, *, bytes_: tuple[int, int] = (0, 4)) -> Finding:
+        accesses = (replace(a, strong=True, object="f", bytes=bytes_) for a in found.accesses)
+        return replace(found, accesses=tuple(accesses))
+
+    narrow, plain_race = finding("RACE010", "error", 1, 2), finding("RACE001", "error", 2, 1)
+    assert telling([plain_race, narrow]) == (plain_race, narrow)
+    assert telling([strong(plain_race), strong(narrow)]) == (strong(narrow),)
+    elsewhere = strong(plain_race, bytes_=(4, 8))
+    assert telling([elsewhere, strong(narrow)]) == (elsewhere, strong(narrow))
+
+
 def test_deadlocks_that_stand_in_a_larger_one() -> None:
     def stuck(code: str, *lines: int) -> Finding:
         return replace(finding(code, "error", *lines), kind="deadlock")

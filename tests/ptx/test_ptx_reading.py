@@ -240,6 +240,8 @@ WRONG = {
     f"{HEAD}.entry k() {{ {{ L: ret; }} bra L; }}": "PTX031",
     f"{HEAD}.entry k() {{ L: ret; L: ret; }}": "PTX032",
     f"{HEAD}.entry k() {{ .reg .v2 .b32 v; mov.b32 v.z, 1; }}": "PTX033",
+    f"{HEAD}.entry k() {{ .reg .b32 %r<2>; mov.b32 %r0, %r1.x; }}": "PTX033",
+    f"{HEAD}.entry k() {{ .reg .b32 %r<2>; mov.b32 %r0, %r1.b; }}": "PTX033",
     f"{HEAD}.entry k() {{ .reg .b32 %r<2>; @%r1 ret; }}": "PTX034",
 }
 

@@ -55,6 +55,15 @@ def test_a_map_that_is_not_ready_is_found(old: str, new: str, code: str) -> None
     assert code in {f.code for f in found.findings} or (code == "UB404" and found.verdict == "unknown"), found
 
 
+@pytest.mark.parametrize("field", [{"interleave_layout": "16B"}, {"box_dim": [512, 8]}])
+def test_a_map_of_the_launch_that_is_none_is_told_where_a_copy_uses_it(field: dict[str, object]) -> None:
+    given = json.loads((CORPUS / "tensor_reduce.json").read_text(encoding="utf-8"))
+    fields = next(p["tensormap"] for p in given["params"].values() if isinstance(p, dict) and "tensormap" in p)
+    fields.update(field)
+    found = ask("tensor_reduce", text_of("tensor_reduce"), **given)
+    assert {f.code for f in found.findings} == {"UB404"}, found
+
+
 def test_clusters_are_won_or_not() -> None:
     found = ask("stolen_tiles", text_of("stolen_tiles"))
     assert found.verdict == "bounded", found.reason
