@@ -6,10 +6,10 @@ Arrays are bytes (``uint8``) in memory order, little-endian, of any shape whose 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mcheck.executor import floats
+from mcheck.executor.flushing import flushing
 from mcheck.executor.reductions import element_size
 
 if TYPE_CHECKING:
@@ -112,52 +112,24 @@ def _floats(op: str, type_: str, old: Bytes, operand: Bytes, flush: bool) -> Byt
 
 
 def _plain_sum(a: Words, b: Words) -> Words | None:
-    """a + b in f32 where that needs no second look: no NaN, and nothing that flushing could change; else ``None``.
+    """a + b in f32, subnormals flushed; ``None`` where the processor does not flush them, or some sum is NaN.
 
-    A subnormal operand matters only beside one below 2^-100, for beside a larger one it is less than half of the last
-    place; then the sum is below that as well, or an exact zero, which flushing leaves alone. The square of such a sum
-    underflows, and the processor says so: one pass, where to look at the bits takes three for each array. The sum of
-    all squares is NaN where one of them is.
+    The sum of all squares is NaN where one of the sums is, and takes a pass that only reads.
     """
     import numpy as np
 
-    if not _underflow_is_told():
-        return None
     total: Words = np.empty_like(a)
     rows, x, y = total.reshape(-1), a.reshape(-1), b.reshape(-1)
     squares = 0.0
-    try:
-        with np.errstate(all="ignore", under="raise"):
-            # In blocks, so that a sum is looked at while the processor's cache still has it.
-            for start in range(0, rows.size, BLOCK):
-                part = slice(start, start + BLOCK)
-                row = np.add(x[part], y[part], out=rows[part])
-                np.multiply(row, row, out=_thrown_away()[: row.size])
-                squares += float(np.dot(row, row))
-    except FloatingPointError:
-        return None
+    with flushing() as flushed, np.errstate(all="ignore"):
+        if not flushed:
+            return None
+        # In blocks, so that a sum is looked at while the processor's cache still has it.
+        for start in range(0, rows.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            row = np.add(x[part], y[part], out=rows[part])
+            squares += float(np.dot(row, row))
     return None if squares != squares else total
-
-
-@cache
-def _thrown_away() -> Words:
-    """Where products go that nobody reads. Memory that is there already: fresh pages take longer than the products."""
-    import numpy as np
-
-    return np.empty(BLOCK, np.float32)
-
-
-@cache
-def _underflow_is_told() -> bool:
-    """Whether NumPy hears of underflows from this processor."""
-    import numpy as np
-
-    try:
-        with np.errstate(under="raise"):
-            np.square(np.full(64, 1e-40, np.float32))
-    except FloatingPointError:
-        return True
-    return False
 
 
 def _sum(type_: str, a: Words, b: Words) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcheck.executor import arrays, floats, moves, reductions, tensor, tensor_map, transfer, units_of_box
+from mcheck.executor import arrays, floats, flushing, moves, reductions, tensor, tensor_map, transfer, units_of_box
 from mcheck.executor.behaviour import SM_90
 from mcheck.executor.memory import Memory
 from mcheck.executor.misuse import Misuse
@@ -337,8 +338,13 @@ EDGES = [0, 1, 0x7FFFFF, 0x800000, 0x800001, 0x0D000000, 0x0D800000, 0x0E000000,
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_f32_sums_at_the_edges(alone: bool) -> None:
-    """Of zeros, subnormal numbers, what is just large enough beside them, and infinities, with both signs."""
+@pytest.mark.parametrize("told", [False, True])
+def test_f32_sums_at_the_edges(alone: bool, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of zeros, subnormal numbers, what is just large enough beside them, and infinities, with both signs; whether the
+    processor can be told to flush or not.
+    """
+    if not told:
+        monkeypatch.setattr(flushing, "_processor", lambda: None)
     bits = [bit | sign for bit in EDGES for sign in (0, 1 << 31)]
     pairs = [(a, b) for a in bits for b in bits]
     groups = [[pair] for pair in pairs] if alone else [pairs]
@@ -347,6 +353,14 @@ def test_f32_sums_at_the_edges(alone: bool) -> None:
         for flush in (True, False):
             expected = [reductions.reduce("add", "f32", a, b, flush_subnormals=flush) for a, b in group]
             assert arrays.reduced("add", "f32", old, new, flush=flush).view("<u4").tolist() == expected
+
+
+def test_only_what_stands_inside_is_flushed() -> None:
+    small = np.full(64, 1e-40, np.float32)
+    with contextlib.suppress(ZeroDivisionError), flushing.flushing() as told:
+        assert (small + small).any() != told
+        raise ZeroDivisionError
+    assert (small + small).all()
 
 
 @given(
