@@ -145,6 +145,10 @@ def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> 
 # --- threads ------------------------------------------------------------------------------------------
 
 
+MOST_ALIKE = 8
+"""So many threads of a role that go different ways are held against the next one."""
+
+
 def _threads(
     roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, mistakes: Mistakes,
     counting: Counting | None,
@@ -176,13 +180,16 @@ def _threads(
         for name, span in missing.items():
             if name not in known:
                 initial.warnings.append((f"register {name} of {role.name} is neither written nor initialised", span))
+        alike: list[Unroller] = []
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
             unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting)
             try:
                 if number == 0:
                     unroller.require(role.body, len(places))
-                unroller.run(role.body)
+                if not any(map(unroller.follow, alike)):
+                    unroller.run(role.body)
+                    alike = [unroller, *alike][:MOST_ALIKE]
             except InputError as error:
                 if error.code == "LIT057":  # there is no room for the other roles either
                     raise

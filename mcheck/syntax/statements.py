@@ -14,7 +14,8 @@ from mcheck.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms (see unroll).
+    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms by the values of
+    the names that are ``free`` in it; ``mine`` says whose own they are (see unroll).
 
     ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
     ``again`` decodes it with the operands folded that become immediates in a thread, if there are any: ``loose``.
@@ -25,6 +26,7 @@ class Step:
     again: Callable[[Fold], Op] | None = None
     loose: tuple[Expr, ...] = ()
     free: tuple[str, ...] | None = None
+    mine: str = ""
     memo: dict[tuple[int, ...], Op] = field(default_factory=dict)
 
 

@@ -1,7 +1,8 @@
 """From the body of a role to the code of each of its threads: loops unrolled, names and special registers folded.
 
 A statement is decoded once. Its resolved forms are remembered by the values of the names that it mentions, so that the
-threads of a role share whatever does not depend on the thread.
+threads of a role share whatever does not depend on the thread. A thread for which all loops and conditions come out as
+for another one has that one's code, but for the statements that mention what the threads differ in.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Ste
 
 MAX_OPERATIONS = 2_000_000
 CTA_KEY = "@cta"
+THREAD, CTA = "thread", "cta"
+"""Whose own a statement is."""
 
 
 class Addresses:
@@ -144,6 +147,24 @@ class Counting:
     left_out: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Own:
+    """A statement that mentions the thread: where it stands in the code, and the values of the names there."""
+
+    position: int
+    step: Step
+    values: dict[str, Expr]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Decision:
+    """What a bound or a condition that mentions the thread came out as, with these values of the names."""
+
+    expr: Expr
+    values: dict[str, Expr]
+    outcome: Expr
+
+
 class Unroller:
     """Builds the code of one thread."""
 
@@ -166,10 +187,41 @@ class Unroller:
         self._fresh = 0
         self._loops: list[str] = []
         self._turns: dict[int, str] = {}
+        self._decisions: dict[object, _Decision] = {}
+        self._own: list[_Own] = []
+        self._spent = 0
         self.fold = fold_with(self._lookup)
+
+    def follow(self, other: Unroller) -> bool:
+        """Takes the code of another thread of the role, if all loops and conditions come out the same here."""
+        here = self._place.cta == other._place.cta
+        mine = [own for own in other._own if not (here and own.step.mine == CTA)]
+        if any(isinstance(own.step.op, Branch) for own in mine):
+            return False  # its target depends on the loops around it
+        try:
+            for made in other._decisions.values():
+                self._values = made.values
+                if self.fold(made.expr) != made.outcome:
+                    return False
+        except (Undefined, InputError):  # to be said where it stands
+            return False
+        finally:
+            self._values = {}
+        self._budget.take(None, other._spent)
+        self.code = list(other.code)
+        for own in mine:
+            self._values = own.values
+            self.code[own.position] = self._step(own.step)
+        self.labels, self.rounds, self._turns = other.labels, other.rounds, other._turns
+        return True
 
     def run(self, body: Body) -> None:
         """Unrolls the whole body of the role."""
+        before = self._budget.left
+        self._run(body)
+        self._spent = before - self._budget.left
+
+    def _run(self, body: Body) -> None:
         self._frames.append((body.labels, ""))
         self._body(body)
         self._frames.pop()
@@ -234,10 +286,18 @@ class Unroller:
         return value.value
 
     def _evaluate(self, expr: Expr, span: Span | None) -> Expr:
+        """What a bound, a constant or a condition comes out as."""
         try:
-            return self.fold(expr)
+            outcome = self.fold(expr)
         except Undefined as error:
             raise problem("LIT017", span, reason=str(error)) from None
+        names: set[str] = set()
+        free(expr, names)
+        if self._share and any(name[0] == "%" or self._addresses.is_shared(name) for name in names):
+            key = id(expr), *map(self._key, sorted(names))
+            if key not in self._decisions:
+                self._decisions[key] = _Decision(expr, dict(self._values), outcome)
+        return outcome
 
     def _body(self, body: Body) -> None:
         shadowed: dict[str, Expr | None] = {}
@@ -253,7 +313,10 @@ class Unroller:
         match statement:
             case Step():
                 self._budget.take(statement.op.span)
-                self.code.append(self._step(statement))
+                op = self._step(statement)
+                if statement.mine:
+                    self._own.append(_Own(len(self.code), statement, dict(self._values)))
+                self.code.append(op)
             case Mark():
                 self._budget.take(statement.span)
                 self._mark(self._label(statement.name), statement.span, f"{statement.name}:")
@@ -342,6 +405,7 @@ class Unroller:
             return self._resolved(step)
         if step.free is None:
             step.free = _free(op, self._addresses)
+            step.mine = _mine(step.free)
         if not step.free and step.span is None and not isinstance(op, Branch):
             return op
         key = tuple([self._key(name) for name in step.free])
@@ -390,6 +454,13 @@ def _negation(expr: Expr) -> Expr:
     if isinstance(expr, Binary) and expr.op in opposite:
         return Binary(opposite[expr.op], expr.left, expr.right)
     return Unary("!", expr)
+
+
+def _mine(names: Collection[str]) -> str:
+    """Whose own a statement with these names is; empty if it is the same for all threads."""
+    if any(name[0] == "%" for name in names):
+        return THREAD
+    return CTA if CTA_KEY in names else ""
 
 
 def _free(op: Op, addresses: Addresses) -> tuple[str, ...]:
