@@ -1,0 +1,461 @@
+"""What the threads of a program may do in a state, one instruction at a time, sequentially consistent.
+
+Every interleaving of these steps is an execution of the PTX model (chapter 8): the model allows more, never less. What
+needs no memory (arithmetic, branches, fences) is done at once, since nobody sees when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mcheck.program import ops
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.program.program import Program
+from tests.interleavings import barriers, copies, mbarriers
+from tests.interleavings.arithmetic import brought, combined, compares, evaluate, known, local, size_of
+from tests.interleavings.memory import Store
+from tests.interleavings.state import Copy, Misuse, NotCovered, State, Thread, Token, Unclear, Value
+
+NOTHING = (ops.Label, ops.Fence, ops.ProxyFence, ops.Prefetch)
+"""What an interleaving does not show."""
+SHARED = (
+    *(ops.Load, ops.Store, ops.Fill, ops.Atomic, ops.Await, ops.Barrier, ops.ClusterBarrier, ops.WarpSync),
+    *(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive, ops.MbarrierWait),
+    *(ops.CpAsync, ops.WaitGroup, ops.CpAsyncArrive, ops.BulkCopy),
+)
+"""What others may see, or wait for."""
+LOCAL = (*NOTHING, ops.Alu, ops.Branch, ops.Exit, ops.Commit, ops.MbarrierPending)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What may come next: the state behind it, or why there is none; ``noted`` are codes that end nothing."""
+
+    text: str
+    after: State | Misuse | None
+    noted: frozenset[str] = frozenset()
+
+
+class Machine:
+    """A program and its steps; raises ``NotCovered``."""
+
+    def __init__(self, program: Program) -> None:
+        self.declared = program.threads
+        self.store = Store(program.memory)
+        self.names: list[dict[str, int]] = []
+        for t in program.threads:
+            names = {
+                name: k for k, name in enumerate(sorted(set(t.init) | {r for op in t.code for r in _registers(op)}))
+            }
+            self.names.append(names)
+        self._check(program)
+        self.initial = {k: t.init for k, t in enumerate(program.threads)}
+        self.dialect = program.dialect
+
+    def _check(self, program: Program) -> None:
+        warps = [(t.place.own_warp, t.place.cta) for t in program.threads]
+        lanes = len(set(warps)) < len(warps)
+        for op in (op for t in program.threads for op in t.code):
+            inner = ops.performed(op)
+            if not isinstance(inner, SHARED + LOCAL):
+                raise NotCovered(type(inner).__name__)
+            if lanes and isinstance(inner, ops.Barrier | ops.WarpSync | ops.ClusterBarrier):
+                raise NotCovered("barriers of warps")
+            if isinstance(inner, ops.Barrier) and inner.instance is not None:
+                raise NotCovered("barriers of the table dialect")
+            if getattr(inner, "proxy", "generic") != "generic":
+                raise NotCovered("other proxies")
+            if isinstance(op, ops.Await) and op.followed:
+                raise NotCovered("code of one way")
+
+    def first(self) -> State | Misuse:
+        """The state before anything but local instructions."""
+        threads = []
+        for k, names in enumerate(self.names):
+            start = 0 if self.dialect else None
+            threads.append(Thread(0, tuple(self.initial[k].get(name, start) for name in names)))
+        state = State(tuple(threads), self.store.first)
+        try:
+            for k in range(len(threads)):
+                state = self.settled(state, k)
+            return barriers.complete(state, self.declared, self._release)
+        except Misuse as wrong:
+            return wrong
+        except Unclear:
+            raise NotCovered("a start that nobody knows") from None
+
+    # --- registers ----------------------------------------------------------------------------------------
+
+    def _read(self, thread: Thread, index: int) -> Callable[[str], Value]:
+        names = self.names[index]
+        return lambda name: thread.registers[names[name]]
+
+    def _set(self, thread: Thread, index: int, register: Reg | None, value: Value) -> Thread:
+        if register is None:
+            return thread
+        at = self.names[index][register.name]
+        return thread._replace(registers=(*thread.registers[:at], value, *thread.registers[at + 1 :]))
+
+    def number(self, state: State, index: int, expr: Expr) -> int:
+        """An operand whose value has to be known."""
+        return known(evaluate(expr, self._read(state.threads[index], index)))
+
+    # --- what nobody sees ---------------------------------------------------------------------------------
+
+    def settled(self, state: State, index: int) -> State:
+        """The state with a thread before its next instruction that others may see or wait for."""
+        thread = state.threads[index]
+        seen = set()
+        while not thread.over:
+            code = self.declared[index].code
+            if thread.at >= len(code):
+                thread = thread._replace(over=True)
+                break
+            op = code[thread.at]
+            if isinstance(op, ops.Branch):
+                if (thread.at, thread.registers) in seen:
+                    thread = thread._replace(waits=("spin",))
+                    break
+                seen.add((thread.at, thread.registers))
+            if op.guard is not None:
+                holds = known(self._read(thread, index)(op.guard.reg.name)) != 0
+                if holds == op.guard.negated:
+                    thread = thread._replace(at=thread.at + 1)
+                    continue
+            if not isinstance(op, LOCAL):
+                break
+            thread = self._local(thread, index, op)
+        if thread.over:
+            kept = {"registers": thread.registers, "plain": thread.plain, "bulk": thread.bulk, "loose": thread.loose}
+            thread = Thread(len(self.declared[index].code), over=True, signals=thread.signals, **kept)
+        return state.with_thread(index, thread)
+
+    def _local(self, thread: Thread, index: int, op: ops.Op) -> Thread:
+        read = self._read(thread, index)
+        on = thread._replace(at=thread.at + 1)
+        match op:
+            case ops.Alu():
+                for dst, value in zip(op.dsts, local(op, read), strict=False):
+                    on = self._set(on, index, dst, value)
+            case ops.Branch():
+                taken = op.condition is None or known(evaluate(op.condition, read)) != 0
+                return thread._replace(at=self.declared[index].labels[op.target]) if taken else on
+            case ops.Exit():
+                return thread._replace(over=True)
+            case ops.Commit(family="cp.async"):
+                return on._replace(plain=copies.committed(thread.plain), written=())
+            case ops.Commit(family="bulk"):
+                return on._replace(bulk=copies.committed(thread.bulk))
+            case ops.Commit():
+                raise NotCovered(op.family)
+            case ops.MbarrierPending():
+                return self._set(on, index, op.dst, mbarriers.pending(evaluate(op.state, read)))
+        return on
+
+    def _release(self, state: State, index: int, result: int | None) -> State:
+        thread = state.threads[index]
+        op = self.declared[index].code[thread.at]
+        assert isinstance(op, ops.Barrier)
+        if result is not None:
+            everybody = len([t for t in self.declared if t.place.cta == self.declared[index].place.cta])
+            if op.red_op != "popc" and everybody > 2:
+                raise NotCovered("bar.red.and and .or")
+            thread = self._set(thread, index, op.dst, result)
+        return self.settled(state.with_thread(index, thread._replace(at=thread.at + 1, waits=None)), index)
+
+    # --- steps --------------------------------------------------------------------------------------------
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """All that may come next; a step whose outcome nobody knows leads nowhere."""
+        for index, thread in enumerate(state.threads):
+            for text, after in copies.steps(self.store, state, index):
+                yield Step(text, after)
+            if thread.over or thread.waits is not None:
+                continue
+            op = self.declared[index].code[thread.at]
+            text = f"{self.declared[index].name}: {op.text}"
+            noted: set[str] = set()
+            try:
+                new = self._step(state, index, op, noted)
+                if new is not None:
+                    new = barriers.complete(self.settled(new, index), self.declared, self._release)
+                    yield Step(text, new, frozenset(noted))
+            except Misuse as wrong:
+                yield Step(text, wrong, frozenset(noted))
+            except Unclear:
+                yield Step(text, None)
+
+    def _step(self, state: State, index: int, op: ops.Op, noted: set[str]) -> State | None:
+        """One instruction; nothing if it waits."""
+        thread = state.threads[index]
+        on = state.with_thread(index, thread._replace(at=thread.at + 1))
+        match op:
+            case ops.Await():
+                return self._await(state, on, index, op)
+            case ops.Barrier():
+                return self._barrier(state, index, op)
+            case ops.ClusterBarrier(kind="arrive"):
+                return barriers.arrive_in_cluster(on, index)
+            case ops.ClusterBarrier():
+                if not thread.arrived:
+                    raise Misuse("UB306")
+                left = on.threads[index]._replace(arrived=0)
+                return on.with_thread(index, left) if thread.arrived == 2 else None
+            case ops.WarpSync():
+                return on
+            case ops.WaitGroup():
+                return self._wait_group(state, on, index, op)
+            case ops.CpAsync() | ops.BulkCopy():
+                return self._issue(state, on, index, op)
+            case ops.Load() | ops.Store() | ops.Fill() | ops.Atomic():
+                return self._access(state, on, index, op)
+        return self._mbarrier(state, on, index, op, noted)
+
+    def _await(self, state: State, on: State, index: int, op: ops.Await) -> State | None:
+        """A wait goes on once it finds what it waits for; an atomic does its work in vain too (interface, `await`)."""
+        inner = op.inner
+        if isinstance(inner, ops.MbarrierWait):
+            new, passed = self._look(on, index, inner)
+            return new if passed else None
+        if op.compare is None or not isinstance(inner, ops.Load | ops.Atomic):
+            raise NotCovered("await of something else")
+        after = self._access(state, on, index, inner)
+        dst = inner.dsts[0] if isinstance(inner, ops.Load) else inner.dst
+        if dst is None:
+            raise NotCovered("await without a register")
+        found = known(self._read(after.threads[index], index)(dst.name))
+        sign, right = op.compare
+        if compares(sign, found, self.number(state, index, right)):
+            return after
+        if after.memory == state.memory:
+            return None
+        return after.with_thread(index, after.threads[index]._replace(at=state.threads[index].at))
+
+    def _barrier(self, state: State, index: int, op: ops.Barrier) -> State:
+        if op.barrier is None:
+            raise NotCovered("a barrier without a number")
+        number = self.number(state, index, op.barrier)
+        count = None if op.count is None else self.number(state, index, op.count)
+        brings = None
+        if op.kind == "red":
+            assert op.src is not None
+            if op.red_op != "popc":
+                raise NotCovered("bar.red.and and .or")
+            brings = int(self.number(state, index, op.src) != 0)
+        waits = op.kind != "arrive"
+        new = barriers.arrive(state, self.declared, index, (number, count), brings, waits=waits)
+        thread = new.threads[index]
+        return new if waits else new.with_thread(index, thread._replace(at=thread.at + 1))
+
+    # --- memory -------------------------------------------------------------------------------------------
+
+    def _near(self, state: State, index: int, address: int) -> None:
+        """Shared memory of a CTA is gone when all of its threads are (open question Q18)."""
+        cta = (address - SHARED_BASE) // SHARED_WINDOW
+        mine = self.declared[index].place.cta.number
+        if address >= SHARED_BASE and cta != mine:
+            there = [t.index for t in self.declared if t.place.cta.number == cta]
+            if there and all(state.threads[k].over for k in there):
+                raise Misuse("UB502")
+
+    def _access(self, state: State, on: State, index: int, op: ops.Op) -> State:
+        match op:
+            case ops.Load():
+                return self._load(state, on, index, op)
+            case ops.Store():
+                size = size_of(op.type)
+                at = self._at(state, index, op.address, size * len(op.srcs), size * len(op.srcs))
+                read = self._read(state.threads[index], index)
+                for k, src in enumerate(op.srcs):
+                    value = evaluate(src, read)
+                    if isinstance(value, Token):
+                        raise NotCovered("a state operand in memory")
+                    on = self.store.write(on, at + k * size, size, value)
+                return on
+            case ops.Fill():
+                size = self.number(state, index, op.size)
+                if size % 8:
+                    raise Misuse("UB110")
+                at = self._at(state, index, op.address, size, 8)
+                return self.store.put(on, at, (0,) * size)
+            case ops.Atomic():
+                size = size_of(op.type)
+                at = self._at(state, index, op.address, size, size)
+                old = self.store.read(state, at, size)
+                on = on.with_thread(index, self._set(on.threads[index], index, op.dst, _typed(op.type, old)))
+                operands = [self.number(state, index, src) for src in op.srcs]
+                if op.op == "exch":
+                    return self.store.write(on, at, size, operands[0])
+                if old is None:
+                    raise Unclear
+                return self.store.write(on, at, size, combined(op.op, op.type, brought(op.type, old), operands))
+        raise NotCovered(type(op).__name__)
+
+    def _load(self, state: State, on: State, index: int, op: ops.Load) -> State:
+        size = size_of(op.type)
+        at = self._at(state, index, op.address, size * len(op.dsts), size * len(op.dsts))
+        thread = on.threads[index]
+        for k, dst in enumerate(op.dsts):
+            thread = self._set(thread, index, dst, _typed(op.type, self.store.read(state, at + k * size, size)))
+        return on.with_thread(index, thread)
+
+    def _at(self, state: State, index: int, address: Expr, size: int, alignment: int) -> int:
+        place = self.number(state, index, address)
+        self._near(state, index, place)
+        return self.store.access(state, place, size, alignment)
+
+    # --- mbarriers ----------------------------------------------------------------------------------------
+
+    def _object(self, state: State, index: int, address: Expr, *, own: bool = False) -> int:
+        place = self.number(state, index, address)
+        if place % 8:
+            raise Misuse("UB102", "UB103", "UB108")
+        if place < SHARED_BASE:
+            raise Misuse("UB108", "UB204")
+        self._near(state, index, place)
+        self.store.place(place, 8)
+        if own and (place - SHARED_BASE) // SHARED_WINDOW != self.declared[index].place.cta.number:
+            raise Misuse("UB204", "UB108")
+        return place
+
+    def _look(self, state: State, index: int, op: ops.MbarrierWait) -> tuple[State, bool]:
+        place = self._object(state, index, op.address, own=True)
+        parity = None if op.parity is None else self.number(state, index, op.parity)
+        token = None if op.state is None else evaluate(op.state, self._read(state.threads[index], index))
+        return mbarriers.look(state, place, parity, token)
+
+    def _mbarrier(self, state: State, on: State, index: int, op: ops.Op, noted: set[str]) -> State:
+        match op:
+            case ops.MbarrierInit():
+                place = self._object(state, index, op.address, own=True)
+                new = mbarriers.init(on, place, self.number(state, index, op.count))
+                return self.store.put(new, self.store.place(place, 8), (None,) * 8)
+            case ops.MbarrierInval():
+                return mbarriers.inval(on, self._object(state, index, op.address, own=True))
+            case ops.MbarrierTx():
+                change = mbarriers.expect if op.kind == "expect" else mbarriers.complete
+                return change(on, self._object(state, index, op.address), self.number(state, index, op.tx))
+            case ops.MbarrierArrive():
+                place = self._object(state, index, op.address)
+                count = 1 if op.count is None else self.number(state, index, op.count)
+                tx = None if op.tx is None else self.number(state, index, op.tx)
+                early = mbarriers.unwaited(on, place)
+                new, token = mbarriers.arrive(on, place, count, tx, drop=op.drop, partial=op.no_complete)
+                if early:
+                    noted.add("UB212")
+                return new.with_thread(index, self._set(new.threads[index], index, op.state, token))
+            case ops.MbarrierWait():
+                new, passed = self._look(on, index, op)
+                return new.with_thread(index, self._set(new.threads[index], index, op.dst, int(passed)))
+            case ops.CpAsyncArrive():
+                place = self._object(state, index, op.address, own=True)
+                new = on if op.noinc else mbarriers.announce(on, place)
+                thread = new.threads[index]
+                prior = frozenset(c.name for group in thread.plain for c in group)
+                signals = tuple(sorted((*thread.signals, (place, prior))))
+                return new.with_thread(index, thread._replace(signals=signals, written=()))
+        raise NotCovered(type(op).__name__)
+
+    # --- copies -------------------------------------------------------------------------------------------
+
+    def _wait_group(self, state: State, on: State, index: int, op: ops.WaitGroup) -> State | None:
+        if op.family not in ("cp.async", "bulk"):
+            raise NotCovered(op.family)
+        thread = state.threads[index]
+        groups = thread.plain if op.family == "cp.async" else thread.bulk
+        groups = copies.committed(groups) if op.commits else groups
+        if not copies.over(groups, self.number(state, index, op.pending), read=op.read):
+            return None
+        new = on.threads[index]
+        if op.commits:
+            new = new._replace(plain=groups, written=())
+        return on.with_thread(index, new)
+
+    def _issue(self, state: State, on: State, index: int, op: ops.CpAsync | ops.BulkCopy) -> State:
+        thread = on.threads[index]
+        made = self._plain(state, index, op) if isinstance(op, ops.CpAsync) else self._bulk(state, index, op)
+        for address, size in (made.source, made.target):
+            if size:
+                self.store.place(address, size)
+        made = made._replace(name=copies.fresh(thread), text=op.text)
+        if isinstance(op, ops.CpAsync):
+            address, size = made.target
+            if any(a < address + size and address < a + s for a, s in thread.written):
+                raise Misuse("UB106")
+            groups = (*thread.plain[:-1], tuple(sorted((*thread.plain[-1], made))))
+            written = tuple(sorted((*thread.written, made.target)))
+            return on.with_thread(index, thread._replace(plain=groups, written=written))
+        if made.mbarrier is not None:
+            return on.with_thread(index, thread._replace(loose=tuple(sorted((*thread.loose, made)))))
+        groups = (*thread.bulk[:-1], tuple(sorted((*thread.bulk[-1], made))))
+        return on.with_thread(index, thread._replace(bulk=groups))
+
+    def _plain(self, state: State, index: int, op: ops.CpAsync) -> Copy:
+        target, source = self.number(state, index, op.dst), self.number(state, index, op.src)
+        size = self.number(state, index, op.size)
+        taken = size if op.src_size is None else self.number(state, index, op.src_size)
+        if op.ignore_src is not None and self.number(state, index, op.ignore_src):
+            taken = 0
+        wrong = []
+        if target % size or source % size:
+            wrong += ["UB102", "UB103", "UB108"]
+        if taken > size:
+            wrong.append("UB104")
+        if target < SHARED_BASE or source >= SHARED_BASE:
+            wrong += ["UB108", "UB105"]
+        if wrong:
+            raise Misuse(*wrong)
+        if (target - SHARED_BASE) // SHARED_WINDOW != self.declared[index].place.cta.number:
+            raise NotCovered("copies to another CTA")
+        return Copy(0, "", (source, taken), (target, size))
+
+    def _bulk(self, state: State, index: int, op: ops.BulkCopy) -> Copy:
+        if op.cta_mask is not None or op.byte_mask is not None:
+            raise NotCovered("masks of copies")
+        if op.reduce is not None and (op.reduce != "add" or op.type not in ("u32", "u64")):
+            raise NotCovered("reductions")
+        target, source = self.number(state, index, op.dst), self.number(state, index, op.src)
+        size = self.number(state, index, op.size)
+        wrong = []
+        if size % 16:
+            wrong.append("UB101")
+        if target % 16 or source % 16:
+            wrong += ["UB102", "UB103", "UB108"]
+        for address, space in ((target, op.dst_space), (source, op.src_space)):
+            if (address >= SHARED_BASE) != space.startswith("shared"):
+                wrong += ["UB108", "UB105"]
+        if wrong:
+            raise Misuse(*wrong)
+        if size == 0:
+            raise Unclear
+        mine = self.declared[index].place.cta.number
+        mbar = None if op.mbar is None else self._object(state, index, op.mbar)
+        shared = [a for a in (target, source, mbar) if a is not None and a >= SHARED_BASE]
+        if any((address - SHARED_BASE) // SHARED_WINDOW != mine for address in shared):
+            raise NotCovered("copies to another CTA")
+        adds = size_of(op.type) if op.reduce and op.type else 0
+        return Copy(0, "", (source, size), (target, size), adds=adds, mbarrier=mbar)
+
+
+def _typed(type_name: str, value: int | None) -> int | None:
+    return None if value is None else brought(type_name, value)
+
+
+def _registers(op: object) -> Iterator[str]:
+    """The registers that an operation names."""
+    match op:
+        case Reg(name):
+            yield name
+        case Const() | str() | int() | None:
+            return
+        case Unary() | Binary() | ops.Guard():
+            for part in op.__slots__:
+                yield from _registers(getattr(op, part))
+        case tuple():
+            for part in op:
+                yield from _registers(part)
+        case ops.Op():
+            for part in op.__dataclass_fields__:
+                yield from _registers(getattr(op, part))

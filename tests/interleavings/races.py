@@ -1,0 +1,83 @@
+"""Pairs of accesses that are a race for certain (8.7): both may come next, in either order, with nothing between them.
+
+Whoever comes second has seen nothing of the first but perhaps by this access itself, and that orders only if the two
+are morally strong. So in the execution in which they follow each other causality does not order them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from mcheck.program import ops
+from mcheck.program.program import Place
+from tests.interleavings.arithmetic import brought, size_of
+from tests.interleavings.interpreter import Machine
+from tests.interleavings.state import Copy, Misuse, State, Unclear, within
+
+
+class Access(NamedTuple):
+    """Bytes that are accessed; ``scope`` is that of a strong access. A copy has no place, a reduction adds up."""
+
+    text: str
+    address: int
+    size: int
+    writes: bool
+    scope: str | None
+    place: Place | None
+    adds: bool = False
+
+
+def races(machine: Machine, state: State) -> Iterator[tuple[str, str]]:
+    """The pairs of a state, as texts."""
+    groups = [list(_of_thread(machine, state, k)) for k in range(len(state.threads))]
+    groups += [list(_of_copy(c)) for thread in state.threads for c in thread.copies]
+    for one, two in combinations([group for group in groups if group], 2):
+        for a in one:
+            for b in two:
+                if _races(a, b):
+                    yield a.text, b.text
+
+
+def _races(a: Access, b: Access) -> bool:
+    if not (a.writes or b.writes) or a.address >= b.address + b.size or b.address >= a.address + a.size:
+        return False
+    if a.place is None or b.place is None:
+        return not (a.adds and b.adds)
+    same = (a.address, a.size) == (b.address, b.size)
+    both = a.scope is not None and b.scope is not None
+    return not (both and same and within(a.scope, a.place, b.place) and within(b.scope, b.place, a.place))
+
+
+def _of_copy(copy: Copy) -> Iterator[Access]:
+    if copy.source[1] and copy.held is None:
+        yield Access(copy.text, *copy.source, writes=False, scope=None, place=None)
+    if copy.target[1]:
+        yield Access(copy.text, *copy.target, writes=True, scope=None, place=None, adds=bool(copy.adds))
+
+
+def _of_thread(machine: Machine, state: State, index: int) -> Iterator[Access]:
+    """What a thread accesses next, as scalars; a wait in vain reads as well."""
+    thread, declared = state.threads[index], machine.declared[index]
+    if thread.over or thread.waits is not None:
+        return
+    op = ops.performed(declared.code[thread.at])
+    if not isinstance(op, ops.Load | ops.Store | ops.Atomic):
+        return
+    try:
+        address = machine.number(state, index, op.address)
+        size = size_of(op.type)
+        count = 1 if isinstance(op, ops.Atomic) else len(op.dsts if isinstance(op, ops.Load) else op.srcs)
+        at = machine.store.access(state, address, size * count, size * count)
+        writes = not isinstance(op, ops.Load)
+        if isinstance(op, ops.Atomic) and op.op == "cas":
+            found = machine.store.read(state, at, size)
+            if found is None:
+                return
+            writes = brought(op.type, found) == brought(op.type, machine.number(state, index, op.srcs[0]))
+    except (Misuse, Unclear):
+        return
+    scope = None if op.sem == "weak" else op.scope or "sys"
+    for k in range(count):
+        yield Access(f"{declared.name}: {op.text}", address + k * size, size, writes, scope, declared.place)

@@ -1,0 +1,146 @@
+"""What an interleaving is at: threads, memory, mbarriers, barriers, copies in flight. All of it can be hashed, and
+nothing of it grows with the rounds of a loop, so that a loop which comes to the same again closes on itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mcheck.program.program import Place
+
+
+class NotCovered(Exception):
+    """The program has something that the interpreter does not know."""
+
+
+class Unclear(Exception):
+    """What comes next in this interleaving depends on what is not known: it is followed no further."""
+
+
+class Misuse(Exception):
+    """What comes next is undefined. ``codes``: each says what is wrong, and one of them has to be told."""
+
+    def __init__(self, *codes: str) -> None:
+        super().__init__(" or ".join(codes))
+        self.codes = frozenset(codes)
+
+
+class Token(NamedTuple):
+    """A state operand: ``age`` is how many phases ago its arrive was (2: too many, or the object is gone); ``pending``
+    arrivals there were before it, and ``partial`` if it was a ``.noComplete`` one.
+    """
+
+    object: int
+    age: int
+    pending: int
+    partial: bool
+
+
+Value = int | Token | None
+"""``None`` is a value that nobody knows."""
+
+
+class Mbarrier(NamedTuple):
+    """A valid object (9.7.13.15). ``parity`` is that of the open phase, ``first`` if it is phase 0, ``seen`` if a wait
+    has returned true for the phase before.
+    """
+
+    expected: int
+    pending: int
+    tx: int
+    parity: int
+    first: bool
+    seen: bool
+
+
+class Copy(NamedTuple):
+    """A copy in flight: ``source`` and ``target`` are (address, bytes) with as many or fewer bytes in the source, the
+    rest being zero. ``held`` is what it has read already. Of ``mbarrier`` it takes as many bytes as it writes.
+
+    ``name`` is the least number that no other copy of its thread in flight had.
+    """
+
+    name: int
+    text: str
+    source: tuple[int, int]
+    target: tuple[int, int]
+    adds: int = 0
+    """The size of the elements that are added, 0 for a copy."""
+    mbarrier: int | None = None
+    held: tuple[int | None, ...] | None = None
+
+
+class Thread(NamedTuple):
+    """Where a thread is. ``waits`` is the barrier at which it has arrived, or ``("spin",)`` in a loop without effect.
+
+    ``plain`` and ``bulk`` are its groups of copies, the open one last; ``written`` what ``cp.async`` of the open group
+    write; ``loose`` its copies that tell an mbarrier; ``signals`` the arrivals that are to follow copies, by name.
+    ``arrived``: at the cluster barrier since its last wait, in a round that is open (1) or complete (2).
+    """
+
+    at: int
+    registers: tuple[Value, ...]
+    over: bool = False
+    waits: tuple[object, ...] | None = None
+    plain: tuple[tuple[Copy, ...], ...] = ((),)
+    bulk: tuple[tuple[Copy, ...], ...] = ((),)
+    written: tuple[tuple[int, int], ...] = ()
+    loose: tuple[Copy, ...] = ()
+    signals: tuple[tuple[int, frozenset[int]], ...] = ()
+    arrived: int = 0
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """All that are in flight."""
+        return (*(c for group in self.plain for c in group), *(c for group in self.bulk for c in group), *self.loose)
+
+
+class Round(NamedTuple):
+    """A round of a barrier that is open: the ``count`` of threads that it is for (``None``: all), whether it reduces,
+    the threads that have arrived by as many warps, and those that wait, with what they bring.
+    """
+
+    count: int | None
+    reduces: bool
+    arrived: int
+    waiting: tuple[tuple[int, int], ...]
+
+
+class State(NamedTuple):
+    """Everything. ``objects`` by address and ``rounds`` by (CTA, number), both in order."""
+
+    threads: tuple[Thread, ...]
+    memory: tuple[int | None, ...]
+    objects: tuple[tuple[int, Mbarrier], ...] = ()
+    rounds: tuple[tuple[tuple[int, int], Round], ...] = ()
+
+    def with_thread(self, number: int, thread: Thread) -> State:
+        """The state in which a thread is elsewhere."""
+        return self._replace(threads=(*self.threads[:number], thread, *self.threads[number + 1 :]))
+
+    def object(self, address: int) -> Mbarrier | None:
+        """The valid mbarrier at an address."""
+        for place, found in self.objects:
+            if place == address:
+                return found
+        return None
+
+    def with_object(self, address: int, new: Mbarrier | None) -> State:
+        """The state with another mbarrier at an address, or none."""
+        others = [(place, o) for place, o in self.objects if place != address]
+        if new is not None:
+            others.append((address, new))
+        return self._replace(objects=tuple(sorted(others)))
+
+
+def within(scope: str | None, one: Place, two: Place) -> bool:
+    """Whether a scope of the one includes the other (8.5)."""
+    a, b = one.cta, two.cta
+    match scope:
+        case "cta":
+            return a.number == b.number
+        case "cluster":
+            return (a.gpu, a.cluster) == (b.gpu, b.cluster)
+        case "gpu":
+            return a.gpu == b.gpu
+    return True

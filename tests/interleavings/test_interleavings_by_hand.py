@@ -1,0 +1,174 @@
+"""The interpreter by hand: what the interleavings of small programs show, from the text."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.syntax import parse
+from tests.interleavings.search import Found, explore
+
+WORDS = ".global .u32 x = 0; .global .u32 y = 0;"
+BAR = ".shared .align 8 .b64 b;"
+COPY = ".global .align 16 .u32 src[4] = {1, 2, 3, 4}; .shared .align 16 .u32 buf[4]; .global .align 16 .u32 dst[4];"
+OP = "mbarrier."
+INIT, ARRIVE = f"{OP}init.shared::cta.b64 [b],", f"{OP}arrive.shared::cta.b64 _, [b];"
+STATE = f"{OP}arrive.shared::cta.b64 %rd1, [b];"
+INVAL = f"{OP}inval.shared::cta.b64 [b];"
+WAIT, POLL = f"await {OP}try_wait.parity.shared::cta.b64 [b],", f"{OP}test_wait.parity.shared::cta.b64 %p1, [b],"
+COMPLETE, EXPECT = (f"{OP}{what}_tx.relaxed.cta.shared::cta.b64 [b], 16;" for what in ("complete", "expect"))
+LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [b];"
+DRAIN = "cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16; cp.async.bulk.commit_group;"
+
+
+def found(objects: str, *threads: str, condition: str = "", ctas: bool = False, budget: int = 5000) -> Found:
+    """What the interleavings of threads show."""
+    roles = "".join(f"P{k}@cta {k if ctas else 0} {{ {text} }}\n" for k, text in enumerate(threads))
+    return explore(parse(f"PTX by-hand\n{{ {objects} }}\n{roles}{condition}\n", "by-hand.litmus"), budget)
+
+
+def values(f: Found) -> set[tuple[int | None, ...]]:
+    return {tuple(value for _, value in final) for final in f.finals}
+
+
+def test_sequential_consistency() -> None:
+    one, two = "st.relaxed.gpu.global.u32 [x], 1; ld.relaxed.gpu.global.u32 r0, [y];", ""
+    two = one.replace("[x]", "[z]").replace("[y]", "[x]").replace("[z]", "[y]")
+    f = found(WORDS, one, two, condition="exists (P0:r0 == 0 /\\ P1:r0 == 0)")
+    assert values(f) == {(0, 1), (1, 0), (1, 1)}
+    assert set(f.holds) == {False}
+    assert not f.races
+
+
+def test_a_loop_closes_on_itself() -> None:
+    spin = "L: ld.acquire.gpu.global.u32 r0, [x]; setp.ne.u32 %p1, r0, 1; @%p1 bra L;"
+    f = found(WORDS, spin, "st.release.gpu.global.u32 [x], 1;", condition="exists (P0:r0 == 1)")
+    assert (f.whole, f.dead, values(f)) == (True, None, {(1,)})
+    assert found(WORDS, spin, "st.release.gpu.global.u32 [x], 2;").dead is not None
+    assert found(WORDS, f"{spin} L2: bra L2;", "st.release.gpu.global.u32 [x], 1;").dead is not None
+
+
+def test_two_loops_that_wait_for_each_other() -> None:
+    one = "L: ld.relaxed.gpu.global.u32 r0, [x]; setp.ne.u32 %p1, r0, 1; @%p1 bra L; st.relaxed.gpu.global.u32 [y], 1;"
+    other = one.replace("[x]", "[z]").replace("[y]", "[x]").replace("[z]", "[y]")
+    assert found(WORDS, one, other).dead is not None
+
+
+def test_who_counts_without_end_is_not_called_dead() -> None:
+    f = found(WORDS, "L: atom.relaxed.gpu.global.add.u32 r0, [x], 1; bra L;", budget=100)
+    assert (f.whole, f.dead) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "races"),
+    [
+        ("st.global.u32 [x], 1;", "ld.relaxed.gpu.global.u32 r0, [x];", True),
+        ("st.relaxed.gpu.global.u32 [x], 1;", "ld.relaxed.gpu.global.u32 r0, [x];", False),
+        ("st.relaxed.cta.global.u32 [x], 1;", "ld.relaxed.gpu.global.u32 r0, [x];", True),
+        ("st.relaxed.gpu.global.u32 [x], 1;", "ld.relaxed.gpu.global.u16 r0, [x];", True),
+        ("ld.global.u32 r0, [x];", "ld.global.u32 r0, [x];", False),
+        ("st.global.u32 [x], 5;", "await ld.relaxed.gpu.global.u32 r0, [x] == 1;", True),
+        ("ld.global.u32 r0, [x];", "atom.relaxed.gpu.global.cas.b32 r0, [x], 7, 1;", False),
+        ("ld.global.u32 r0, [x];", "atom.relaxed.gpu.global.cas.b32 r0, [x], 0, 1;", True),
+    ],
+)
+def test_accesses_that_follow_each_other(one: str, two: str, races: bool) -> None:
+    assert bool(found(WORDS, one, two, ctas=True).races) == races
+
+
+def test_what_is_handed_over_does_not_race() -> None:
+    one = "st.global.u32 [x], 1; st.release.gpu.global.u32 [y], 1;"
+    two = "await ld.acquire.gpu.global.u32 r0, [y] == 1; ld.global.u32 r1, [x];"
+    f = found(WORDS, one, two, condition="exists (P1:r1 == 0)")
+    assert (f.races, set(f.holds)) == ({}, {False})
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("UB201", ARRIVE),
+        ("UB201", f"{INIT} 1; {INVAL} {POLL} 0;"),
+        ("UB202", f"{INIT} 1; {INIT} 1;"),
+        ("UB202", f"{INIT} 1; ld.shared.u32 r0, [b];"),
+        ("UB205", f"{INIT} 0;"),
+        ("UB205", f"{INIT} 1; {OP}arrive.shared::cta.b64 _, [b], 2;"),
+        ("UB206", f"{INIT} 1; {OP}arrive.noComplete.shared::cta.b64 %rd1, [b], 1;"),
+        ("UB207", f"{INIT} 1; {OP}arrive_drop.shared::cta.b64 _, [b];"),
+        ("UB208", f"{INIT} 1048575; cp.async.mbarrier.arrive.shared::cta.b64 [b];"),
+        ("UB210", f"{INIT} 1; {STATE} {WAIT} 0; {ARRIVE} {OP}test_wait.shared::cta.b64 %p1, [b], %rd1;"),
+        ("UB211", f"{INIT} 2; {STATE} {OP}pending_count.b64 r0, %rd1;"),
+        ("UB212", f"{INIT} 1; {ARRIVE} {ARRIVE}"),
+        ("UB217", f"{INIT} 1; {COMPLETE} {ARRIVE} {EXPECT}"),
+        ("UB215", f"{INIT} 1; {OP}arrive.expect_tx.shared::cta.b64 _, [b], 16; {LOAD} {INVAL}"),
+        ("UB106", "cp.async.cg.shared.global [buf], [src], 16; cp.async.cg.shared.global [buf], [src], 16;"),
+        ("UB301", "mov.u32 r0, 48; barrier.sync 1, r0;"),
+        ("UB302", "mov.u32 r0, 16; barrier.sync r0, 32;"),
+        ("UB306", "barrier.cluster.arrive; barrier.cluster.arrive;"),
+    ],
+)  # fmt: skip
+def test_a_misuse_is_met(code: str, text: str) -> None:
+    f = found(f"{BAR} {COPY}", text)
+    assert any(code in misuse for misuse in f.misuses)
+
+
+def test_phases_and_parities() -> None:
+    show = "selp.u32 r1, 1, 0, %p1;"
+    assert values(found(BAR, f"{INIT} 1; {POLL} 1; {show}", condition="exists (P0:r1 == 1)")) == {(1,)}
+    assert values(found(BAR, f"{INIT} 1; {POLL} 0; {show}", condition="exists (P0:r1 == 1)")) == {(0,)}
+    assert values(found(BAR, f"{INIT} 1; {ARRIVE} {POLL} 0; {show}", condition="exists (P0:r1 == 1)")) == {(1,)}
+    assert found(BAR, f"{INIT} 2; {ARRIVE} {WAIT} 0;").dead is not None
+    f = found(BAR, f"{INIT} 1; {OP}expect_tx.relaxed.cta.shared::cta.b64 [b], 16; {ARRIVE} {WAIT} 0;")
+    assert f.dead is not None
+
+
+def test_a_ring_without_end_has_finitely_many_states() -> None:
+    f = found(BAR, f"{INIT} 1; L: {ARRIVE} {WAIT} 0; {ARRIVE} {WAIT} 1; bra L;")
+    assert f.whole
+    assert f.dead is not None  # nobody ever comes to an end
+    assert f.misuses == {}
+
+
+def test_barriers_count_warps() -> None:
+    meet = "bar.sync 1, 64;"
+    assert found("", meet, meet).dead is None
+    assert found("", meet, meet, meet).dead is not None
+    assert found("", "bar.sync 0;", "bar.sync 0;", "exit;").dead is None
+    assert found("", "bar.arrive 1, 64;", "bar.sync 1, 64;").dead is None
+    assert any("UB304" in m for m in found("", "bar.sync 1, 64;", "bar.sync 1, 96;").misuses)
+    red = "setp.eq.u32 %p1, 0, 0; bar.red.popc.u32 r0, 1, %p1;"
+    assert values(found("", red, red, condition="exists (P0:r0 == 2)")) == {(2,)}
+
+
+def test_a_barrier_orders() -> None:
+    f = found(WORDS, "st.global.u32 [x], 1; bar.sync 0;", "bar.sync 0; ld.global.u32 r0, [x];",
+              condition="exists (P1:r0 == 0)")  # fmt: skip
+    assert (f.races, values(f)) == ({}, {(1,)})
+
+
+def test_a_cluster_meets_in_two_halves() -> None:
+    both = "barrier.cluster.arrive; barrier.cluster.wait;"
+    text = "PTX by-hand\n{ }\nP@cluster 0, cta 0 { %s }\nQ@cluster 0, cta 1 { %s }\n"
+    assert explore(parse(text % (both, both), "x.litmus")).dead is None
+    assert explore(parse(text % (both, "barrier.cluster.arrive;" + both), "x.litmus")).misuses
+    assert explore(parse(text % (both * 2, both), "x.litmus")).dead is None  # who has exited is not waited for
+    stays = both + " L: bra L;"
+    assert explore(parse(text % (both * 2, stays), "x.litmus")).dead is not None
+
+
+def test_copies_act_when_they_like() -> None:
+    ready = f"{INIT} 1; {OP}arrive.expect_tx.shared::cta.b64 _, [b], 16; {LOAD}"
+    f = found(f"{BAR} {COPY}", f"{ready} {WAIT} 0; ld.shared.u32 r0, [buf];", condition="exists (P0:r0 == 1)")
+    assert (f.races, values(f)) == ({}, {(1,)})
+    assert found(f"{BAR} {COPY}", f"{ready} ld.shared.u32 r0, [buf]; {WAIT} 0;").races
+    assert not found(COPY, f"{DRAIN} cp.async.bulk.wait_group.read 0; st.shared.u32 [buf], 1;").races
+    assert found(COPY, f"{DRAIN} cp.async.bulk.wait_group.read 0; ld.global.u32 r0, [dst];").races
+    assert not found(COPY, f"{DRAIN} cp.async.bulk.wait_group 0; ld.global.u32 r0, [dst];").races
+    assert found(COPY, f"{DRAIN} cp.async.bulk.wait_group 1; ld.global.u32 r0, [dst];").races
+
+
+def test_an_arrival_follows_its_copies() -> None:
+    plain = "cp.async.ca.shared.global [buf], [src], 4; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [b];"
+    f = found(f"{BAR} {COPY}", f"{INIT} 1; {plain} {WAIT} 0; ld.shared.u32 r0, [buf];", condition="exists (P0:r0 == 1)")
+    assert (f.dead, f.races, values(f)) == (None, {}, {(1,)})
+    inc = plain.replace(".noinc", "")
+    f = found(f"{BAR} {COPY}", f"{INIT} 1; {inc} {ARRIVE} {WAIT} 0; ld.shared.u32 r0, [buf];")
+    assert (f.dead, f.races, f.misuses) == (None, {}, {})

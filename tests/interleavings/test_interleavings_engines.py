@@ -1,0 +1,135 @@
+"""The engines judged by interleavings: the litmus suites, programs on which engines once differed, random loops.
+
+What the interpreter does not know it refuses; how many programs it covers is part of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mcheck.program.program import Program
+from mcheck.syntax import load, parse
+from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, Heard, hear, hear_all, model_of
+from tests.interleavings.__main__ import DEFAULT, program
+from tests.interleavings.judge import contradictions
+from tests.interleavings.search import Found, explore
+from tests.interleavings.state import NotCovered
+
+ROOT = Path(__file__).parents[2]
+CASES = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
+SUITES = {
+    "atomics": 57,
+    "barriers": 70,
+    "cp-async": 68,
+    "liveness": 35,
+    "mbarrier": 126,
+    "undefined": 91,
+}
+"""How many programs of each suite the interleavings cover, at least."""
+BUDGET = 3000
+
+
+def covered(paths: list[Path]) -> Iterator[tuple[Path, Program, Found]]:
+    """The programs that the interpreter knows, with what it shows."""
+    for path in paths:
+        read = load(str(path))
+        try:
+            yield path, read, explore(read, BUDGET)
+        except NotCovered:
+            continue
+
+
+def test_what_engines_once_differed_on() -> None:
+    """All engines say one thing of these; ``test_agreement_cases.py`` sees to it."""
+    judged = 0
+    for path, read, found in covered(CASES):
+        judged += 1
+        heard = hear("explicit", read, model_of(DEFAULT_MODEL), 20)
+        assert contradictions(read, found, heard) == [], path.name
+    assert judged >= len(CASES) - 3
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_suites(suite: str) -> None:
+    judged = 0
+    for path, read, found in covered(sorted((ROOT / "litmus" / suite).glob("*.litmus"))):
+        judged += 1
+        heard = hear("explicit", read, model_of(read.model or DEFAULT_MODEL), 20)
+        assert contradictions(read, found, heard) == [], path.name
+    assert judged >= SUITES[suite]
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_random_loops(number: int) -> None:
+    made = program(Random(f"test:{number}"), DEFAULT)
+    read = parse(made.text(), "random.litmus")
+    found = explore(read, BUDGET)
+    for engine in ("explicit", "protocol"):
+        heard = hear(engine, read, model_of(DEFAULT_MODEL), 0.5)
+        assert contradictions(read, found, heard) == [], (engine, made.text())
+
+
+def blind(heard: Heard, kind: str) -> Heard:
+    """The answer of an engine that sees nothing of a kind, and calls that all there is."""
+    assert heard.codes is not None
+    assert heard.kinds is not None
+    codes = frozenset(code for code in heard.codes if not code.startswith(kind))
+    return replace(heard, codes=codes)
+
+
+@pytest.mark.parametrize(("kind", "noticed"), [("RACE", 9), ("UB", 24), ("DEAD", 12)])
+def test_who_is_blind_is_noticed(kind: str, noticed: int) -> None:
+    """The judge can say no: of the programs on which engines once differed, so many show what is left out."""
+    seen = 0
+    for _, read, found in covered(CASES):
+        heard = hear("explicit", read, model_of(DEFAULT_MODEL), 20)
+        seen += bool(contradictions(read, found, blind(heard, kind)))
+    assert seen >= noticed
+
+
+ROUND_IN_VAIN = """PTX round-in-vain
+{ .global .u32 x = 0; .global .u32 y = 0; }
+P@cta 0 { st.global.u32 [y], 1; st.release.gpu.global.u32 [x], 1; }
+Q@cta 1 { L: ld.global.u32 r1, [y]; ld.acquire.gpu.global.u32 r0, [x]; setp.ne.u32 %p1, r0, 1; @%p1 bra L; }
+exists (Q:r1 == 0)
+"""
+
+
+def told(**what: object) -> Heard:
+    """An answer that leaves nothing open."""
+    known = {"verdict": "pass", "undefined": False, "kinds": frozenset(), "codes": frozenset(), "states": None}
+    return Heard(**(known | what))  # type: ignore[arg-type]
+
+
+def states(*values: int) -> frozenset[tuple[tuple[str, int], ...]]:
+    return frozenset((("Q:r1", value),) for value in values)
+
+
+RACY = frozenset({"RACE001"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (told(codes=RACY, states=states(0, 1)), []),
+        (told(states=states(0, 1)), ["race"]),  # the rounds in vain left out
+        (told(codes=RACY, states=states(1)), ["state"]),
+        (told(codes=RACY, states=states(1), undefined=True), []),
+        (told(codes=RACY, verdict="fail"), ["verdict"]),
+        (told(codes=None, kinds=None, verdict="unknown"), []),
+        (told(verdict="crash", codes=None, kinds=None), ["crash:"]),
+    ],
+)
+def test_wrong_answers_are_noticed(answer: Heard, wrong: list[str]) -> None:
+    read = parse(ROUND_IN_VAIN, "round-in-vain.litmus")
+    assert [text.split(" ")[0] for text in contradictions(read, explore(read), answer)] == wrong
+
+
+def test_every_engine_is_judged() -> None:
+    read = parse(ROUND_IN_VAIN, "round-in-vain.litmus")
+    assert {h.codes for h in hear_all(read, ENGINES).values()} == {RACY}
