@@ -45,6 +45,8 @@ from mcheck.views.settle import named as with_names
 if TYPE_CHECKING:
     import numpy as np
 
+    Members = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+
 Part = tuple[object, ...]
 AT_ONCE = 1024
 """Sets that are told apart by their members together: a bit is a byte for that while."""
@@ -106,7 +108,7 @@ class Forms:
 
 class _Former:
     """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
-    that have no names.
+    that have no names, and which sets are equal.
     """
 
     def __init__(self, m: Machine, kinds: dict[object, int], contents: bool, moving: Sequence[Moving]) -> None:
@@ -356,18 +358,21 @@ class _Former:
         rows += [together[label] for label in sorted(together, key=repr)]
         alike = self._alike(others, watched, rows, columns)
         heads = [some[0] for some in alike]
-        inside = _members(rows, w.all, [*self.order, *heads])
+        inside, which = _members(rows, w.all, [*self.order, *heads])
+        same = self.kinds.setdefault(tuple(which), len(self.kinds))  # which of the rows are one and the same
         members = np.packbits(inside[:, len(self.order) :].T, axis=1)
-        into = _members([column[k] for k in heads for column in columns], w.all, self.order)
-        own = np.packbits(into.reshape(len(heads), len(columns) * len(self.order)), axis=1)
+        into, at = _members([column[k] for k in heads for column in columns], w.all, self.order)
+        named = np.packbits(into, axis=1)
+        own = named[at].reshape(len(heads), len(columns) * named.shape[1])
         for n, some in enumerate(alike):
-            label = (*self._event(self._entry(some[0])), members[n].tobytes(), own[n].tobytes())
+            label = (*self._event(self._entry(some[0])), same, members[n].tobytes(), own[n].tobytes())
             number = self.kinds.setdefault(label, len(self.kinds))
             for k in some:
                 self.kind[k] = number
         return (
             tuple(self._event(self._entry(k)) for k in self.order), tuple(names),
-            np.packbits(inside[:, : len(self.order)], axis=1).tobytes(), w.shown, w.missed, w.settled, self._several(),
+            same, np.packbits(inside[:, : len(self.order)], axis=1).tobytes(), w.shown, w.missed, w.settled,
+            self._several(),
         )  # fmt: skip
 
     def _together(self) -> dict[Part, int]:
@@ -393,7 +398,7 @@ class _Former:
 
         rest = self.m.window.all & ~watched
         different = list(dict.fromkeys(row & rest for row in rows))
-        told = np.packbits(_members(different, rest, others).T, axis=1)
+        told = np.packbits(_members(different, rest, others)[0].T, axis=1)
         found: dict[Part, list[int]] = {}
         for n, k in enumerate(others):
             key = (*self._event(self._entry(k)), told[n].tobytes(), *(column[k] & watched for column in columns))
@@ -545,20 +550,22 @@ class _Former:
         return self.m.memory.known_contents(self.m.setup.unwritten) if self.contents else ()
 
 
-def _members(rows: list[int], keep: int, which: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """For each of some sets, and each of some events, whether the event is in the set."""
+def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:
+    """For each of the different ones of some sets, and each of some events, whether the event is in the set; and for
+    each of the sets which of the different ones it is: many are one and the same.
+    """
     import numpy as np
 
     width = keep.bit_length() // 8 + 1
     numbers: dict[int, int] = {}
-    at = [numbers.setdefault(row & keep, len(numbers)) for row in rows]  # many of them are one and the same set
+    at = [numbers.setdefault(row & keep, len(numbers)) for row in rows]
     different = list(numbers)
     out = np.zeros((len(different), len(which)), dtype=np.uint8)
     for k in range(0, len(different), AT_ONCE):
         raw = b"".join(row.to_bytes(width, "little") for row in different[k : k + AT_ONCE])
         matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
         out[k : k + AT_ONCE] = np.unpackbits(matrix, axis=1, bitorder="little")[:, which]
-    return out[at]
+    return out, at
 
 
 def _covers(time: Vector, done: Done) -> bool:

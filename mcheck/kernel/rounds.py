@@ -257,7 +257,8 @@ class _Prover:
         self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms
     ) -> tuple[int, int, int] | None:
         """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
-        seen: list[tuple[Form, int | None]] = []
+        seen: list[tuple[Form | None, int | None]] = []
+        events = 0
         found: list[tuple[int, int, int]] = []
         entered: set[int] = set()
 
@@ -265,8 +266,13 @@ class _Prover:
             return (a.pc - turn * loops[a.index].length, "in its loop") if a.index in entered else a.pc
 
         def watch(m: Machine) -> None:
+            nonlocal events
             _one_way(m)
             turn = len(seen)
+            before, events = events, m.window.count
+            if not m.window.settled and before < events:  # no event has gone: no state with more of them is alike
+                seen.append((None, None))
+                return
             moving = [x.moving(turn, _oldest(m, loops, self.rounds.period, entered)) for x in stripes]
             form = forms.of(m, lambda a: place(a, turn), moving)
             spare = _spare(m, loops, entered if not self.rounds.counted else set(loops))
@@ -445,10 +451,10 @@ def _one_way(m: Machine) -> None:
         raise Aperiodic(FOUND)
 
 
-def _difference(m: Machine, seen: list[tuple[Form, int | None]]) -> str:
+def _difference(m: Machine, seen: list[tuple[Form | None, int | None]]) -> str:
     """In what the last two of the states differ, in words."""
     one, other = seen[-2][0], seen[-1][0]
-    for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):
+    for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True) if one and other else ():
         if before.place != after.place:
             return f"how far {m.name(agent)} is, beside the others"
         for lane, (first, then) in enumerate(zip(before.lanes, after.lanes, strict=True)):
