@@ -136,9 +136,13 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     waited = _waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask:
+        for some, wait in ((mask, None),) if waited is None else waited(mask):
+            loaded(c, some, wait)
+        return mask
+
+    def loaded(c: Cluster, mask: Mask, wait: Wait | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = at_lanes(fetch, mask, lanes)
-        wait = None if waited is None else waited(mask)
         followed = False
         if op is not None:
             c.settle_peeks(mask)
@@ -180,13 +184,14 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | order
             if order and followed and len(rows) == 1:
                 c.trace.note(lanes, value, q == 0)
-        return mask
 
     return run
 
 
-def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], Wait | None] | None:
-    """What lanes wait for at a load that is repeated; ``None`` if nothing tests what it brings."""
+def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], list[tuple[Mask, Wait | None]]] | None:
+    """What lanes wait for at a load that is repeated, those that wait for one value together; ``None`` if nothing
+    tests what it brings.
+    """
     operands = list(dict.fromkeys(o for t in tests_of(unit.function, at) for o in unit.function.body[t].operands[1:]))
     fetches = {o: k.fetch(unit, o) for o in operands}
     target = unit.function.body[at].operands[0]
@@ -194,18 +199,25 @@ def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], Wait
     if not operands:
         return None
 
-    def waited(mask: Mask) -> Wait | None:
+    def waited(mask: Mask) -> list[tuple[Mask, Wait | None]]:
         lanes = np.flatnonzero(mask)
-        values: dict[ptx.Operand, int | None] = {}
-        for operand in operands:
-            value, sure = at_lanes(fetches[operand], mask, lanes)
-            alike = operand != target and not sure.any() and not (value != value[0]).any()
-            values[operand] = int(value[0]) if alike else None
-        key = tuple(values.values())
-        if key not in known:
-            found = awaited(unit.function, at, values.get)
-            known[key] = found if found is not None and type_size(found.type) == size else None
-        return known[key]
+        given = {o: at_lanes(fetches[o], mask, lanes) for o in operands if o != target}
+        states = [q.astype(np.uint64) for _, q in given.values()]
+        table = np.stack([np.zeros(len(lanes), np.uint64), *(v for v, _ in given.values()), *states])
+        kinds, back = np.unique(table, axis=1, return_inverse=True)
+        out: list[tuple[Mask, Wait | None]] = []
+        for n in range(kinds.shape[1]):
+            found = kinds[1:, n].tolist()
+            sure = [None if q else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)]
+            values: dict[ptx.Operand, int | None] = dict(zip(given, sure, strict=True))
+            key = tuple(values.values())
+            if key not in known:
+                wait = awaited(unit.function, at, values.get)
+                known[key] = wait if wait is not None and type_size(wait.type) == size else None
+            some = np.zeros_like(mask)
+            some[lanes[back.reshape(-1) == n]] = True
+            out.append((some, known[key]))
+        return out
 
     return waited
 

@@ -94,6 +94,10 @@ def awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int 
             v: _returns(function, (at,), asked, at + 1, {**env, target.index: v}, AHEAD, {target.index}) for v in probes
         }
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
+        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is asked again
+            if not all(holds.values()):
+                operator = NEGATED[operator]
+            return Wait(operator, number, kind, _only_reader(function, target, place))
         if len(set(back.values())) < 2:
             continue
         if all(back[v] is not holds[v] for v in probes):
@@ -110,7 +114,28 @@ def _number(value: int, kind: str, size: int) -> int:
 
 
 def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
-    return not any(register in reads(s) for k, s in enumerate(function.body) if k != place)
+    """Whether nothing but the test at ``place`` reads what a register holds there, before it is written again."""
+    todo, known = [place + 1], {place}
+    while todo:
+        k = todo.pop()
+        if k in known or k >= len(function.body):
+            continue
+        known.add(k)
+        statement = function.body[k]
+        if register in reads(statement):
+            return False
+        if statement.opcode[0] in ("brx", "call") and any(
+            register in reads(s) for j, s in enumerate(function.body) if j != place
+        ):
+            return False  # where it goes, or what it is given, is not looked at
+        if statement.opcode[0] == "bra":
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            todo.append(function.labels[label.name])
+        ends = statement.guard is None
+        if not (ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in writes(statement))):
+            todo.append(k + 1)
+    return True
 
 
 def _returns(
