@@ -103,11 +103,15 @@ def main() -> int:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--budget", type=int, default=5000, help="states of a program that are looked at")
     parser.add_argument("--timeout", type=float, default=1.0, help="seconds of the processor for one answer")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--small", action="store_true", help="make what differs small")
     parser.add_argument("--patience", type=float, default=20.0, help="seconds for that")
     options = parser.parse_args()
     tally: Counter[str] = Counter()
+    until = time.monotonic() + options.seconds
     for number in range(options.first, options.first + options.programs):
+        if time.monotonic() > until:
+            break
         one(number, options, tally)
     print("\n".join(f"{count:8} {what}" for what, count in sorted(tally.items()) if count))
     return 1 if tally["contradictions"] else 0

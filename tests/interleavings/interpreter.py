@@ -31,11 +31,10 @@ LOCAL = (*NOTHING, ops.Alu, ops.Branch, ops.Exit, ops.Commit, ops.MbarrierPendin
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What may come next: the state behind it, or why there is none; ``noted`` are codes that end nothing."""
+    """What may come next: the state behind it, or why there is none."""
 
     text: str
     after: State | Misuse | None
-    noted: frozenset[str] = frozenset()
 
 
 class Machine:
@@ -176,18 +175,17 @@ class Machine:
                 continue
             op = self.declared[index].code[thread.at]
             text = f"{self.declared[index].name}: {op.text}"
-            noted: set[str] = set()
             try:
-                new = self._step(state, index, op, noted)
+                new = self._step(state, index, op)
                 if new is not None:
                     new = barriers.complete(self.settled(new, index), self.declared, self._release)
-                    yield Step(text, new, frozenset(noted))
+                    yield Step(text, new)
             except Misuse as wrong:
-                yield Step(text, wrong, frozenset(noted))
+                yield Step(text, wrong)
             except Unclear:
                 yield Step(text, None)
 
-    def _step(self, state: State, index: int, op: ops.Op, noted: set[str]) -> State | None:
+    def _step(self, state: State, index: int, op: ops.Op) -> State | None:
         """One instruction; nothing if it waits."""
         thread = state.threads[index]
         on = state.with_thread(index, thread._replace(at=thread.at + 1))
@@ -211,7 +209,7 @@ class Machine:
                 return self._issue(state, on, index, op)
             case ops.Load() | ops.Store() | ops.Fill() | ops.Atomic():
                 return self._access(state, on, index, op)
-        return self._mbarrier(state, on, index, op, noted)
+        return self._mbarrier(state, on, index, op)
 
     def _await(self, state: State, on: State, index: int, op: ops.Await) -> State | None:
         """A wait goes on once it finds what it waits for; an atomic does its work in vain too (interface, `await`)."""
@@ -326,7 +324,7 @@ class Machine:
         token = None if op.state is None else evaluate(op.state, self._read(state.threads[index], index))
         return mbarriers.look(state, place, parity, token)
 
-    def _mbarrier(self, state: State, on: State, index: int, op: ops.Op, noted: set[str]) -> State:
+    def _mbarrier(self, state: State, on: State, index: int, op: ops.Op) -> State:
         match op:
             case ops.MbarrierInit():
                 place = self._object(state, index, op.address, own=True)
@@ -341,10 +339,7 @@ class Machine:
                 place = self._object(state, index, op.address)
                 count = 1 if op.count is None else self.number(state, index, op.count)
                 tx = None if op.tx is None else self.number(state, index, op.tx)
-                early = mbarriers.unwaited(on, place)
                 new, token = mbarriers.arrive(on, place, count, tx, drop=op.drop, partial=op.no_complete)
-                if early:
-                    noted.add("UB212")
                 return new.with_thread(index, self._set(new.threads[index], index, op.state, token))
             case ops.MbarrierWait():
                 new, passed = self._look(on, index, op)

@@ -13,7 +13,11 @@ UNWAITED = "UB212"
 
 
 def contradictions(program: Program, found: Found, heard: Heard) -> list[str]:
-    """What the interleavings show and the engine, which has answered, does not tell."""
+    """What the interleavings show and the engine, which has answered, does not tell.
+
+    The first word is the sort: ``misuse``, ``race``, ``deadlock``, ``state``, ``verdict``, ``crash:``; ``beside:`` is a
+    misuse that is not told beside another.
+    """
     wrong: list[str] = []
     if heard.verdict == "crash":
         return [f"crash: {heard.reason}"]
@@ -37,7 +41,8 @@ def _findings(found: Found, codes: frozenset[str]) -> list[str]:
     for misuse, trace in found.misuses.items():
         mild = UNWAITED in misuse and any(code.startswith("UB") for code in codes)
         if not misuse & codes and UNORDERED not in codes and not mild:
-            wrong.append(f"misuse {' or '.join(sorted(misuse))} ({named}): {_told(trace)}")
+            sort = "beside:" if any(code.startswith("UB") for code in codes) else "misuse"
+            wrong.append(f"{sort} {' or '.join(sorted(misuse))} ({named}): {_told(trace)}")
     if found.races and UNORDERED not in codes and not any(code.startswith("RACE") or code == "UB106" for code in codes):
         pair, trace = next(iter(found.races.items()))
         wrong.append(f"race of {pair[0]} and {pair[1]} ({named}): {_told(trace)}")

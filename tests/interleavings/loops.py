@@ -55,33 +55,68 @@ def looping(random: Random) -> Draft:
     together = random.random() < 0.75
     copies = random.random() < 0.15
     count = random.choices((2, 3), (4, 1))[0]
-    objects = random.random() < 0.7
+    objects = random.choice(("", "b", "b", "b", "bc"))
     threads = [Thread(random, together, copies) for _ in range(count)]
-    if objects and random.random() < 0.85:
-        for name in random.choice(("b", "b", "bc")):
-            threads[0].lines.append(f"mbarrier.init.shared::cta.b64 [{name}], {random.choice((1, 1, 1, 2))};")
-        if together and random.random() < 0.85:
-            for t in threads:
-                t.lines.append("bar.sync 0;")
     rounds = 0
+    if objects and random.random() < 0.9:
+        rounds += _begun(random, threads, objects)
+    gives = random.random() < 0.7
     for k, t in enumerate(threads):
         for _ in range(random.choice((1, 1, 2, 2, 3))):
-            if random.random() < (0.45 if rounds else 0.7) or (k == count - 1 and not rounds):
+            loops = random.random() < (0.45 if rounds else 0.7) and not (gives and k == 0)
+            if loops or (k == count - 1 and not rounds):
                 rounds += 1
                 _loop(t, objects, 0)
             else:
                 _statement(t, objects)
+        if gives and k == 0:
+            _give(t, objects)
     shown = [f"P{k}:{r}" for k, t in enumerate(threads) for r in t.results][:5]
     roles = tuple(Role(f"P{k}", "cta 0" if together else f"cta {k}", tuple(t.lines)) for k, t in enumerate(threads))
     asked = condition(random, shown) if shown else ""
     return Draft("looping", "", OBJECTS + (COPIES if copies else ()), roles, tuple(shown), asked)
 
 
-def _statement(t: Thread, objects: bool) -> None:
+def _begun(random: Random, threads: list[Thread], objects: str) -> int:
+    """One thread begins the mbarriers and tells the others, by a barrier or by a word that they look for in a loop; how
+    many loops there are by then.
+    """
+    first, *others = threads
+    for name in objects:
+        first.lines.append(f"mbarrier.init.shared::cta.b64 [{name}], {random.choice((1, 1, 1, 2))};")
+    if not first.together or random.random() < 0.05:
+        return 0
+    if random.random() < 0.65:
+        for t in threads:
+            t.lines.append("bar.sync 0;")
+        return 0
+    first.lines.append(f"st.release.{first.scope()}.global.u32 [x], 1;")
+    for t in others:
+        number, body = t.fresh(), len(t.lines)
+        r = f"r{number}"
+        t.lines.append(f"ld.acquire.{t.scope()}.global.u32 {r}, [x];")
+        if random.random() < 0.5:
+            _statement(t, objects)
+        lines = t.lines[body:]
+        if random.random() < 0.3:
+            random.shuffle(lines)
+        t.lines[body:] = [f"L{number}:", *lines, f"setp.ne.u32 %p{number}, {r}, 1;", f"@%p{number} bra L{number};"]
+    return len(others)
+
+
+def _give(t: Thread, objects: str) -> None:
+    """What others wait for, mostly."""
+    for word in t.random.sample(WORDS, 2):
+        t.lines.append(f"st.{t.choose(release=4, relaxed=1)}.{t.scope()}.global.u32 [{word}], 1;")
+    if objects and t.random.random() < 0.5:
+        t.lines.append(f"mbarrier.arrive.shared::cta.b64 _, [{t.random.choice(objects)}];")
+
+
+def _statement(t: Thread, objects: str) -> None:
     """What a thread does outside of loops, or in a round beside looking."""
     kind = t.choose(
         store=8, load=4, atomic=3, fence=1, await_=2, mbarrier=10 if objects else 0, barrier=2 if t.together else 0,
-        copy=4 if t.copies else 0,
+        copy=4 if t.copies and objects else 0,
     )  # fmt: skip
     word = t.random.choice(WORDS)
     match kind:
@@ -99,7 +134,7 @@ def _statement(t: Thread, objects: bool) -> None:
             r = _result(t)
             t.lines.append(f"await ld.{t.choose(relaxed=1, acquire=3)}.{t.scope()}.global.u32 {r}, [{word}] == 1;")
         case "mbarrier":
-            _mbarrier(t)
+            _mbarrier(t, objects)
         case "barrier":
             t.lines.append(f"bar.{t.random.choice(('sync 0', 'sync 1, 64', 'arrive 1, 64'))};")
         case "copy":
@@ -109,9 +144,9 @@ def _statement(t: Thread, objects: bool) -> None:
             ]
 
 
-def _mbarrier(t: Thread) -> None:
-    name = t.random.choice("bbbc")
-    kind = t.choose(arrive=10, expect=2, drop=1, init=2, inval=2, await_=5, poll=3, tx=2, state=2)
+def _mbarrier(t: Thread, objects: str) -> None:
+    name = t.random.choice(objects)
+    kind = t.choose(arrive=10, expect=2, drop=1, init=1, inval=1, await_=5, poll=3, tx=2, state=2)
     operand = f"[{name}]"
     match kind:
         case "arrive":
@@ -169,7 +204,7 @@ def _atomic(t: Thread) -> str:
     return r
 
 
-def _loop(t: Thread, objects: bool, depth: int) -> None:
+def _loop(t: Thread, objects: str, depth: int) -> None:
     """Goes round until what it looks at is as wanted, or until it has counted."""
     number = t.fresh()
     counted = t.random.random() < 0.2
@@ -203,11 +238,11 @@ def _loop(t: Thread, objects: bool, depth: int) -> None:
     t.lines += [f"@{last} bra L{number};", f"M{number}:"]
 
 
-def _look(t: Thread, objects: bool) -> str:
+def _look(t: Thread, objects: str) -> str:
     """Looks at something; the predicate that says that it is not as wanted."""
     kind = t.choose(load=6, poll=6 if objects else 0, atomic=2)
     if kind == "poll":
-        p, q = _poll(t, t.random.choice("bbbc")), f"%p{t.fresh()}"
+        p, q = _poll(t, t.random.choice(objects)), f"%p{t.fresh()}"
         t.lines.append(f"not.pred {q}, {p};")
         return q
     r = _load(t, t.random.choice(WORDS)) if kind == "load" else _atomic(t)

@@ -55,12 +55,6 @@ def announce(state: State, address: int) -> State:
     return state.with_object(address, o._replace(pending=o.pending + 1))
 
 
-def unwaited(state: State, address: int) -> bool:
-    """Whether an arrival would come before any wait has returned true for the phase before (9.7.13.15.4)."""
-    o = state.object(address)
-    return o is not None and not o.first and not o.seen
-
-
 def arrive(
     state: State, address: int, count: int, tx: int | None = None, *, drop: bool = False, partial: bool = False
 ) -> tuple[State, Token]:
@@ -78,7 +72,8 @@ def arrive(
         wrong.append("UB206")
     if wrong:
         raise Misuse(*wrong)
-    after = o._replace(expected=o.expected - count if drop else o.expected, pending=o.pending - count, tx=due)
+    left = o.expected - count if drop else o.expected
+    after = o._replace(expected=left, pending=o.pending - count, tx=due, owed=o.owed or not (o.first or o.seen))
     token = Token(address, 0, o.pending, partial)
     done = _checked(state, address, after)
     return done, token._replace(age=1) if after.pending == 0 and after.tx == 0 else token
@@ -88,7 +83,9 @@ def _checked(state: State, address: int, o: Mbarrier) -> State:
     """9.7.13.15.6: with nothing pending and no bytes due the next phase begins."""
     if o.pending or o.tx:
         return state.with_object(address, o)
-    o = o._replace(pending=o.expected, parity=1 - o.parity, first=False, seen=False)
+    o = o._replace(
+        pending=o.expected, parity=1 - o.parity, first=False, seen=False, owed=False, missed=o.missed or o.owed
+    )
     return _aged(state.with_object(address, o), address, 1)
 
 
@@ -117,7 +114,7 @@ def look(state: State, address: int, parity: int | None, token: Value) -> tuple[
         raise Misuse("UB210")
     else:
         passed = token.age == 1
-    return (state.with_object(address, o._replace(seen=True)), True) if passed else (state, False)
+    return (state.with_object(address, o._replace(seen=True, owed=False)), True) if passed else (state, False)
 
 
 def pending(token: Value) -> int:

@@ -15,6 +15,9 @@ from tests.interleavings.state import Misuse, State
 BUDGET = 20_000
 """States."""
 
+UNWAITED = frozenset({"UB212"})
+"""What ends nothing."""
+
 Final = tuple[tuple[str, int | None], ...]
 Trace = tuple[str, ...]
 
@@ -82,14 +85,14 @@ class _Search:
         moved = False
         for step in self.machine.steps(state):
             moved = moved or step.after != state
-            for code in step.noted:
-                self._misuse(frozenset({code}), state, step.text)
             if isinstance(step.after, Misuse):
                 self._misuse(step.after.codes, state, step.text)
                 self.ends.append(state)
             elif step.after is None:
                 self.ends.append(state)
             else:
+                if any(o.missed for _, o in step.after.objects):
+                    self._misuse(UNWAITED, state, step.text)
                 self.before.setdefault(step.after, []).append(state)
                 if step.after not in self.came:
                     self.came[step.after] = state, step.text
@@ -99,6 +102,8 @@ class _Search:
         return new
 
     def _stopped(self, state: State) -> None:
+        if any(o.owed for _, o in state.objects):
+            self._misuse(UNWAITED, state, "the end")
         if all(t.over for t in state.threads):
             self.ends.append(state)
             self._final(state)

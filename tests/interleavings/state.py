@@ -41,8 +41,11 @@ Value = int | Token | None
 
 
 class Mbarrier(NamedTuple):
-    """A valid object (9.7.13.15). ``parity`` is that of the open phase, ``first`` if it is phase 0, ``seen`` if a wait
-    has returned true for the phase before.
+    """A valid object (9.7.13.15). ``parity`` is that of the open phase, ``first`` if it is phase 0.
+
+    By 9.7.13.15.4 a wait is to return true for a phase before somebody arrives in the next: ``seen`` if one has for the
+    phase before, ``owed`` if none had when somebody arrived in this one, ``missed`` if a phase was over so. A wait that
+    comes behind the arrival is taken for one in time.
     """
 
     expected: int
@@ -51,6 +54,8 @@ class Mbarrier(NamedTuple):
     parity: int
     first: bool
     seen: bool
+    owed: bool = False
+    missed: bool = False
 
 
 class Copy(NamedTuple):
