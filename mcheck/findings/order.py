@@ -49,7 +49,7 @@ def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """
     given = tuple(findings)
     errors = {_pair(f) for f in given if f.kind == "race" and f.severity == "error"}
-    narrow = {_accesses(f) for f in given if f.code == "RACE010"}
+    narrow = {_pair(f) for f in given if f.code == "RACE010"}
     waits = [(f, frozenset(a.span for a in f.accesses)) for f in given if f.kind == "deadlock"]
     smaller = {id(f) for f, spans in waits if any(spans < others for _, others in waits)}
     seen: set[object] = set()
@@ -57,7 +57,7 @@ def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for f in given:
         if id(f) in smaller or (f.kind == "race" and f.severity != "error" and _pair(f) in errors):
             continue
-        if f.code == "RACE001" and all(a.strong for a in f.accesses) and _accesses(f) in narrow:
+        if f.code == "RACE001" and all(a.strong for a in f.accesses) and _pair(f) in narrow:
             continue
         key = (f.code, frozenset(a.span for a in f.accesses)) if f.kind == "deadlock" else id(f)
         if key not in seen:
@@ -69,8 +69,3 @@ def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _pair(finding: Finding) -> frozenset[object]:
     """The instructions of a race."""
     return frozenset((a.span, a.instruction) for a in finding.accesses)
-
-
-def _accesses(finding: Finding) -> frozenset[object]:
-    """The accesses of a race: by which threads, of which bytes, by which instructions."""
-    return frozenset((a.thread, a.span, a.instruction, a.place) for a in finding.accesses)

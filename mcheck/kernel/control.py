@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcheck.kernel.agents import Split, together
 from mcheck.kernel.endless import ENDLESS, line_of, rounds_of
 from mcheck.kernel.machine import Agent, Machine, does
@@ -133,7 +135,7 @@ def _enter(m: Machine, agent: Agent) -> bool:
     """Coming to a loop head; false if the agent has to wait because another round would repeat the last one."""
     head = agent.pc
     agent.rounds[head] = agent.rounds.get(head, 0) + 1
-    state: object = tuple(sorted(agent.lanes[0].registers.items(), key=lambda kv: kv[0]))
+    state = tuple(sorted(agent.lanes[0].registers.items(), key=lambda kv: kv[0]))
     before = agent.visits.get(head)
     if before is None or before[1] != agent.effects:
         count = before[2] + 1 if before is not None else 0
@@ -155,14 +157,14 @@ def _enter(m: Machine, agent: Agent) -> bool:
             return False
     agent.visits[head] = (state, agent.effects, before[2])
     agent.looked = {}
-    # Another round with other registers may see what is stale, where what it sees is asked for.
-    agent.spinning = m.setup.watched is None or _same(before[0], state)
+    # A round that is like the one before sees nothing that an earlier one could not have seen.
+    carried = m.setup.deciding(agent.index, head)
+    agent.spinning = _same(*([pair for pair in s if pair[0] in carried] for s in (before[0], state)))
     return True
 
 
-def _same(a: object, b: object) -> bool:
+def _same(a: Sequence[tuple[str, object]], b: Sequence[tuple[str, object]]) -> bool:
     """Whether two register states agree, an unknown value being like any other unknown value."""
-    assert isinstance(a, tuple) and isinstance(b, tuple)
     return len(a) == len(b) and all(
         x == y or (x[0] == y[0] and isinstance(x[1], tuple) and isinstance(y[1], tuple))
         for x, y in zip(a, b, strict=True)

@@ -105,7 +105,7 @@ class Agent:
     cluster_arrived: Rendezvous | None = None
     left: dict[int, int] = field(default_factory=dict)
     """At which step each agent had arrived at the barrier that this one has left last."""
-    visits: dict[int, tuple[object, int, int]] = field(default_factory=dict)
+    visits: dict[int, tuple[tuple[tuple[str, object], ...], int, int]] = field(default_factory=dict)
     rounds: dict[int, int] = field(default_factory=dict)
     """How often the heads of loops were come to."""
     effects: int = 0

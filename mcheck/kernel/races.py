@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mcheck.answers.judgement import ACCEPTED
 from mcheck.answers.scopes import remedy, why
@@ -43,8 +43,23 @@ def touch(
     the lanes that stand for the agent.
     """
     found = [(record, low, high) for record, low, high in ranges if high > low]
-    record = found[0][0]
-    event = record.event
+    entries = hold(m, agent, found, edges, part=part, exact=exact, back=back)
+    for new, low, high in found:
+        heed(m, agent, new, low, high)
+        _remember(m, new, low, high)
+    if len(m.window.entries) - len(m.window.free) > m.settle_at:
+        settle(m)
+    return entries
+
+
+def hold(
+    m: Machine, agent: Agent, found: Sequence[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
+    exact: bool = False, back: dict[str, int] | None = None,
+) -> tuple[Live, ...]:  # fmt: skip
+    """Enters the event of some records and holds them against all earlier accesses, as ``touch`` does, which remembers
+    them besides.
+    """
+    event = found[0][0].event
     conflicts: list[tuple[Record, Conflict]] = []
     seen: dict[int, set[tuple[int, bool]]] = {}
     for new, low, high in found:
@@ -67,11 +82,6 @@ def touch(
         new.entries = tuple(entries)
     for new, conflict in conflicts:
         _judge(m, new, conflict, said)
-    for new, low, high in found:
-        heed(m, agent, new, low, high)
-        _remember(m, new, low, high)
-    if len(m.window.entries) - len(m.window.free) > m.settle_at:
-        settle(m)
     return tuple(entries)
 
 

@@ -11,7 +11,7 @@ from mcheck.algebra.tapes import tape_of
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
-from mcheck.events.liveness_of_registers import loop_heads
+from mcheck.events.liveness_of_registers import live_at, loop_heads
 from mcheck.events.semantics import Semantics
 from mcheck.events.semantics import of as semantics_of
 from mcheck.graph.event import Event
@@ -101,6 +101,7 @@ class Setup:
     tails: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
+    carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
     ends: bool = False
     """Whether mbarriers of the program may end, and phases be counted anew."""
@@ -184,6 +185,15 @@ class Setup:
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
             found = self.spinning[agent, pc] = spins(thread, pc, self.asked(agent))
+        return found
+
+    def deciding(self, agent: int, head: int) -> frozenset[str]:
+        """The registers that decide something and are carried from one round of the loop at ``head`` into the next."""
+        found = self.carried.get((agent, head))
+        if found is None:
+            first = self.partition[agent][0]
+            live = live_at(self.program.threads[first], {head}, set(self.asked(agent)))[head]
+            found = self.carried[agent, head] = self.needed[first].intersection(live)
         return found
 
 

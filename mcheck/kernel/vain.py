@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.words import enter_access, word_at
 from mcheck.program import ops
@@ -23,4 +24,6 @@ def read_in_vain(m: Machine, agent: Agent) -> None:
     agent.step += 1
     address = m.origin_of(agent, 0, registers_of(inner.address))
     for event in events:
-        enter_access(m, agent, event, {"addr": address, "rf": word_at(m, event.address, event.size).writes[-1].bits})
+        word = word_at(m, event.address, event.size)
+        earlier_read(m, agent, event, {"addr": address}, [w.bits for w in word.writes])
+        enter_access(m, agent, event, {"addr": address, "rf": word.writes[-1].bits})

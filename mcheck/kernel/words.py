@@ -13,6 +13,7 @@ from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector, joined
 from mcheck.kernel.control import runs
+from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
 from mcheck.kernel.mbarriers import wait
@@ -175,9 +176,16 @@ def read(
     index = _choose(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
     _dependent(m, agent, word, event, "read", agent.now(), condition)
+    if condition is not None:
+        earlier_read(m, agent, event, edges, _in_vain(word, condition))
     record = enter_access(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
     _observe(m, agent, word, index)
     return chosen.value, record
+
+
+def _in_vain(word: Word, condition: tuple[str, str, int]) -> list[int]:
+    """The latest of the writes that do not end a wait, or may not."""
+    return [w.bits for w in word.writes[-STALE:] if w.value is None or not _fits(w.value, *condition)]
 
 
 def _observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
@@ -432,6 +440,8 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     before = agent.now()
     if not stores:
         _dependent(m, agent, word, read_event, "read", before)
+    if compare is not None:
+        earlier_read(m, agent, read_event, edges, _in_vain(word, (op.type, *compare)))
     record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
     if kind == "atomic":
         _observe(m, agent, word, index)

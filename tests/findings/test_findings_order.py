@@ -77,14 +77,14 @@ def test_a_pair_that_races_is_not_for_review_besides() -> None:
 def test_strong_accesses_with_narrow_scopes_race_by_them_alone() -> None:
     """Beside RACE010, RACE001 of the same two says nothing more; of weak ones it says that nobody waits."""
 
-    def strong(found: Finding, *, bytes_: tuple[int, int] = (0, 4)) -> Finding:
-        accesses = (replace(a, strong=True, object="f", bytes=bytes_) for a in found.accesses)
-        return replace(found, accesses=tuple(accesses))
+    def strong(found: Finding, thread: str = "P") -> Finding:
+        return replace(found, accesses=tuple(replace(a, strong=True, thread=thread) for a in found.accesses))
 
     narrow, plain_race = finding("RACE010", "error", 1, 2), finding("RACE001", "error", 2, 1)
     assert telling([plain_race, narrow]) == (plain_race, narrow)
     assert telling([strong(plain_race), strong(narrow)]) == (strong(narrow),)
-    elsewhere = strong(plain_race, bytes_=(4, 8))
+    assert telling([strong(plain_race, "Q"), strong(narrow)]) == (strong(narrow),), "whoever of a role it is"
+    elsewhere = strong(finding("RACE001", "error", 1, 3))
     assert telling([elsewhere, strong(narrow)]) == (elsewhere, strong(narrow))
 
 
