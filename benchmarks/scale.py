@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring, and
-stages of one whose CTAs are not alike.
+stages of one whose CTAs are not alike; and a ring of any number of rounds.
 
     python -m benchmarks.scale [--quick] [--limit SECONDS] [--memory MEBIBYTES]
 
 Prints a table per dimension: operations, seconds for reading and for checking (of the processor), executions, peak
 memory, verdict, and the exponent that fits the seconds against the size. Beside it the same ring as a Promela model
 under SPIN, in the same time and memory: with a step per instruction, and with as much merged into one step as the ring
-allows (``spin/ring.pml``); there is none of CTAs that are not alike. A row that SPIN does not finish says what ran out,
-after how many states; larger sizes are then not tried. Generating and compiling its verifier, a second or two, is not
-counted. Where SPIN is not installed its columns are left out.
+allows (``spin/ring.pml``), for any number of rounds with its counters modulo twice the stages; there is none of CTAs
+that are not alike. A row that SPIN does not finish says what ran out, after how many states; larger sizes are then not
+tried. Generating and compiling its verifier, a second or two, is not counted. Where SPIN is not installed its columns
+are left out.
 
 Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT``, or if SPIN finds an error.
 """
@@ -28,7 +29,8 @@ from time import process_time
 
 from benchmarks import promela
 from mcheck.cat import load_model
-from mcheck.kernel.engine import check
+from mcheck.policy.ask import ask
+from mcheck.policy.question import About, Question
 from mcheck.syntax import parse
 
 EXPONENT = 1.15
@@ -59,12 +61,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What grows: the sketch of a size for mcheck, and the macros of the Promela model for the same, if it has any."""
+    """What grows: the sketch of a size for mcheck, and the macros of the Promela model for the same, if it has any, and
+    ``words``, those that are set for every size.
+    """
 
     title: str
     sizes: tuple[int, ...]
     sketch: Callable[[int], str]
     macros: Callable[[int], dict[str, int]] | None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +80,17 @@ class Limits:
     mebibytes: int
 
 
-def ring(rounds: int, stages: int = 4, warps: int = 4) -> str:
-    """The full/empty ring: one bulk-copy producer, ``warps`` consumer warps whose lanes all read and arrive."""
+def ring(rounds: int | str, stages: int = 4, warps: int = 4) -> str:
+    """The full/empty ring: one bulk-copy producer, ``warps`` consumer warps whose lanes all read and arrive. ``rounds``
+    may be ``any``.
+    """
     return f"""PTX ring-{rounds}-{stages}-{warps}
+const S = {stages}, N = {rounds};
 {{
-  .global .align 128 .b8  src[{1024 * rounds}];
+  .global .align 128 .b8  src[1024*N + 1024];
   .shared .align 128 .b8  buf[{stages}][1024];
   .shared .align 8   .b64 full[{stages}], empty[{stages}];
 }}
-const S = {stages}, N = {rounds};
 producer@cta 0, warp 0, lane 0 {{
   for s in 0..S {{
     mbarrier.init.shared::cta.b64 [full[s]], 1;
@@ -210,12 +217,12 @@ def measure(size: int, text: str, seconds: float) -> Row:
 
     Seconds are those that the process computed, so that other load on the machine is not measured.
     """
-    model = load_model("ptx-9.0")
-    check(parse(ring(4), "warm.litmus"), model)  # what is imported on the way is not measured
+    model, question = load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=seconds)
+    ask(parse(ring("any", 1, 1), "warm.litmus", every=True), model, question)  # what is imported is not measured
     start = process_time()
-    program = parse(text, "scale.litmus")
+    program = parse(text, "scale.litmus", every=True)
     read = process_time()
-    found = check(program, model, timeout=seconds)
+    found = ask(program, model, question)
     end = process_time()
     operations = sum(len(t.code) for t in program.threads)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10))
@@ -273,7 +280,8 @@ def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) ->
             theirs = None
             if name not in stopped and dimension.macros is not None:
                 macros = dimension.macros(size)
-                theirs = promela.search(macros, GRANULARITIES[name], limits.seconds, limits.mebibytes)
+                words = (*GRANULARITIES[name], *dimension.words)
+                theirs = promela.search(macros, words, limits.seconds, limits.mebibytes)
                 errors += theirs.errors
                 if theirs.why:
                     stopped.add(name)
@@ -284,14 +292,12 @@ def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) ->
 
 
 def extras(limits: Limits) -> int:
-    """What else the model can be: a process per lane, and no bound on the rounds; the errors found."""
+    """What else the model can be: a process per lane; the errors found."""
     errors = 0
     print(f"\n{'SPIN, other forms':<44}  {'states':>12}  {'seconds':>8}  {'MiB':>6}")
     for title, sizes, words in (
         ("a process per lane: 4 warps, 8 rounds", {"K": 8, "S": 4, "W": 128}, ("MERGED",)),
         ("the same of 1 warp, 2 stages, 2 rounds", {"K": 2, "S": 2, "W": 32}, ("MERGED",)),
-        ("any number of rounds, 4 stages, 4 warps", {"K": 4000, "S": 4, "W": 4}, ("MERGED", "CYCLIC")),
-        ("any number of rounds, 8 stages, 4 warps", {"K": 100000, "S": 8, "W": 4}, ("MERGED", "CYCLIC")),
     ):
         got = promela.search(sizes, words, limits.seconds, limits.mebibytes)
         errors += got.errors
@@ -311,6 +317,10 @@ def dimensions(quick: bool) -> list[Dimension]:
         Dimension("CTAs with multicast", (2, 4, 8), lambda n: multicast(n, rounds),
                   lambda n: {"K": rounds, "S": 4, "W": 1, "C": n}),
         Dimension("stages, unlike CTAs", (2, 3, 4, 6), one_sided, None),
+        Dimension("stages, any rounds", (2, 3, 4, 6, 8), lambda n: ring("any", stages=n),
+                  lambda n: {"K": 100_000, "S": n, "W": 4}, ("CYCLIC",)),
+        Dimension("warps, any rounds", (2, 4, 8, 12), lambda n: ring("any", warps=n),
+                  lambda n: {"K": 100_000, "S": 4, "W": n}, ("CYCLIC",)),
     ]  # fmt: skip
 
 

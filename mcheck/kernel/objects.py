@@ -212,7 +212,16 @@ class Written:
         """The write as a set of the window."""
         return sum_of(self.entries)
 
+    @property
+    def name(self) -> int:
+        """What it is called in every order of the steps: by its agent, and the step there."""
+        return (self.agent + 1) * WRITES + self.step
 
+
+WRITES = 1 << 40
+"""More than there are steps of one agent."""
+NOTHING = -1
+"""Instead of the name of a write: none of them."""
 COPIED = "copied"
 """What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
 ORDERED = frozenset(("read", "write", "atomic", COPIED))

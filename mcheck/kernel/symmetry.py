@@ -8,6 +8,7 @@ about has places among the others.
 from __future__ import annotations
 
 from mcheck.kernel.machine import Forced, Machine
+from mcheck.kernel.objects import WRITES
 from mcheck.kernel.setup import Setup
 from mcheck.program import ops
 
@@ -56,8 +57,17 @@ def renamed(plan: Forced, of: Classes) -> Forced:
     if not of:
         return plan
     names = Names(of)
+
+    def way(chosen: int) -> int:
+        """A choice; the name of a write has its agent in it."""
+        agent, rest = divmod(chosen, WRITES)
+        return (names.agent(agent - 1) + 1) * WRITES + rest if agent > 0 else chosen
+
     return tuple(
-        (names.agent(who) if isinstance(who, int) else (names.agent(who[0]), *who[1:]), chosen)  # type: ignore[index]
+        (
+            names.agent(who) if isinstance(who, int) else (names.agent(who[0]), *who[1:]),  # type: ignore[index]
+            tuple(map(way, chosen)),
+        )
         for who, chosen in plan
     )
 

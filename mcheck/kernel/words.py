@@ -7,6 +7,8 @@ the two in the other order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
@@ -17,7 +19,7 @@ from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
 from mcheck.kernel.mbarriers import wait
-from mcheck.kernel.objects import COPIED, ORDERED, Done, Word, Written
+from mcheck.kernel.objects import COPIED, NOTHING, ORDERED, Done, Word, Written
 from mcheck.kernel.races import commutes, touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
@@ -204,9 +206,7 @@ def _choose(
 ) -> int:
     """Which write is read."""
     if compare is None:
-        if agent.spinning or len(found) == 1:
-            return found[0]
-        return found[m.choose(len(found))]
+        return found[0 if agent.spinning else _one_of(m, word, found)]
     operator, right = compare
     if any(word.writes[k].value is None for k in found):
         m.inexact = UNKNOWN
@@ -214,11 +214,19 @@ def _choose(
     if not fits:
         raise Blocked(word)
     missed = fits[0] != found[0] or _doubtful(agent, word.writes[fits[0]].value)
-    ways = len(fits) + missed  # a value that has been overwritten may also be missed, one that nobody knows be another
-    taken = m.choose(ways) if ways > 1 else 0
+    # A value that has been overwritten may also be missed, one that nobody knows be another.
+    taken = _one_of(m, word, [*fits, None] if missed else fits)
     if taken == len(fits):
         raise Blocked(word)
     return fits[taken]
+
+
+def _one_of(m: Machine, word: Word, found: Sequence[int | None]) -> int:
+    """Where one of some writes, given by their indices, stands among them; ``None`` is for none of them. The others are
+    explored later, and in other orders of the steps, where other writes may be there: so a write goes by who made it.
+    """
+    names = [NOTHING if k is None else word.writes[k].name for k in found]
+    return names.index(m.pick(names)) if len(names) > 1 else 0
 
 
 def _doubtful(agent: Agent, value: int | None) -> bool:
@@ -341,7 +349,7 @@ def write(
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
         places += _earlier_places(m, agent, word, event, edges, part)
-    at = places[m.choose(len(places))] if len(places) > 1 else places[0]
+    at = places[_one_of(m, word, [k - 1 for k in places])]
     before, behind = _around(word, at)
     last = word.writes[at - 1]
     m.assigned.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
@@ -432,7 +440,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     kind = "atomic" if compare is not None else _kind(m, agent, op, values)
     edges = {"addr": m.origin_of(agent, 0, registers_of(op.address))}
     ways = _ways(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
-    index = ways[m.choose(len(ways))] if len(ways) > 1 else ways[0]
+    index = ways[_one_of(m, word, ways)]
     if index is None:
         raise Blocked(word)
     old = word.writes[index].value
