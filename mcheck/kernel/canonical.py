@@ -11,6 +11,7 @@ the same of them could as well come in another order. What is compared, and what
 * Times are compared with the steps that could still come after something later, the *live* operations on objects: a
   time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
 * An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
+  Those of the latest phases of an mbarrier are: where only time puts them before a look, another may come last.
 * Phases count from the present one of their object, with its parity, and so do those of the states that arrives have
   returned; of registers those that decide anything, values that are not known being numbered by where they stand first.
 * Of copies whose completion will be learnt of together (``mcheck.kernel.fates``) it matters which kinds there are; of
@@ -203,7 +204,9 @@ class _Former:
         for bar in m.mbarriers.values():
             yield from bar.now
             yield from bar.looks
-            for dones in (bar.before, bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
+            yield from bar.before
+            yield from (d for dones in bar.older.values() for d in dones)
+            for dones in (bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
                 yield from self.open(dones)
         for meeting in m.meetings.values():
             yield from meeting.here.values()
@@ -430,7 +433,8 @@ class _Former:
         oldest = min([0, *firsts])
         return (
             bar.generation, now % 2, state.expected, state.pending, state.tx, tuple(firsts), len(bar.unannounced),
-            self._dones(bar.now, now), self._dones(self.open(bar.before), now), self._dones(bar.looks, now),
+            self._dones(bar.now, now), self._dones(bar.before, now), self._dones(bar.looks, now),
+            tuple((p - now, self._dones(dones, now)) for p, dones in bar.older.items()),
             self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
             tuple((self._since(bar, key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
             self.time(bar.time), self.time(bar.next_time),

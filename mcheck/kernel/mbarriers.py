@@ -4,7 +4,7 @@ Two operations on one object commute if they fall into the same phase. One that 
 without being after it in time, could have come first: that order is run too. So are those in which an expectation
 comes only when the phase is over, with all that follows from it (``postponed``), and in which a look at the object
 comes only after the phase that it found. A look may also find an earlier phase than the current one, where the model
-lets it: it is stale.
+lets it: it is stale. That may depend on which operation of the phase came last (``mcheck.kernel.last_of_phase``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
 from mcheck.findings.afterwards import goes_on
 from mcheck.graph.event import Event, MbarrierStep
-from mcheck.kernel import overtaking
+from mcheck.kernel import last_of_phase, overtaking
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
@@ -120,6 +120,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     bar.generation += 1
     bar.now, bar.before, bar.looks, bar.failed = [], [], [], []
     bar.known.clear()
+    bar.older.clear()
     bar.joined = -1
     bar.times = {}
     began = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0)
@@ -269,6 +270,8 @@ def _complete(m: Machine, bar: Mbarrier) -> None:
     bar.time = raised(joined(bar.time, bar.next_time), bar.seen, bar.state.phase)
     bar.times[bar.state.phase] = bar.time
     bar.times.pop(bar.joined - 1, None)
+    if bar.state.phase > 1:
+        bar.older[bar.state.phase - 2] = bar.before
     bar.before, bar.now, bar.looks = bar.now, [], []
     bar.expected_bytes = bar.got_bytes = 0
     m.wake(bar)
@@ -499,14 +502,18 @@ def _answer(
         return wrong
 
 
-def _look(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> tuple[Live, ...]:
-    """The wait in the window, finding the object in a phase: edges to and from the operations on the object."""
+def _look(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool, *, ended: bool = True
+) -> tuple[Live, ...]:  # fmt: skip
+    """The wait in the window, finding the object in a phase: edges to and from the operations on the object; unless
+    ``ended`` it may come behind what completed the phase.
+    """
     every, own = bar.earlier(phase)
     common = {"phase-order": every.acts}
     if done:
         common["phase"] = own.signals
         common["complete"] = own.copies
-    back = bar.at(phase).ending
+    back = bar.at(phase).ending if ended else 0
     for (life, number), acts in bar.phases.items():
         if (life, number) > (bar.generation, phase):
             back |= acts.acts
@@ -533,10 +540,29 @@ def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[
             break
         saved = m.save(bar)
         _look(m, agent, bar, event, phase, answers[phase])
-        if m.impossible is None:
-            out.append(phase)
+        possible = m.impossible is None
         m.restore(saved, bar)
+        if possible:
+            out.append(phase)
+        else:
+            _ended_otherwise(m, agent, bar, event, phase, answers[phase])
     return out
+
+
+def _ended_otherwise(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> None:
+    """The model lets no look find this phase, now that it was completed as it was: whether it would if another one of
+    its operations had come last. Time may order that one before the look where no axiom does.
+    """
+    assert bar.state is not None
+    time = agent.now() if agent.single else agent.time
+    may_end = last_of_phase.may_come_last(bar.done_in(phase), _follows)
+    if not may_end or (phase == bar.state.phase - 1 and last_of_phase.any_after(bar.before, time)):
+        return  # where the look may come first, it is run before them
+    saved = m.save(bar)
+    _look(m, agent, bar, event, phase, done, ended=False)
+    free = overtaking.free(m, may_end) if m.impossible is None else ()
+    m.restore(saved, bar)
+    last_of_phase.put_last(m, agent, bar.done_in(phase), free, _follows)
 
 
 def wait(

@@ -78,6 +78,8 @@ class Mbarrier:
     """The invalidations of the objects that the memory held before, and the initialisations that followed."""
     now: list[Done] = field(default_factory=list)
     before: list[Done] = field(default_factory=list)
+    older: dict[int, list[Done]] = field(default_factory=dict)
+    """The operations of earlier phases than that of ``before``, as far back as a stale look may find one."""
     looks: list[Done] = field(default_factory=list)
     """Waits since the current phase began."""
     failed: list[Done] = field(default_factory=list)
@@ -126,6 +128,12 @@ class Mbarrier:
                 waits |= found.waits
         return acts, waits
 
+    def done_in(self, phase: int) -> list[Done]:
+        """The operations of a phase that is over, in their order: the last one has completed it."""
+        if self.state is not None and phase == self.state.phase - 1:
+            return self.before
+        return self.older.get(phase, [])
+
     def forget(self, keep: int) -> None:
         """Drops events that are no longer live, and joins phases that are long over."""
         for acts in self.phases.values():
@@ -134,6 +142,7 @@ class Mbarrier:
             return
         old = [k for k in self.phases if k[0] == self.generation and 0 <= k[1] < self.state.phase - KEPT_PHASES]
         self.joined = max([self.joined, *(k[1] for k in old)])
+        self.older = {phase: dones for phase, dones in self.older.items() if phase > self.joined}
         if len(old) > 1:
             last = self.phases[max(old)]
             for key in old:

@@ -70,7 +70,7 @@ def refused(
         return
     saved = m.save(bar)
     m.put(agent, event, edges=[begun_by(e) for e in issues] if issues else None)
-    left = _free(m, known)
+    left = free(m, known)
     m.restore(saved, bar)
     if left:
         tell(m, left[0].event, event)
@@ -83,7 +83,7 @@ def begun_by(issue: Live) -> dict[str, int]:
 
 def unordered(m: Machine, done: Done, others: Iterable[Done], time: Vector) -> tuple[Done, ...]:
     """Those of some operations that are before the event that was put last in time, and by no axiom."""
-    return _free(m, _ahead_in_time(done.agent, others, time))
+    return free(m, _ahead_in_time(done.agent, others, time))
 
 
 def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Done]:
@@ -97,7 +97,8 @@ def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Don
     ]
 
 
-def _free(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:
+def free(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:
+    """Those of some operations that no axiom puts before the event that was put last."""
     if not known:
         return ()
     left = m.window.not_ahead(_union(known))

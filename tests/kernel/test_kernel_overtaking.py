@@ -194,3 +194,26 @@ def test_who_waits_for_a_group_of_the_warpgroup_waits_for_what_the_other_warps_w
     p, model = parse(WARPGROUP, "warpgroup.litmus"), load_model("ptx-9.0")
     assert not answer(p, model, findings=True).findings
     assert check(p, model, thorough=True).covered
+
+
+LAST = """PTX last
+{ .shared .align 8 .b64 x; .shared .u32 d, f; }
+P@cta 0 {
+  bar.sync 0; await ld.relaxed.cta.shared.u32 r0, [f] == 1;
+  ARRIVE [x]; TEST %p1, [x], 0; ld.shared.u32 r1, [d];
+}
+Q@cta 0 {
+  mbarrier.init.shared::cta.b64 [x], 2; bar.sync 0; st.shared.u32 [d], 3;
+  mbarrier.arrive.shared::cta.b64 _, [x]; st.relaxed.cta.shared.u32 [f], 1;
+}
+"""
+
+
+def test_an_arrival_that_a_look_knows_of_in_time_alone_may_complete_the_phase_behind_it() -> None:
+    text = LAST.replace("ARRIVE", "mbarrier.arrive.shared::cta.b64 _,")
+    p = parse(text.replace("TEST", "mbarrier.test_wait.parity.shared::cta.b64"), "last.litmus")
+    model = load_model("ptx-9.0")
+    assert [f.code for f in answer(p, model, findings=True).findings] == ["RACE001"]
+    found = check(p, model, thorough=True)
+    assert not found.covered
+    assert "may take effect only behind" in (found.bound or "")
