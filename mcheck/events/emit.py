@@ -94,6 +94,8 @@ class Emitter:
     domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
     unsure: Callable[[Uid, State], bool] = lambda _uid, _state: False
     """Whether a read may return what nobody knows, beside its ``domain``."""
+    in_vain: Callable[[Sequence[Event]], bool] = lambda _events: False
+    """Whether a try that fails may be wrong though the one that ends the wait is right."""
     unroll: int = 0
     meets: bool = True
     """Whether instructions at which threads wait for each other become meetings, with a path that waits for ever."""
@@ -424,7 +426,9 @@ def _await(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State]:
-    """One more try; where a try that fails has an effect the next one follows, as in the loop that it stands for."""
+    """One more try; where a try that fails has an effect, or may be wrong, the next one follows, as in the loop that it
+    stands for.
+    """
     inner = op.inner
     before, effects = len(state.events), state.effects
     out: list[State] = []
@@ -448,6 +452,10 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
             blocked.ctrl |= reads_of(condition)
             blocked.constrain(condition, False)
             if blocked.effects == effects or not e.unroll:
+                if not blocked.idle and e.in_vain(s.events[before:]):
+                    again = blocked.fork()
+                    again.idle = True
+                    out += _attempt(e, op, again, number)
                 blocked.ended, blocked.stuck = "stuck", uids
                 out.append(blocked)
             elif number >= e.unroll:

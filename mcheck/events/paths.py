@@ -4,12 +4,13 @@ A path is found once, with terms for what its reads return; which writes they re
 iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
 without it is explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept
 as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, or be no
-mbarrier yet, where a later one comes behind a synchronisation: one of them is kept where there are such reads.
+mbarrier yet, where a later one comes behind a synchronisation: one of them is kept where there are such reads
+(``mcheck.events.vain``), before the one that ends the loop and before the one that goes on for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcheck.errors import Unsupported
@@ -35,7 +36,6 @@ from mcheck.program.ops import (
     Wgmma,
 )
 from mcheck.program.program import Program, Thread
-from mcheck.program.scopes import WIDTH, width_of_all
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -54,7 +54,8 @@ class Walker:
 
     ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier
     numbers);
-    ``wanted`` are the registers that the condition names.
+    ``wanted`` are the registers that the condition names; ``in_vain`` says whether an iteration without effect may be
+    wrong by itself.
     """
 
     program: Program
@@ -64,17 +65,17 @@ class Walker:
     wanted: frozenset[str]
     domain: Domain
     unsure: Callable[[Uid, State], bool]
+    in_vain: Callable[[Sequence[Event]], bool]
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
     paths: list[Path] = field(default_factory=list)
-    widest: int = 0
-    """The width of a scope that includes all threads."""
 
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
-        emitter = Emitter(self.program, self.thread, self.semantics, self.domain, self.unsure, self.unroll)
+        emitter = Emitter(
+            self.program, self.thread, self.semantics, self.domain, self.unsure, self.in_vain, self.unroll
+        )
         heads = loop_heads(self.thread)
-        self.widest = width_of_all(self.program) if heads else 0
         live = live_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
         code = self.thread.code
@@ -191,9 +192,10 @@ class Walker:
         if before.effects == state.effects:
             for old, position in before.seen:
                 if old == key:
-                    if not state.idle and self._counts(state.events[position:]):
+                    if not state.idle and self.in_vain(state.events[position:]):
                         self._finish(_stuck(state.fork(), position), "stuck")
                         state.idle = True
+                        state.again(position, *here)
                         return None
                     _stuck(state, position)
                     return "stuck"
@@ -211,19 +213,6 @@ class Walker:
         state.visits[state.pc] = Visit(here, state.effects, count)
         state.forked = False
         return None
-
-    def _counts(self, events: list[Event]) -> bool:
-        """Whether what an iteration in vain does may be wrong, though it is right in the last one: by what it reads."""
-        reads = [e for e in events if Tag.R in e.tags or Tag.WAIT in e.tags]
-        return len(reads) > 1 and any(map(self._may_be_wrong, reads))  # of one alone the last is not ordered either
-
-    def _may_be_wrong(self, event: Event) -> bool:
-        """Whether an event is a look at an object that may not be there yet, or a read that is not morally strong with
-        every other access: weak, or in a small scope.
-        """
-        if Tag.WAIT in event.tags:
-            return True
-        return Tag.M in event.tags and (Tag.WEAK in event.tags or WIDTH[event.scope or "sys"] < self.widest)
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
         """(the state in which the term's truth is ``taken``, the state in which it is not)."""

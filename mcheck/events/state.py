@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcheck.graph.event import Event, Misstep, Path
@@ -76,7 +76,7 @@ class State:
     misstep: Misstep | None = None
     fixed: dict[Term, int] = field(default_factory=dict)
     idle: bool = False
-    """Whether an iteration without effect is among the events, because what it reads may race."""
+    """Whether an iteration without effect is among the events, because what it does may be wrong."""
 
     def fork(self) -> State:
         return State(
@@ -106,6 +106,12 @@ class State:
             dict(self.fixed),
             self.idle,
         )
+
+    def again(self, position: int, here: tuple[object, int]) -> None:
+        """The iteration since an event is over, and may come again: ``here`` is what holds at its loop's head."""
+        seen = {pc: tuple(s for s in v.seen if s[1] < position) for pc, v in self.visits.items()}
+        seen[self.pc] += (here,)
+        self.visits = {pc: replace(self.visits[pc], seen=s) for pc, s in seen.items() if s}
 
     def path(self, thread: int, ending: str, at: Op | None) -> Path:
         return Path(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.tags import Tag
+from mcheck.program import scopes
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.records import dataclass
 
@@ -167,15 +168,7 @@ def _scoped(e: Event, _: Node) -> bool:
 
 def reach(s: Structure, x: Node, scope: str) -> Hashable:
     """What threads in one scope share (PTX ISA 8.5)."""
-    cta = s.thread(x).place.cta
-    match scope:
-        case "cta":
-            return cta.number
-        case "cluster":
-            return cta.gpu, cta.cluster
-        case "gpu":
-            return cta.gpu
-    return True
+    return scopes.reach(s.thread(x).place.cta, scope)
 
 
 @relation("sr", first=_scoped, second=_scoped)

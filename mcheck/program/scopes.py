@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+from mcheck.program.memory import Cta
 from mcheck.program.program import Program
 
 WIDTH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
@@ -15,3 +18,15 @@ def width_of_all(program: Program) -> int:
     if len({(c.gpu, c.cluster) for c in ctas}) == 1:
         return WIDTH["cluster"]
     return WIDTH["gpu"] if len({c.gpu for c in ctas}) == 1 else WIDTH["sys"]
+
+
+def reach(cta: Cta, scope: str) -> Hashable:
+    """What the threads of a CTA share with all threads in a scope of theirs, and with no other."""
+    match scope:
+        case "cta":
+            return cta.number
+        case "cluster":
+            return cta.gpu, cta.cluster
+        case "gpu":
+            return cta.gpu
+    return True

@@ -30,6 +30,7 @@ from mcheck.errors import Unsupported
 from mcheck.events.paths import Walker
 from mcheck.events.semantics import Semantics
 from mcheck.events.semantics import of as semantics_of
+from mcheck.events.vain import RoundsInVain
 from mcheck.events.values import PossibleValues
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Misstep, Path
@@ -106,9 +107,11 @@ class Run(ABC):
     # --- paths ------------------------------------------------------------------------------------------
 
     def paths(self) -> list[list[Path]]:
-        """The paths of each thread, found again until the values that operands may take no longer grow."""
+        """The paths of each thread, found again until the values that operands may take no longer grow, and it
+        is known what reads of rounds in vain may race with.
+        """
         wanted = self._wanted_registers()
-        values = PossibleValues(self.program)
+        values, rounds = PossibleValues(self.program), RoundsInVain(self.program)
         while True:
             found = [
                 Walker(
@@ -119,11 +122,13 @@ class Run(ABC):
                     frozenset(wanted.get(t.index, ())),
                     values.of,
                     values.open,
+                    rounds.matter,
                     self.deadline,
                 ).run()
                 for t in self.program.threads
             ]
-            if not values.grow(found):
+            grown = values.grow(found)
+            if not rounds.grow(found) and not grown:
                 return found
 
     def _wanted_registers(self) -> dict[int, set[str]]:
