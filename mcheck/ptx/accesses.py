@@ -178,6 +178,8 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 value = bits.signed(value, 8 * size).astype(np.uint64)
             value = bits.cut(value, widths[j])
             values[row][lanes] = value
+            if strong and wait is None and j == 0:
+                c.asks(lanes, address, value)
             if wait is not None:
                 c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
             order = np.uint8(quality.ORDER) if strong and (wait is None or not wait.told) else np.uint8(0)

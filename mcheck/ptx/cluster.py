@@ -37,6 +37,8 @@ PATIENCE = 64
 """Rounds after which others go first."""
 MOST_VAIN = 4_000
 """Times that values are asked for while nothing happens."""
+MOST_IDLE = 256
+"""Times that a lane asks for what it knows, others having gone first."""
 MOST_STEPS = 6_000_000
 
 Vote = tuple[Mask, Word, Quality, list[int], str]
@@ -101,6 +103,10 @@ class Cluster:
     """Operations so far."""
     vain: tuple[int, int] = (0, 0)
     """How many operations there had been when lanes began to spin, and how often they have since."""
+    asked: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By lane and place of a load that others may change, the address and what it brought last."""
+    idle: NDArray[np.int64] = field(init=False)
+    """How often in a row a lane has asked for what it knew: whoever has something else to do goes first."""
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
     elects: bool = False
@@ -112,6 +118,7 @@ class Cluster:
         self.place = np.zeros(count, np.int64)
         self.status = np.where(self.lanes.exists, RUN, DONE).astype(np.int8)
         self.rounds = np.zeros(count, np.int64)
+        self.idle = np.zeros(count, np.int64)
         self.returns = [[] for _ in range(count)]
         self.standing = np.zeros(count, np.bool_)
         self.arrived = np.zeros(count, np.bool_)
@@ -128,7 +135,11 @@ class Cluster:
                     return
                 self.send_on()
                 continue
-            turns = np.where(ready, self.rounds // PATIENCE, np.iinfo(np.int64).max)
+            endless = ready & (self.idle > MOST_IDLE)
+            if endless.any():
+                self.give_up(endless, f"the same is asked for {MOST_IDLE} times in vain")
+                continue
+            turns = np.where(ready, self.rounds // PATIENCE + self.idle, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
             self.at = at = int(self.place[first].min())
             mask: Mask | None = first & (self.place == at)
@@ -177,6 +188,13 @@ class Cluster:
         """These lanes have done something that others may notice."""
         self.rounds[mask] = 0
         self.effects += 1
+
+    def asks(self, lanes: NDArray[np.int64], address: Word, value: Word) -> None:
+        """These lanes load what others may change, and may come back for it around barriers, which are effects."""
+        for lane, where, brought in zip(lanes.tolist(), address.tolist(), value.tolist(), strict=True):
+            key, now = (lane, self.at), (where, brought)
+            self.idle[lane] = self.idle[lane] + 1 if self.asked.get(key) == now else 0
+            self.asked[key] = now
 
     def spins(self, lanes: NDArray[np.int64]) -> None:
         """These lanes ask for a value that is not there yet; where nothing else happens for long, it never comes."""

@@ -65,6 +65,24 @@ $GO:
     + ADD
     + RELEASE
 )
+SEMAPHORE = (
+    """	mov.u32 	%r5, -1;
+	@%p1 bra 	$LOOP;
+	ld.global.acquire.gpu.b32 	%r5, [%rd2];
+$LOOP:
+	setp.ne.s32 	%p2, %r5, %r2;
+	bar.red.and.pred 	%p3, 0, %p2;
+	@!%p3 bra 	$GOT;
+	@%p1 bra 	$LOOP;
+	ld.global.acquire.gpu.b32 	%r5, [%rd2];
+	bra 	$LOOP;
+$GOT:
+	bar.sync 	0;
+"""
+    + ADD
+    + RELEASE
+)
+"""All threads vote whether to go on asking, of whom one asks, as CUTLASS's semaphore does."""
 MEET = """	bar.sync 	0;
 	@%p1 bra 	$IN{0};
 	atom.add.release.gpu.global.u32 	%r7, [%rd2], 1;
@@ -120,8 +138,15 @@ def ask(body: str, *, ctas: int = 2) -> Answer:
 
 @pytest.mark.parametrize(
     ("body", "verdict"),
-    [(EVERYONE, "bounded"), (FENCED, "bounded"), (LEADER, "proved"), (GRID, "proved"), (LAST, "bounded")],
-    ids=["everyone", "fenced", "leader", "grid", "last"],
+    [
+        (EVERYONE, "bounded"),
+        (FENCED, "bounded"),
+        (LEADER, "proved"),
+        (SEMAPHORE, "bounded"),
+        (GRID, "proved"),
+        (LAST, "bounded"),
+    ],
+    ids=["everyone", "fenced", "leader", "semaphore", "grid", "last"],
 )
 def test_what_is_right_is_clean(body: str, verdict: str) -> None:
     """Of 256 polls of one word some orders are not looked at; who comes last is one order of the atomics."""
@@ -141,6 +166,16 @@ def test_what_is_right_is_clean(body: str, verdict: str) -> None:
         (FENCED, "fence.acq_rel.gpu;", "", "RACE001", "[%rd4]"),
         (LEADER, "ld.acquire", "ld.relaxed", "RACE001", "[%rd4]"),
         (LEADER, "$GO:\n	bar.sync 	0;", "$GO:", "RACE001", "[%rd4]"),
+        (
+            SEMAPHORE,
+            "acquire.gpu.b32 	%r5, [%rd2];\n	bra",
+            "relaxed.gpu.b32 	%r5, [%rd2];\n	bra",
+            "RACE001",
+            "[%rd4]",
+        ),
+        (SEMAPHORE, "st.release.gpu", "st.relaxed.gpu", "RACE001", "[%rd4]"),
+        (SEMAPHORE, "st.release.gpu", "st.release.cta", "RACE010", "[%rd4]"),
+        (SEMAPHORE, "bar.sync 	0;\n	@%p1 bra 	$END", "@%p1 bra 	$END", "RACE001", "[%rd4]"),
         (GRID, "ld.acquire", "ld.relaxed", "RACE001", "[%rd8]"),
         (GRID, "add.release", "add.relaxed", "RACE001", "[%rd8]"),
         (GRID, "%r8, %r3, 1;", "%r8, 1, 1;", "RACE001", "[%rd8]"),
