@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcheck.answers.scopes import needed
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.races import hold
 from mcheck.kernel.records import record_of
-from mcheck.program.scopes import WIDTH
+from mcheck.program.scopes import reach
 
 
 def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
@@ -48,5 +47,6 @@ def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
     other = old.event
     if Tag.WEAK in other.tags or old.asynchronous or (other.address, other.size) != (event.address, event.size):
         return True
-    one, two = (m.program.threads[m.agents[k].threads[0]].place for k in (old.agent, agent.index))
-    return WIDTH[other.scope or "sys"] < WIDTH[needed(one, two)]
+    one, two = (m.program.threads[m.agents[k].threads[0]].place.cta for k in (old.agent, agent.index))
+    scope = other.scope or "sys"
+    return reach(one, scope) != reach(two, scope)
