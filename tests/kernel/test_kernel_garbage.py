@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
-from mcheck.kernel.garbage import OBJECTS, seldom
+from mcheck.kernel import garbage
+from mcheck.kernel.garbage import OBJECTS, Heap, seldom
 
 
 def test_what_was_there_is_set_aside_and_comes_back() -> None:
@@ -40,3 +42,21 @@ def test_what_others_set_aside_stays_aside() -> None:
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+def test_what_executions_leave_behind_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "BLOCKS", 50_000)
+    monkeypatch.setattr(garbage, "HEAP", Heap())
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(before // 20_000 + 10):
+        with seldom():
+            _leave(20_000)
+    left = sys.getallocatedblocks() - before
+    assert left < before + 50_000 + 4 * 20_000, "no more than is allowed, and what one execution leaves"
+
+
+def _leave(cycles: int) -> None:
+    for _ in range(cycles):
+        cycle: list[object] = []
+        cycle.append(cycle)
