@@ -150,6 +150,7 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
             raise misuse(m, agent, op, "UB215", text, event)
     assert bar.state is not None
     bar.unannounced += unannounced(m, bar)
+    postponed(m, bar, ended=True)  # as at the end of the execution: nothing else comes to this phase
     entries = enter(m, agent, bar, event, bar.state.phase, ends=True)
     ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
     overtaking.gone(m, bar, ended, entries, time)
