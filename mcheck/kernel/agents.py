@@ -116,9 +116,10 @@ class Alike:
         """Whether two threads have the same code but for the operands of ``PER_LANE``."""
         if len(a.code) != len(b.code) or a.labels != b.labels:
             return False
-        return all(x is y or self._same_op(x, y) for x, y in zip(a.code, b.code, strict=True))
+        return all(x is y or self.same_op(x, y) for x, y in zip(a.code, b.code, strict=True))
 
-    def _same_op(self, x: Op, y: Op) -> bool:
+    def same_op(self, x: Op, y: Op) -> bool:
+        """Whether two operations are the same but for these operands."""
         key = (id(x), id(y))
         found = self.known.get(key)
         if found is None:

@@ -91,6 +91,13 @@ class History:
         last = self._split(high)
         return range(first, last)
 
+    def extend(self, end: int) -> None:
+        """Has the object end further on: nobody has touched what is new."""
+        before, self.end = self.end, end
+        if before < end and self.cells[-1]:
+            self.starts.append(before)
+            self.cells.append([])
+
     def _split(self, at: int) -> int:
         """The index of the cell that starts at ``at``."""
         starts = self.starts

@@ -251,19 +251,23 @@ class Machine:
         self.mbarrier_places = sorted(self.mbarriers)
 
     def _agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:
-        threads = [self.program.threads[t] for t in group]
-        emitters = [
-            Emitter(
-                self.program, t, self.setup.semantics, self.map_contents, meets=False,
-                unwritten=self.setup.unwritten if self.setup.blind else None,
-            )
-            for t in threads
-        ]  # fmt: skip
+        emitters = self.emitters(group)
         lanes = [e.start() for e in emitters]
+        code = self.program.threads[group[0]].code
         return Agent(
-            k, group, lanes, emitters, threads[0].code, self.setup.places[k], zero, origin=[{} for _ in group],
+            k, group, lanes, emitters, code, self.setup.places[k], zero, origin=[{} for _ in group],
             lean=self.setup.lean[k],
         )  # fmt: skip
+
+    def emitters(self, group: tuple[int, ...]) -> list[Emitter]:
+        """What decodes the operations of some threads for this execution."""
+        return [
+            Emitter(
+                self.program, self.program.threads[t], self.setup.semantics, self.map_contents, meets=False,
+                layout=self.setup.layout, unwritten=self.setup.unwritten if self.setup.blind else None,
+            )
+            for t in group
+        ]  # fmt: skip
 
     def map_contents(self, uid: Uid, state: State) -> tuple[int, ...]:
         """The bytes that a tensor copy finds where its map should be."""

@@ -6,11 +6,14 @@ before, all agents standing in their loops, as many rounds further on. So far no
 reversal and no choice was noted. Let p be the rounds between the two, and M a number for which all agents are still in
 their loops at the earlier one.
 
-The programs with M, M + 1, ... M + p - 1 are run to their ends, epilogues included. Where each of them has this one
-execution, without a finding, so has the program with any larger number N, by induction: up to the later one of the two
-states it does what was seen, whatever N is, for no agent leaves its loop before. From there on it has before it what
-the program with N - p has before it at the earlier one: code alike, in a form alike. So it goes on as that one does,
-which has one execution without a finding.
+The programs with M, M + 1, ... M + p - 1 are run to their ends, epilogues included, from where they part from larger
+ones: what all have in common is executed once (``mcheck.kernel.beginnings``), and smaller numbers are followed besides.
+Where that cannot be, each is run from its beginning.
+
+Where each of them has this one execution, without a finding, so has the program with any larger number N, by induction:
+up to the later one of the two states it does what was seen, whatever N is, for no agent leaves its loop before. From
+there on it has before it what the program with N - p has before it at the earlier one: code alike, in a form alike. So
+it goes on as that one does, which has one execution without a finding.
 
 An execution is followed as always, but that at the end of every period, before the last operation of it that others may
 notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
@@ -31,12 +34,16 @@ from mcheck.executor.tensor import extent
 from mcheck.findings import catalogue
 from mcheck.kernel import engine, garbage
 from mcheck.kernel.agents import Split, partition
+from mcheck.kernel.beginnings import Unshared
 from mcheck.kernel.canonical import Form, Forms, rest
+from mcheck.kernel.copies import copy_of
+from mcheck.kernel.joints import LOCAL, Joint
 from mcheck.kernel.late_looks import sees_later_copies
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.needed import contents_decide
+from mcheck.kernel.numbers import Enough, Numbers, Stand, Suffices
 from mcheck.kernel.reordering import beyond
-from mcheck.kernel.running import execute
+from mcheck.kernel.running import execute, to_its_end
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.kernel.stripes import Loop, Stripes, stripes_of
 from mcheck.kernel.unwritten import unwritten
@@ -50,8 +57,6 @@ FOLLOWED = (5, 12), (8, 40)
 """So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
 MOST_ROUNDS = 400
 WORDS = "words that strong operations access, or on which something depends"
-LOCAL = ops.Label | ops.Alu
-"""What no other agent notices."""
 FOUND = "something is found"
 SEVERAL = "steps that could come in several orders, or to several effects"
 
@@ -68,6 +73,8 @@ class Proof:
     period: int
     answer: Answer
     executions: int
+    smaller: Mapping[int, Answer] = field(default_factory=dict)
+    """What was found out on the way about numbers below ``first``: those without a finding."""
 
 
 class _NotYet(Aperiodic):
@@ -78,14 +85,17 @@ class _Repeats(Exception):
     """The execution has come to a form that it was in before."""
 
 
-def prove(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
-    """The proof for all numbers from one on.
+def prove(
+    program: Program, model: Model, profile: str, unroll: int, limit: Limit, suffices: Suffices | None = None
+) -> Proof:
+    """The proof for all numbers from one on; for smaller ones, their answers where they are at hand and ``suffices``
+    says so.
 
     Raises ``Aperiodic`` with what is in the way, ``TimeOut`` and ``Unsupported``.
     """
     if program.rounds is None or program.sized is None:
         raise Aperiodic("the program is of one size")
-    return _proved(_Prover(program, model, profile, unroll, limit, program.rounds()), _Prover.all_numbers)
+    return _proved(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.all_numbers)
 
 
 def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
@@ -121,6 +131,7 @@ class _Prover:
     unroll: int
     limit: Limit
     rounds: Rounds
+    suffices: Suffices | None = None
     first: engine.Search = field(init=False)
 
     def all_numbers(self, count: int) -> Proof:
@@ -132,16 +143,23 @@ class _Prover:
         small = self.sized(fewest)
         setup = self.begin(small, whole)
         loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, small, count - fewest)
-        earlier, later, slack, lead = self.repeat(setup, loops)
-        first = max(count - rounds.period * slack, rounds.least)
+        numbers: Numbers | None = None
+        try:
+            numbers = Numbers(self, setup, fewest, count)
+            earlier, later, first, lead = self.repeat(setup, loops, numbers)
+        except Unshared:
+            numbers = None
+            earlier, later, slack, lead = self.repeat(setup, loops)
+            first = max(count - rounds.period * slack, rounds.least)
         steps = (later - earlier) * rounds.period
         self.growth(self.sized(first), self.sized(first + rounds.period))
         answers = [
-            self.alone(self.sized(number), loops[lead], lead, f"with {self.program.free} = {number}")
+            (None if numbers is None else numbers.answer(number))
+            or self.alone(self.setup(self.sized(number)), loops[lead], lead, f"with {self.program.free} = {number}")
             for number in range(first, first + steps)
         ]
         answer = replace(answers[-1], findings=together(answers))
-        return Proof(first, steps, answer, len(answers) + 1)
+        return Proof(first, steps, answer, len(answers) + 1, {} if numbers is None else numbers.below(first))
 
     def one_number(self, count: int) -> Proof:
         """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
@@ -150,11 +168,25 @@ class _Prover:
         whole = self.without(kept, period)
         setup = self.begin(self.without(rounds.ahead + period, period), whole)
         loops = self.loops(setup, None, 0, kept)
-        earlier, later, slack, lead = self.repeat(setup, loops)
+        states: dict[int, Machine] = {}
+        earlier, later, slack, lead = self.repeat(setup, loops, states=states)
         self.growth(whole, whole)
         kept -= period * slack
-        answer = self.alone(self.without(kept, (later - earlier) * period), loops[lead], lead, "in the rounds")
-        return Proof(kept, (later - earlier) * period, answer, 2)
+        steps = (later - earlier) * period
+        fewer = self.setup(self.without(kept, steps))
+        answer = self.from_there(states[earlier], fewer) or self.alone(fewer, loops[lead], lead, "in the rounds")
+        return Proof(kept, steps, answer, 2)
+
+    def from_there(self, m: Machine, setup: Setup) -> Answer | None:
+        """The answer about a program that an execution of another one, so far, is one of, too; ``None`` if it has to be
+        run from its beginning.
+        """
+        joint = Joint.of(m.setup, setup)
+        if joint is None or not joint.straight or not joint.holds(m, set()):
+            return None
+        joint.take_over(m, set())
+        to_its_end(m)
+        return None if m.problems else self.judged(m)
 
     def begin(self, small: Program, whole: Program) -> Setup:
         """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
@@ -173,10 +205,15 @@ class _Prover:
         setup = self.setup(whole)
         if setup.words:
             raise Aperiodic(WORDS)
-        more = beyond(whole, setup.needed, setup.partition, setup.tape) or sees_later_copies(whole, setup.needed)
+        more = self.beyond(setup)
         if more is not None:
             raise Aperiodic(more)
         return setup
+
+    def beyond(self, setup: Setup) -> str | None:
+        """Why there may be executions of a program that are no interleaving of its steps."""
+        program, needed = setup.program, setup.needed
+        return beyond(program, needed, setup.partition, setup.tape) or sees_later_copies(program, needed)
 
     def sized(self, number: int) -> Program:
         """The program with a number, under the same assumptions."""
@@ -202,6 +239,23 @@ class _Prover:
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
             None, {},
         )  # fmt: skip
+
+    def ends(self, setup: Setup, number: int) -> list[int]:
+        """Where the rounds that are alike end in the code of each agent; raises ``Aperiodic`` where a loop does not
+        run on with the number.
+        """
+        out = []
+        for group in setup.partition:
+            if self.rounds.place is not None:
+                _, end, length = self.rounds.place(group[0], number)
+                out.append(end if length else 0)
+                continue
+            thread = setup.program.threads[group[0]]
+            found = [span for span in thread.rounds if span in self.rounds.loops]
+            begins = thread.rounds[found[0]] if len(found) == 1 else (0,)
+            last = len(begins) - 1 - self.rounds.loops[found[0]].behind if len(found) == 1 else 0
+            out.append(begins[max(last, 0)])
+        return out
 
     def placed(self, setup: Setup, number: int) -> dict[int, Loop]:
         """The loops of the agents, where the program says for each thread and number where they are."""
@@ -235,9 +289,14 @@ class _Prover:
             out[k] = replace(_loop(thread.code, alike, period), begins=begins, cut=cut, missing=missing)
         return out
 
-    def repeat(self, setup: Setup, loops: Mapping[int, Loop]) -> tuple[int, int, int, int]:
+    def repeat(
+        self, setup: Setup, loops: Mapping[int, Loop], numbers: Numbers | None = None,
+        states: dict[int, Machine] | None = None,
+    ) -> tuple[int, int, int, int]:  # fmt: skip
         """The periods after which the execution is twice in one form, how many periods less would have done, and the
-        agent whose periods they are.
+        agent whose periods they are. Where the execution is that of many ``numbers``, instead of the periods the
+        smallest of them for which it is the same up to the first of the two.
+        The ``states`` after periods are kept where they are asked for.
         """
         contents = contents_decide(setup.program)
         if contents and self.rounds.stored:
@@ -248,44 +307,67 @@ class _Prover:
             raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
         stripes = stripes_of(setup.program, setup, loops, self.rounds)
         for lead in (k for k, loop in loops.items() if loop.length):
-            found = self.follow(setup, loops, lead, stripes, Forms(contents=contents))
+            found = self.follow(setup, loops, lead, stripes, Forms(contents=contents), numbers, states)
             if found is not None:
                 return *found, lead
         raise Aperiodic("no thread has a loop that runs on")
 
     def follow(
-        self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms
-    ) -> tuple[int, int, int] | None:
+        self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms,
+        numbers: Numbers | None, states: dict[int, Machine] | None,
+    ) -> tuple[int, int, int] | None:  # fmt: skip
         """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
         seen: list[tuple[Form | None, int | None]] = []
         events = 0
         found: list[tuple[int, int, int]] = []
         entered: set[int] = set()
+        stand = Stand.of(setup) if numbers is None else numbers.stand(setup)
 
         def place(a: Agent, turn: int) -> object:
-            return (a.pc - turn * loops[a.index].length, "in its loop") if a.index in entered else a.pc
+            at = stand.at(a)
+            return (at - turn * loops[a.index].length, "in its loop") if a.index in entered else at
 
         def watch(m: Machine) -> None:
             nonlocal events
             _one_way(m)
             turn = len(seen)
             before, events = events, m.window.count
-            if not m.window.settled and before < events:  # no event has gone: no state with more of them is alike
-                seen.append((None, None))
+            if found or (not m.window.settled and before < events):
+                seen.append((None, None))  # no event has gone: no state with more of them is alike
                 return
-            moving = [x.moving(turn, _oldest(m, loops, self.rounds.period, entered)) for x in stripes]
+            moving = [x.moving(turn, _oldest(m, stand, loops, self.rounds.period, entered)) for x in stripes]
             form = forms.of(m, lambda a: place(a, turn), moving)
-            spare = _spare(m, loops, entered if not self.rounds.counted else set(loops))
-            for k, (other, slack) in enumerate(seen):
-                if slack is not None and spare is not None and other == form:
-                    found.append((k, turn, slack))
+            places = _places(m, stand, loops, entered if not self.rounds.counted else set(loops))
+            mark = None
+            if places is not None:
+                mark = _spare(places, loops) if numbers is None else numbers.standing(places)
+            for k, (other, earlier) in enumerate(seen):
+                if earlier is not None and mark is not None and other == form:
+                    found.append((k, turn, earlier))
+                    if numbers is None:
+                        raise _Repeats
+                    numbers.between = earlier, mark
+                    break
+            if states is not None and mark is not None:
+                states[turn] = copy_of(m)
+            seen.append((form, mark))
+
+        in_periods = _in_periods(stand, loops, lead, watch, entered)
+
+        def before(m: Machine, agent: Agent) -> None:
+            if numbers is not None:
+                numbers.before(m, agent)
+                if found and (first := numbers.first(found[0][1] - found[0][0])) is not None:
+                    found[0] = *found[0][:2], first
                     raise _Repeats
-            seen.append((form, spare))
+            in_periods(m, agent)
 
         try:
-            m = execute(setup, before=_in_periods(loops, lead, watch, entered), lowest_first=True)
+            m = execute(setup if numbers is None else numbers.begin(), before=before, lowest_first=True)
         except _Repeats:
             return found[0]
+        except Enough as enough:
+            m = enough.machine
         _one_way(m)
         if not seen:
             return None
@@ -307,30 +389,32 @@ class _Prover:
         if self.rounds.coordinates:
             _no_tile_matters(one, read_only)
 
-    def alone(self, program: Program, loop: Loop, lead: int, which: str) -> Answer:
+    def alone(self, setup: Setup, loop: Loop, lead: int, which: str) -> Answer:
         """The answer about one of the programs, from its one execution; raises ``Aperiodic`` if it has an error.
 
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
-        setup = self.setup(program)
-        m = execute(setup, before=_in_periods({lead: loop}, lead, lambda _: None, set()), lowest_first=True)
+        at_rest = _in_periods(Stand.of(setup), {lead: loop}, lead, lambda _: None, set())
+        given = self.judged(execute(setup, before=at_rest, lowest_first=True))
+        if given is None:
+            raise Aperiodic(f"{FOUND} {which}")
+        return given
+
+    def judged(self, m: Machine) -> Answer | None:
+        """The answer about a program from its one execution, ``None`` if that has an error; raises ``Aperiodic`` if it
+        could have gone another way.
+        """
         _one_way(m)
-        search = engine.Search(setup.program, self.model, self.profile, self.unroll)
+        search = engine.Search(m.program, self.model, self.profile, self.unroll)
         search.collect(m)
         given = judged(
             Answer(
-                verdict="pass", findings=search.found(), assumptions=(*assumptions(program), engine.INTERLEAVED),
-                executions=1, engine="protocol",
+                verdict="pass", findings=search.found(),
+                assumptions=(*assumptions(m.program), engine.INTERLEAVED), executions=1, engine="protocol",
             )
         )  # fmt: skip
-        if (
-            m.ended != "end"
-            or search.errors
-            or given.verdict not in ("proved", "finding")
-            or any(a.status != "done" for a in m.agents)
-        ):
-            raise Aperiodic(f"{FOUND} {which}")
-        return given
+        ended = m.ended == "end" and all(a.status == "done" for a in m.agents)
+        return given if ended and not search.errors and given.verdict in ("proved", "finding") else None
 
 
 NO_LOOP = Loop(0, 0, 0)
@@ -377,7 +461,7 @@ def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
 
 
 def _in_periods(
-    loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine], None], entered: set[int]
+    stand: Stand, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine], None], entered: set[int]
 ) -> Callable[[Machine, Agent], None]:
     """What puts a machine at rest whenever the leading agent comes to the last operation of a period that others may
     notice, and shows it then; adds the agents that have come to their loops to ``entered``.
@@ -386,15 +470,16 @@ def _in_periods(
     """
     periods = 0
     loop = loops[lead]
+    last = _last(stand.code[lead], loop)
 
     def before(m: Machine, agent: Agent) -> None:
         nonlocal periods
         mine = loops.get(agent.index)
-        if mine is not None and mine.first <= agent.pc < mine.end:
+        if mine is not None and mine.first <= stand.at(agent) < mine.end:
             entered.add(agent.index)
         if agent.index != lead or lead not in entered:
             return
-        if _next(agent) < _last(agent, loop) + periods * loop.length:
+        if stand.next(agent) < last + periods * loop.length:
             return
         periods += 1
         rest(m)
@@ -403,41 +488,40 @@ def _in_periods(
     return before
 
 
-def _last(agent: Agent, loop: Loop) -> int:
-    """The last operation of the first period of an agent's loop that is not local; it may be one that is skipped."""
+def _last(code: tuple[ops.Op, ...], loop: Loop) -> int:
+    """The last operation of the first period of a loop that is not local; it may be one that is skipped."""
     end = loop.first + loop.length
-    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(agent.code[pc], LOCAL))
+    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
 
 
-def _next(agent: Agent) -> int:
-    """Where the next operation of an agent stands that is not local."""
-    pc = agent.pc
-    while pc < len(agent.code) and isinstance(agent.code[pc], LOCAL):
-        pc += 1
-    return pc
-
-
-def _spare(m: Machine, loops: Mapping[int, Loop], entered: set[int]) -> int | None:
-    """How many periods less would have left all agents in their loops; ``None`` if some are not in theirs, but for
-    those that have not ``entered`` one and are past it.
+def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]) -> dict[int, int] | None:
+    """Where the agents stand in their loops; ``None`` if some are not in theirs, but for those that have not
+    ``entered`` one and are past it.
     """
-    spare: list[int] = []
+    places: dict[int, int] = {}
     for agent in m.agents:
         loop = loops[agent.index]
-        if not loop.length or (agent.index not in entered and agent.pc >= loop.end):
+        if not loop.length or (agent.index not in entered and stand.at(agent) >= loop.end):
             continue
-        if not loop.start <= (at := _next(agent)) < loop.end or agent.status not in ("run", "blocked", "standing"):
+        if not loop.start <= (at := stand.next(agent)) < loop.end:
             return None
-        spare.append((loop.end - at - 1) // loop.length)
-    return min(spare)
+        if agent.status not in ("run", "blocked", "standing"):
+            return None
+        places[agent.index] = at
+    return places
 
 
-def _oldest(m: Machine, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
+def _spare(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
+    """How many periods less would have left all agents in their loops."""
+    return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
+
+
+def _oldest(m: Machine, stand: Stand, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
     """The earliest period that some agent is still in."""
     return min(
-        max(_next(a) - x.first, 0) // x.length + (x.cut.low + x.cut.ahead) // period
+        max(stand.next(a) - x.first, 0) // x.length + (x.cut.low + x.cut.ahead) // period
         for a in m.agents
-        if (x := loops[a.index]).length and (a.index in entered or a.pc < x.end)
+        if (x := loops[a.index]).length and (a.index in entered or stand.at(a) < x.end)
     )
 
 

@@ -56,7 +56,20 @@ def _run(m: Machine, before: Callable[[Machine, Agent], None] | None, *, lowest_
             agent.step += 1  # the beginning of a thread is known to those who know anything of it
             op = agent.code[0] if agent.code else Exit()
             m.put(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.place[2]))
-    current = _replay(m)
+    _go_on(m, _replay(m), before, lowest_first=lowest_first)
+
+
+def to_its_end(m: Machine) -> None:
+    """Goes on from between two steps, the first agent that can go always going."""
+    try:
+        _go_on(m, -1, None, lowest_first=True)
+    except TimeOut:
+        raise TimeOut(longest_loop(m)) from None
+
+
+def _go_on(
+    m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, *, lowest_first: bool
+) -> None:  # fmt: skip
     count = len(m.agents)
     step = 0
     while m.impossible is None:

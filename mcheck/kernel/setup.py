@@ -28,7 +28,7 @@ from mcheck.kernel.polling import spins
 from mcheck.kernel.readings import Reading, may_end
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
-from mcheck.plans.site import widened
+from mcheck.plans.site import Layout, layout_of, widened
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
@@ -88,6 +88,7 @@ class Setup:
     deadline: Callable[[], None]
     mbarriers: list[int]
     needed: list[frozenset[str]]
+    layout: Layout | None = None
     places: list[tuple[int, int, int]] = field(default_factory=list)
     warps: list[tuple[int, ...]] = field(default_factory=list)
     """For each agent, those of its warp."""
@@ -243,6 +244,7 @@ def prepare(
         deadline,
         mbarriers,
         needed(program, watched) if known is None or watched is not None else known.needed,
+        layout=layout_of(program),
         watched=watched,
         tape=tape_of(model),
         shown=foreseen(program) if known is None else known.shown,
@@ -279,11 +281,17 @@ def prepare(
     setup.components = len(partition) + 2 * len(mbarriers)
     told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
     setup.lean = lean(program, partition, Told(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
-    for k, group in enumerate(partition):
-        setup.loops[k] = loop_heads(program.threads[group[0]])
-        setup.tails.append(_tails(program.threads[group[0]].code, setup.loops[k]))
-        setup.fenced.append(_fenced(program.threads[group[0]].code, setup.loops[k]))
+    read_code(setup)
     return setup
+
+
+def read_code(setup: Setup) -> None:
+    """Reads off the code of each agent what places in it are."""
+    for k, group in enumerate(setup.partition):
+        thread = setup.program.threads[group[0]]
+        setup.loops[k] = loop_heads(thread)
+        setup.tails.append(_tails(thread.code, setup.loops[k]))
+        setup.fenced.append(_fenced(thread.code, setup.loops[k]))
 
 
 def _loose(program: Program) -> bool:

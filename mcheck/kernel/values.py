@@ -33,6 +33,21 @@ class Memory:
         }
         """The known bytes of large objects, by address."""
 
+    def copy(self) -> Memory:
+        """The same bytes, in memory of their own."""
+        return self.within(self._program)
+
+    def within(self, program: Program) -> Memory:
+        """The same bytes in a program whose objects begin where those of this one do, and are no smaller; what they
+        have more of is as it was declared.
+        """
+        out = Memory(program)
+        out._few = dict(self._few)
+        for base, (data, known) in self._data.items():
+            _, more, mask = out._at(base)
+            more[: len(data)], mask[: len(known)] = data, known
+        return out
+
     def _large(self, address: int) -> bool:
         return any(low <= address < high for low, high in self._sparse)
 

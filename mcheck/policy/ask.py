@@ -37,7 +37,7 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
             program,
             question.timeout,
             lambda one, left: ask(one, model, replace(question, timeout=left), engine),
-            _prover(program, model, question) if engine in ("auto", "protocol") else None,
+            _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
         )
     if program.long is not None:
@@ -48,7 +48,7 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
             lambda one, left: ask(
                 replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
             ),
-            _prover(program, model, question) if proved else None,
+            _prover(program, model, question, engine) if proved else None,
         )
     end = None if question.timeout is None else time.monotonic() + question.timeout
 
@@ -77,14 +77,20 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
     return replace(best, chosen=why, cut=_cut(answers))
 
 
-def _prover(program: Program, model: Model, question: Question) -> Prover:
+def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:
     """What proves all large sizes of a program."""
+
+    def suffices(one: Program, given: Answer) -> Answer | None:
+        chosen = plan(one, question, engine)
+        if chosen.attempts[0].engine != given.engine or not settles(given, one, question):
+            return None
+        return replace(given, chosen=chosen.why)
 
     def prove(limit: Limit) -> Proof:
         from mcheck.kernel import rounds
 
-        ways = rounds.prove if program.free is not None else rounds.prove_long
-        return ways(program, model, question.profile, question.unroll, limit)
+        asked = program, model, question.profile, question.unroll, limit
+        return rounds.prove(*asked, suffices) if program.free is not None else rounds.prove_long(*asked)
 
     return prove
 

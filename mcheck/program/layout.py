@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemObject, MemoryMap
 
 GRAIN = 256
+APART = 1 << 32
+"""Where objects may be of any size, they begin at multiples of this."""
 
 
 def _after(offset: int, size: int) -> int:
@@ -28,8 +30,12 @@ def shared_size(objects: Iterable[MemObject]) -> int:
     return offset
 
 
-def lay_out(objects: Sequence[MemObject], ctas: Sequence[Cta]) -> MemoryMap:
-    """An instance of every global object, and of every shared one in each of ``ctas``; an alias follows its target."""
+def lay_out(objects: Sequence[MemObject], ctas: Sequence[Cta], *, apart: bool = False) -> MemoryMap:
+    """An instance of every global object, and of every shared one in each of ``ctas``; an alias follows its target.
+
+    Global objects that are laid ``apart`` lie where they lie whatever their sizes are, if there is room.
+    """
+    room = (len(objects) + 1) * APART <= SHARED_BASE - GLOBAL_BASE and all(item.size < APART for item in objects)
     found: list[Instance] = []
     places: dict[tuple[str, int], Instance] = {}
     offsets = {"global": 0, "shared": 0}
@@ -41,6 +47,8 @@ def lay_out(objects: Sequence[MemObject], ctas: Sequence[Cta]) -> MemoryMap:
             window = "shared" if shared else "global"
             offset = _aligned(offsets[window], item.align)
             offsets[window] = _after(offset, item.size)
+            if apart and room and not shared:
+                offsets[window] = _aligned(offsets[window], APART)
         for cta in ctas if shared else (None,):
             number = -1 if cta is None else cta.number
             base = offset + (GLOBAL_BASE if cta is None else SHARED_BASE + cta.number * SHARED_WINDOW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.errors import InputError, Span
@@ -41,16 +41,16 @@ class Role:
 
 def bind(
     header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool,
-    counting: Counting | None = None,
+    counting: Counting | None = None, known: Mapping[str, int] | None = None,
 ) -> Program:  # fmt: skip
-    """The program that the parts of a file make."""
+    """The program that the parts of a file make; ``known`` are constants that are names in them."""
     with scope.mistakes:
-        return _bound(header, scope, initial, roles, tail, dialect, counting)
+        return _bound(header, scope, initial, roles, tail, dialect, counting, known)
 
 
 def _bound(
     header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool,
-    counting: Counting | None,
+    counting: Counting | None, known: Mapping[str, int] | None,
 ) -> Program:  # fmt: skip
     grid = enumerate_threads([role.placement for role in roles])
     if scope.implicit:
@@ -59,7 +59,7 @@ def _bound(
                 scope.objects[name] = location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting)
+    threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting, known)
     scope.mistakes.tell()
     texts = {role.name: frozenset(name for op in _operations(role.body) for name, _ in written(op)) for role in roles}
     binder = ConditionBinder(scope, memory, addresses, threads, grid, dialect, texts)
@@ -98,7 +98,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
     if size > SHARED_WINDOW:
         span = next(item.span for item in objects if item.space == "shared")
         raise problem("LIT026", span, what="the shared variables are", size=size, limit=SHARED_WINDOW)
-    memory = lay_out(objects, grid.ctas)
+    memory = lay_out(objects, grid.ctas, apart=scope.free is not None)
     if not initial.pointers and not initial.maps:
         return memory
     addresses = Addresses(memory, grid.ctas)
@@ -122,7 +122,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
             specs.append(item.spec(address))
         finished[name] = replace(finished[name], tensor_map=tuple(specs))
     scope.objects.update(finished)
-    return lay_out(tuple(finished.values()), grid.ctas)
+    return lay_out(tuple(finished.values()), grid.ctas, apart=scope.free is not None)
 
 
 def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> int:
@@ -151,7 +151,7 @@ MOST_ALIKE = 8
 
 def _threads(
     roles: Sequence[Role], grid: Grid, addresses: Addresses, initial: Initial, mistakes: Mistakes,
-    counting: Counting | None,
+    counting: Counting | None, known: Mapping[str, int] | None,
 ) -> tuple[Thread, ...]:  # fmt: skip
     budget = Budget()
     found: list[Thread] = []
@@ -163,13 +163,13 @@ def _threads(
         many = len(places) > 1
         share = many or any(isinstance(step, For | If | Body) for step in role.body.steps)
         types = dict(role.registers)
-        known = initialised.get(role.name, set())
+        written_to = initialised.get(role.name, set())
         missing: dict[str, Span | None] = {}
         operations = _operations(role.body)
         for op in operations:
             for name, kind in written(op):
                 types.setdefault(name, kind)
-                known.add(name)
+                written_to.add(name)
             for name, kind in read(op):
                 types.setdefault(name, kind)
                 missing.setdefault(name, op.span)
@@ -178,12 +178,12 @@ def _threads(
                 for name in registers_of(choice.condition):
                     missing.setdefault(name, choice.span)
         for name, span in missing.items():
-            if name not in known:
+            if name not in written_to:
                 initial.warnings.append((f"register {name} of {role.name} is neither written nor initialised", span))
         alike: list[Unroller] = []
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
-            unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting)
+            unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting, known)
             try:
                 if number == 0:
                     unroller.require(role.body, len(places))

@@ -62,8 +62,59 @@ def blocks(
     name, span = scope.free
     if not every:
         raise Unsupported(f"{name} is any number: `mcheck check` alone asks about all of them", span)
-    sized = partial(blocks, head, end, counting=Counting())
-    return replace(program, free=name, sized=sized, rounds=partial(rounds, head, end))
+    return replace(program, free=name, sized=_Sizes(head, end).program, rounds=partial(rounds, head, end))
+
+
+class _Sizes:
+    """The programs of a file whose constant is any number, by that number. The roles are read once, so that the
+    operations of one program are those of another one; a number for which that fails is read by itself, and says what
+    is wrong with it.
+    """
+
+    def __init__(self, head: Header, end: int) -> None:
+        self._head, self._end = head, end
+        self._roles: tuple[list[Role], int] | None = None
+        self._bases: tuple[int, ...] = ()
+        self._tried = False
+
+    def program(self, size: int) -> Program:
+        """The program with a number."""
+        alone = partial(blocks, self._head, self._end, size, counting=Counting())
+        try:
+            return self._bound(size) or alone()
+        except InputError:
+            return alone()
+
+    def _bound(self, size: int) -> Program | None:
+        head, source = self._head, self._head.source
+        scope, initial = Scope(), Initial()
+        scope.given = size
+        if head.words:
+            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+        init_block(Tokens(source, head.body, self._end + 1), scope, initial)
+        if not self._tried:
+            self._tried = True
+            self._roles = self._read()
+        if self._roles is None or scope.free is None or scope.mistakes:
+            return None
+        roles, behind = self._roles
+        ending = tail(Tokens(source, behind, len(source.clean)), scope.for_tail())
+        known = {scope.free[0]: size}
+        found = bind(head, scope, initial, roles, ending, dialect=False, counting=Counting(), known=known)
+        bases = tuple(i.base for i in found.memory.instances)
+        if self._bases not in ((), bases):  # what statements have remembered are other addresses
+            self._roles = None
+            return None
+        self._bases = bases
+        return found
+
+    def _read(self) -> tuple[list[Role], int] | None:
+        """The roles with the constant as a name, and where they end."""
+        try:
+            _, tokens, roles = _with_a_name(self._head, self._end)
+        except (InputError, Aperiodic, Unsupported):
+            return None
+        return list(roles.values()), tokens.starts[tokens.at]
 
 
 def _long(roles: dict[str, Role], scope: Scope) -> Rounds | None:
@@ -94,27 +145,33 @@ def rounds(head: Header, end: int) -> Rounds:
 
     The constant stays a name in them. In the init block it is a number, and may stand in sizes alone.
     """
-    source = head.source
-    scope, numbered = Scope(), Scope()
-    scope.given = numbered.given = 1
-    scope.symbolic = True
     try:
-        for one in (scope, numbered):
-            if head.words:
-                _header_words(Tokens(source, 0, head.body - 1, head.words), one)
-        sizes = Tokens(source, head.body, end + 1)
-        if scope.free is not None:
-            _only_in_sizes(sizes, *scope.free)
-        for name, value in scope.derived.items():
-            _only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
-        init_block(Tokens(source, head.body, end + 1), numbered, Initial())
-        scope.objects.update(numbered.objects)
-        scope.types.update(numbered.types)
-        roles = _roles(Tokens(source, end + 1, len(source.clean)), scope, head.target)
+        scope, _, roles = _with_a_name(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
     assert scope.free is not None, "asked of files that have such a constant"
     return even_rounds(roles, scope.objects, scope.free[0])
+
+
+def _with_a_name(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
+    """The names of a file and its roles, in which the constant that is any number is one, and what is behind them."""
+    source = head.source
+    scope, numbered = Scope(), Scope()
+    scope.given = numbered.given = 1
+    scope.symbolic = True
+    for one in (scope, numbered):
+        if head.words:
+            _header_words(Tokens(source, 0, head.body - 1, head.words), one)
+    sizes = Tokens(source, head.body, end + 1)
+    if scope.free is not None:
+        _only_in_sizes(sizes, *scope.free)
+    for name, value in scope.derived.items():
+        _only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
+    init_block(Tokens(source, head.body, end + 1), numbered, Initial())
+    scope.objects.update(numbered.objects)
+    scope.types.update(numbered.types)
+    tokens = Tokens(source, end + 1, len(source.clean))
+    return scope, tokens, _roles(tokens, scope, head.target)
 
 
 FUNCTIONS = {

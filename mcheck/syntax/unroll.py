@@ -149,11 +149,14 @@ class Counting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Own:
-    """A statement that mentions the thread: where it stands in the code, and the values of the names there."""
+    """A statement that mentions the thread: where it stands in the code, and the values of the names there; ``key`` are
+    those of the names in it.
+    """
 
     position: int
     step: Step
     values: dict[str, Expr]
+    key: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ class Unroller:
 
     def __init__(
         self, place: Place, name: str, values: Mapping[str, int], addresses: Addresses, budget: Budget, share: bool,
-        counting: Counting | None = None,
+        counting: Counting | None = None, known: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.code: list[Op] = []
         self.labels: dict[str, int] = {}
@@ -179,7 +182,10 @@ class Unroller:
         self._place = place
         self._name = name
         self._special = values
-        self._values: dict[str, Expr] = {}
+        self._known: dict[str, Expr] = {name: Const(value) for name, value in (known or {}).items()}
+        self._values = dict(self._known)
+        self._of_thread: dict[int, tuple[int, ...]] = {}
+        """By statement, the values of the names in it that are the thread's own."""
         self._addresses = addresses
         self._budget = budget
         self._share = share
@@ -206,12 +212,17 @@ class Unroller:
         except (Undefined, InputError):  # to be said where it stands
             return False
         finally:
-            self._values = {}
+            self._values = dict(self._known)
         self._budget.take(None, other._spent)
         self.code = list(other.code)
         for own in mine:
-            self._values = own.values
-            self.code[own.position] = self._step(own.step)
+            step = own.step
+            found = step.memo.get((own.key, self._own_key(step)))
+            if found is None:
+                self._values = own.values
+                found = self._step(step)
+            self.code[own.position] = found
+        self._values = dict(self._known)
         self.labels, self.rounds, self._turns = other.labels, other.rounds, other._turns
         return True
 
@@ -294,7 +305,7 @@ class Unroller:
         names: set[str] = set()
         free(expr, names)
         if self._share and any(name[0] == "%" or self._addresses.is_shared(name) for name in names):
-            key = id(expr), *map(self._key, sorted(names))
+            key = id(expr), *map(self._value, sorted(names))
             if key not in self._decisions:
                 self._decisions[key] = _Decision(expr, dict(self._values), outcome)
         return outcome
@@ -315,7 +326,7 @@ class Unroller:
                 self._budget.take(statement.op.span)
                 op = self._step(statement)
                 if statement.mine:
-                    self._own.append(_Own(len(self.code), statement, dict(self._values)))
+                    self._own.append(_Own(len(self.code), statement, dict(self._values), self._key(statement)))
                 self.code.append(op)
             case Mark():
                 self._budget.take(statement.span)
@@ -404,11 +415,13 @@ class Unroller:
         if not self._share:
             return self._resolved(step)
         if step.free is None:
-            step.free = _free(op, self._addresses)
-            step.mine = _mine(step.free)
-        if not step.free and step.span is None and not isinstance(op, Branch):
+            names = _free(step, self._addresses)
+            step.own = tuple(name for name in names if _is_own(name))
+            step.free = tuple(name for name in names if not _is_own(name))
+            step.mine = _mine(step.own)
+        if not step.free and not step.own and step.span is None and not isinstance(op, Branch):
             return op
-        key = tuple([self._key(name) for name in step.free])
+        key = self._key(step), self._own_key(step)
         found = step.memo.get(key)
         if found is None:
             found = self._resolved(step)
@@ -416,13 +429,28 @@ class Unroller:
                 step.memo[key] = found
         return found
 
-    def _key(self, name: str) -> int:
+    def _key(self, step: Step) -> tuple[int, ...]:
+        """The values of the names in a statement, but for those that are the thread's own."""
+        values = self._values
+        return tuple([
+            value.value if isinstance(value := values.get(name), Const) else -1 for name in step.free or ()
+        ])  # fmt: skip
+
+    def _value(self, name: str) -> int:
+        """The value of a name, the thread's own or not."""
         if name[0] == "%":
             return self._special.get(name[1:], 0)
         value = self._values.get(name)
-        if isinstance(value, Const):
-            return value.value
-        return self._place.cta.number if name == CTA_KEY else -1
+        return value.value if isinstance(value, Const) else -1
+
+    def _own_key(self, step: Step) -> tuple[int, ...]:
+        """The values of those that are."""
+        found = self._of_thread.get(id(step))
+        if found is None:
+            found = self._of_thread[id(step)] = tuple(
+                [self._place.cta.number if name == CTA_KEY else self._special.get(name[1:], 0) for name in step.own]
+            )
+        return found
 
     def _resolved(self, step: Step) -> Op:
         op = step.op
@@ -463,9 +491,14 @@ def _mine(names: Collection[str]) -> str:
     return CTA if CTA_KEY in names else ""
 
 
-def _free(op: Op, addresses: Addresses) -> tuple[str, ...]:
+def _is_own(name: str) -> bool:
+    """Whether a name may mean something else in another thread of its role."""
+    return name[0] == "%" or name == CTA_KEY
+
+
+def _free(step: Step, addresses: Addresses) -> tuple[str, ...]:
     names: set[str] = set()
-    for _, expr in expressions(op):
+    for expr in (*(expr for _, expr in expressions(step.op)), *step.loose):
         free(expr, names)
     if any(addresses.is_shared(name) for name in names):
         names.add(CTA_KEY)

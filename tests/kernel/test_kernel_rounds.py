@@ -55,6 +55,18 @@ def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
+@pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
+def test_smaller_numbers_are_as_they_are_by_themselves(text: str) -> None:
+    program = parse(text, "any.litmus", every=True)
+    model = load_model("ptx-9.0")
+    given = prove(program, model, "ptx", 2, Limit(None), lambda _, answer: answer)
+    assert program.sized is not None
+    assert program.rounds is not None
+    assert set(range(program.rounds().least + 1, given.first)) <= given.smaller.keys()
+    for number, answer in given.smaller.items():
+        assert answer == check(program.sized(number), model), number
+
+
 COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
 LATE = {
     "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "found"),

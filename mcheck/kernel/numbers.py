@@ -1,0 +1,195 @@
+"""The numbers whose programs are followed as one, as far as they do the same (``mcheck.kernel.beginnings``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mcheck.answers.result import Answer
+from mcheck.errors import InputError, Unsupported
+from mcheck.kernel.agents import Split
+from mcheck.kernel.beginnings import Beginnings
+from mcheck.kernel.joints import Joint, not_local
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup
+from mcheck.kernel.within import Within
+from mcheck.program.ops import Op
+from mcheck.program.program import Program
+from mcheck.program.rounds import Aperiodic, Rounds
+
+Suffices = Callable[[Program, Answer], Answer | None]
+"""What is to be said of a program, from the answer that says that nothing was found; ``None`` if others are asked."""
+
+
+KEPT = 24
+"""So many executions are kept where they part from larger numbers; the first ones are brought to their ends before."""
+
+
+class Enough(Exception):
+    """The execution has been followed far enough, and is not over."""
+
+    def __init__(self, m: Machine) -> None:
+        super().__init__()
+        self.machine = m
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where agents stand in the code of a program, which that of a machine may be the beginning and the end of."""
+
+    code: list[tuple[Op, ...]]
+    at: Callable[[Agent], int] = lambda agent: agent.pc
+
+    @staticmethod
+    def of(setup: Setup) -> Stand:
+        """In a program by itself."""
+        return Stand([setup.program.threads[group[0]].code for group in setup.partition])
+
+    def next(self, agent: Agent) -> int:
+        """Where the next operation of an agent stands that is not local."""
+        return not_local(self.code[agent.index], self.at(agent))
+
+
+class Family(Protocol):
+    """Programs that differ in a number."""
+
+    rounds: Rounds
+    suffices: Suffices | None
+
+    def sized(self, number: int) -> Program: ...
+
+    def setup(self, program: Program) -> Setup: ...
+
+    def ends(self, setup: Setup, number: int) -> list[int]: ...
+
+    def judged(self, m: Machine) -> Answer | None: ...
+
+    def beyond(self, setup: Setup) -> str | None: ...
+
+
+class Numbers:
+    """The numbers whose executions are one so far (``mcheck.kernel.beginnings``), up to ``most``."""
+
+    def __init__(self, family: Family, whole: Setup, fewest: int, most: int) -> None:
+        self.family, self.most = family, most
+        self._within = Within(whole)
+        self._setups: dict[int, Setup] = {}
+        self._joints: dict[int, Joint | None] = {}
+        self._marks: list[tuple[dict[int, int], int]] = []
+        """Where agents stood in their loops, and the number whose execution it was."""
+        self.between = 0, 0
+        """The marks of the two states that are alike."""
+        self.smallest = self._smallest(fewest)
+        self._shared = Beginnings(self.joint, self.smallest)
+        self._ended: dict[int, Answer | None] = {}
+        """The answers of those that are over."""
+
+    def begin(self) -> Setup:
+        """What is to be executed first."""
+        self._shared, self._marks, self._ended = Beginnings(self.joint, self.smallest), [], {}
+        return self.setup(self.smallest)
+
+    def stand(self, whole: Setup) -> Stand:
+        """Where agents stand in the program with a large number, while they are in that with a small one."""
+        of_whole = Stand.of(whole)
+
+        def at(agent: Agent) -> int:
+            more = len(of_whole.code[agent.index]) - len(agent.code)
+            return agent.pc + more if agent.index in self._shared.behind else agent.pc
+
+        return replace(of_whole, at=at)
+
+    def before(self, m: Machine, agent: Agent) -> None:
+        """Is told of every step before it is made."""
+        self._shared.before(m, agent)
+        kept = self._shared.kept
+        while len(kept) > KEPT:
+            number = next(iter(kept))
+            self._ended[number] = self._end(number)
+        if self._shared.number >= self.most:
+            raise Enough(m)
+
+    def setup(self, number: int) -> Setup:
+        """The program with a number as the engine runs it."""
+        found = self._setups.get(number)
+        if found is None:
+            program = self.family.sized(number)
+            found = self._setups[number] = self._within.setup(program) or self.family.setup(program)
+        return found
+
+    def joint(self, number: int) -> Joint | None:
+        """The joint of a number and the next one."""
+        if number not in self._joints:
+            self._joints[number] = Joint.of(self.setup(number), self.setup(number + 1))
+        return self._joints[number]
+
+    def _smallest(self, number: int) -> int:
+        """The smallest number from which on, up to this one, each is joined to the next one; where nobody asks about
+        small ones, this one.
+        """
+        if self.family.suffices is None:
+            return number
+        while number > self.family.rounds.least:
+            try:
+                fits = self.joint(number - 1) is not None
+            except (InputError, Unsupported):
+                break
+            if not fits:
+                break
+            number -= 1
+        return number
+
+    def standing(self, places: dict[int, int]) -> int:
+        """A mark for where agents stand now."""
+        self._marks.append((places, self._shared.number))
+        return len(self._marks) - 1
+
+    def first(self, periods: int) -> int | None:
+        """The smallest number in whose execution all agents are in their loops in the first of the two states, and
+        ``periods`` later in the second one; ``None`` as long as that is one that is not known yet, or some numbers in
+        between have not parted.
+        """
+        earlier, later = (self._first_at(mark) for mark in self.between)
+        if earlier is None or later is None:
+            return None
+        steps = periods * self.family.rounds.period
+        first = max(earlier, later - steps, self.family.rounds.least)
+        return first if self._shared.number >= first + steps else None
+
+    def _first_at(self, mark: int) -> int | None:
+        places, number = self._marks[mark]
+        while number <= self._shared.number:
+            ends = self.family.ends(self.setup(number), number)
+            if all(at < ends[k] for k, at in places.items()):
+                return number
+            number += 1
+        return None
+
+    def answer(self, number: int) -> Answer | None:
+        """The answer of a number, from where it parted; ``None`` if it has to be run from its beginning."""
+        if number in self._ended:
+            return self._ended[number]
+        return self._end(number) if number in self._shared.kept else None
+
+    def _end(self, number: int) -> Answer | None:
+        try:
+            m = self._shared.end_of(number)
+            return None if m.problems else self.family.judged(m)
+        except (Aperiodic, Unsupported, Split, NewMbarrier, NewOrder, NewWord):
+            return None
+
+    def below(self, first: int) -> dict[int, Answer]:
+        """The answers of those below a number of which nothing else has to be asked."""
+        found: dict[int, Answer] = {}
+        suffices = self.family.suffices
+        if suffices is None:
+            return found
+        for number in range(self.smallest, first):
+            given = self.answer(number)
+            if given is None or self.family.beyond(self.setup(number)) is not None:
+                continue
+            told = suffices(self.setup(number).program, replace(given, complete=False))
+            if told is not None:
+                found[number] = told
+        return found
