@@ -35,6 +35,7 @@ from mcheck.cat.library import models_directory
 from tests.check import fuzz as sketches
 from tests.cli import fuzz as statements
 from tests.ptx import fuzz as modules
+from tests.ptx import mistakes
 from tests.syntax import fuzz as containers
 
 ROOT = Path(__file__).parents[1]
@@ -171,8 +172,8 @@ class Maker:
     def _module(self, rng: random.Random) -> Input:
         text, launch = rng.choice(self._modules)
         files = {
-            "k.ptx": modules.mutate(rng, text).encode("utf-8", "replace"),
-            "l.json": modules.damaged(rng, launch).encode("utf-8", "replace"),
+            "k.ptx": mistakes.mutate(rng, text).encode("utf-8", "replace"),
+            "l.json": mistakes.damaged(rng, launch).encode("utf-8", "replace"),
         }
         command = ("check", "k.ptx", "--launch", "l.json", "--format", rng.choice(FORMATS))
         return Input("modules", (*command, *LIMITS), files)

@@ -84,6 +84,10 @@ class Limit:
         self.check()
         return None if self.until is None else self.until - self.clock()
 
+    def left(self) -> float | None:
+        """The seconds that are left, never none, so that whoever goes on says that there is too little."""
+        return None if self.until is None else max(self.until - self.clock(), 0.001)
+
     def attempt(self, work: Callable[[], None]) -> str | None:
         """Does the work; why it was not finished, if it was not."""
         try:

@@ -11,7 +11,7 @@ from mcheck.check.files import launch_beside
 from mcheck.check.single import conclude, failed, question
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.limit import of_all_the_time
+from mcheck.limit import Limit, of_all_the_time
 from mcheck.ptx import launching, reading
 from mcheck.ptx.every import answer_for_every
 from mcheck.ptx.launch import Buffer, Extent, Launch
@@ -19,7 +19,7 @@ from mcheck.ptx.launching import Given
 from mcheck.ptx.module import Module, SourceLine
 from mcheck.ptx.targets import check_target
 from mcheck.run.case import DEFAULT_MODEL, Case
-from mcheck.run.single import left, model_of
+from mcheck.run.single import model_of
 
 
 def check_file(case: Case, settings: Settings, options: Options) -> Checked:
@@ -45,6 +45,7 @@ def check_text(
 ) -> Checked:
     """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
+    within = Limit(settings.timeout)
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
         module = reading.module(text, path)
@@ -53,7 +54,7 @@ def check_text(
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
         model = model_of(settings.model or DEFAULT_MODEL)
-        asked = question(subject, replace(settings, timeout=left(settings.timeout, started)), options)
+        asked = question(subject, replace(settings, timeout=within.left()), options)
         found = answer_for_every(module, launch, model, asked, options.engine)
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(path, subject, error, settings, perf_counter() - started)

@@ -10,12 +10,15 @@ from mcheck.errors import InputError
 from mcheck.ptx.documents import Node
 from mcheck.ptx.launch import Any, Argument, Buffer, Map
 from mcheck.ptx.module import Function, Parameter
+from mcheck.ptx.places import bounded
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check
 
 POINTER: Final = 8
 MAP_BYTES: Final = 128
 MOST_BYTES: Final = 1 << 48
+MOST_PARAMETER: Final = 32_764
+"""Bytes of all parameters of a kernel, at most."""
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
@@ -49,6 +52,8 @@ class _Reader:
         self._buffers: dict[str, Buffer] = {}
 
     def all(self, entry: Function) -> tuple[Argument, ...]:
+        for parameter in entry.parameters:
+            bounded(parameter, MOST_PARAMETER)
         sizes = {parameter.name: parameter.size or 0 for parameter in entry.parameters}
         for name, node in self._given.items():
             value = node.value

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from math import prod
 
 from mcheck.errors import InputError, Span
 from mcheck.graph.maps import MAP_SIZE, encode
@@ -28,7 +29,8 @@ from mcheck.program.memory import (
     TensorMapSpec,
 )
 from mcheck.ptx.launch import Argument, Buffer, Launch, Map
-from mcheck.ptx.module import Function, Immediate, Module, Variable
+from mcheck.ptx.module import Function, Immediate, Module, Parameter, Variable
+from mcheck.ptx.problems import problem
 from mcheck.ptx.quality import MISSING, UNKNOWN
 from mcheck.records import dataclass
 
@@ -41,6 +43,10 @@ UNKNOWN_SIZE = 1 << 33
 """The bytes that a buffer of unknown size takes in the map."""
 LOCAL_BASE = 1 << 50
 POINTER = 8
+MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 << 10, "param": 512 << 10}
+"""The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
+MOST_OWN = 1 << 28
+"""Bytes of memory of their own that all lanes may have together: so much can be followed."""
 LAUNCH_CONTROL = "launch control"
 """What answers of clusterlaunchcontrol are copied from."""
 FUNCTION_BASE = 1 << 51
@@ -88,13 +94,14 @@ class _Builder:
     next_shared: int = SYSTEM
     next_local: int = LOCAL_BASE
     given: Span | None = None
-    """The parameter that is placed, in the launch."""
+    """What is placed: a variable, or a parameter, in the launch if that says something of it."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
 
     def variable(self, owner: str, name: str, item: Variable) -> None:
         """A declared variable."""
-        key = owner, name
+        key, self.given = (owner, name), item.span
+        bounded(item, MOST.get(item.space))
         if item.space == "shared":
             if item.size is None or item.linkage == "extern":
                 self.dynamic.append((key, item))
@@ -111,21 +118,32 @@ class _Builder:
         else:
             size = item.size or 1
             at = self.reserve(size, item.align)
-            initial = _initial(item) if item.linkage != "extern" or item.initial is not None else None
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            if initial is not None and space == "const":
+            if space == "const" and (item.linkage != "extern" or item.initial is not None):
+                initial = _initial(item)
                 self.contents[at] = initial, bytes(len(initial))
 
     def reserve(self, size: int, align: int) -> int:
         """Room in global memory."""
         at = _up(self.next_global, max(align, 256))
         self.next_global = at + size + GAP
-        if self.next_global > SHARED_BASE:
-            message = "the buffers of the launch are larger than the memory that can be followed"
-            raise InputError(message, self.given, expected=f"less than {SHARED_BASE - GLOBAL_BASE:,} bytes in all")
+        size = self.next_global - GLOBAL_BASE
+        _followed(self.given, "variables and buffers are", size, SHARED_BASE - GLOBAL_BASE)
         return at
+
+
+def bounded(item: Variable | Parameter, most: int | None) -> None:
+    """Complains of a variable that no memory has room for."""
+    if most is not None and item.size is not None and item.size > most:
+        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"there is room for {most}")
+
+
+def _followed(span: Span | None, what: str, size: int, most: int) -> None:
+    if size > most:
+        message = f"{what} larger than the memory that can be followed"
+        raise InputError(message, span, expected=f"less than {most:,} bytes in all")
 
 
 def _up(value: int, align: int) -> int:
@@ -186,7 +204,11 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
     _dynamic(b, launch)
-    buffers = _arguments(b, module.functions[launch.entry], launch)
+    entry = module.functions[launch.entry]
+    _followed(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
+    lanes = len(ctas) * prod(launch.block)
+    _followed(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MOST_OWN)
+    buffers = _arguments(b, entry, launch)
     instances = [Instance(item, at, at) for item, at in b.objects]
     owned = list(b.shared_objects)
     if any(s.opcode[0] == "tcgen05" for f in functions for s in f.body):
@@ -225,7 +247,7 @@ def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
         at = PARAM_BASE + offset
         b.symbols[entry.name, formal.name] = at - PARAM_BASE
         offset += given.size
-        b.given = given.span
+        b.given = given.span or formal.span
         b.contents[at] = _argument(b, buffers, given, at)
     return buffers
 

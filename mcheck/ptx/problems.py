@@ -52,6 +52,7 @@ MESSAGES: dict[str, str] = {
     "PTX114": "{name} is no buffer",
     "PTX115": "unknown assumption {found}",
     "PTX116": "the module has no entry with a body",
+    "PTX117": "{name} takes {found} bytes, {limit}",
     # what is not modelled
     "PTX120": "a module with addresses of {bits} bits is not modelled",
 }

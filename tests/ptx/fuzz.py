@@ -2,9 +2,10 @@
 
     python -m tests.ptx.fuzz --count 20000 --seed 1 --state fuzz.json
 
-A crash is an internal error, an error without a place, a report that cannot be written, an answer that takes far longer
-than its limits of time and memory allow, which a process of its own keeps. The modules are those below ``tests/ptx``
-with a launch beside them, and two that stand alone. With ``--state`` a run goes on where the last one ended.
+A crash is an internal error, an error without a place, a report that cannot be written, a process that dies or takes
+more of the processor's time than the limit that it was given and ``GRACE``, or more memory than ``MEMORY``. The modules
+are those below ``tests/ptx`` with a launch beside them, and two that stand alone: the quick ones most often, each now
+and then. With ``--state`` a run goes on where the last one ended. ``tests/ptx/mistakes.py`` has the mutations.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 import resource
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,194 +26,105 @@ from mcheck.check.case import Checked, Options, Settings
 from mcheck.check.modules import check_text
 from mcheck.check.single import failed, lost
 from mcheck.errors import InputError
+from mcheck.limit import processor_time
 from mcheck.policy.engines import preload
 from mcheck.ptx import launching
 from mcheck.run.case import Case
 from mcheck.run.pool import run_cases
 from tests.check.fuzz import Found, complaint
+from tests.ptx.mistakes import damaged, mutate
 
 HERE = Path(__file__).parent
-LIMIT = 2.0
-"""Seconds that a module is given, in a process that is stopped then."""
-PATIENCE = 60.0
-"""Seconds after which nothing was stopped: even where ten others want the processor."""
+LIMITS = (0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.5, 0.5, 2.0)
+"""Seconds of the processor that an answer is given, one of these: what there is to crash on comes early, mostly."""
+GRACE = 1.0
+"""Seconds of the processor beyond the limit: reading is not under it, but bounded, and the report comes after it."""
+PATIENCE = 120.0
+"""Seconds after which a process is stopped, whoever else wants the processor."""
 MEMORY = 1 << 30
 """Bytes that the process of a module may take."""
-LARGEST = 12_000
-"""Characters of a module: larger ones take long and show nothing else."""
+LARGE = 12_000
+"""Characters of a module that is taken as seldom as those that are ``SLOW``."""
+SLOW = frozenset((
+    "cluster_ring", "doubled", "gather_reduce", "hopper", "multicast", "remote_bins", "specialised", "split_sum",
+    "tensor_reduce", "tensor_tiles", "volatile_flags",
+))  # fmt: skip
+"""Entries whose answers take more than a third of a second."""
+OFTEN = 5
+"""How much more often the others are taken."""
 ALONE: dict[str, dict[str, Any]] = {
     "hand_over": {"grid": 1, "params": {"out": {"buffer": 256}, "rows": 1}},
     "every_form": {"grid": 2, "shared": 64},
 }
 
-NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
-WORD = re.compile(r"[%$A-Za-z_][\w$]*")
-PART = re.compile(r"\.[A-Za-z][\w:]*")
-NUMBERS = (
-    "0", "1", "-1", "2", "7", "31", "32", "33", "64", "255", "1024", "65536", "100000000", "4294967295", "4294967296",
-    "18446744073709551615", "18446744073709551616", "0x7fffffffffffffff", "0f7FC00000",
-    "(1<<63)", "1/0", "%r1", "WARP_SZ",
-)  # fmt: skip
-INSERTED = (
-    "bar.sync 0;", "bar.sync 1, 64;", "trap;", "exit;", "ret;", "brkpt;", "@%p1 exit;", "{", "}",
-    "nonsense.u32 %r1, %r2;", "fence.proxy.async;", "mov.u32 %r1, %clock;", "mov.b32 %r2, -1;",
-    "st.shared.u32 [%r1], %r2;", "ld.global.u32 %r1, [%rd1];", "bra $L__done;", "L: bra L;", "activemask.b32 %r1;",
-    "elect.sync %r1|%p1, -1;", "vote.sync.any.pred %p1, %p1, -1;", "shfl.sync.idx.b32 %r1, %r2, 0, 31, -1;",
-    "atom.global.add.u32 %r1, [%rd1], 1;", "call other;", "@%p1 bar.warp.sync -1;",
-    "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [picture, {%f1, %f2}];", "cp.async.bulk.wait_group 0;",
-    "nanosleep.u32 20;", "barrier.cluster.arrive;", "barrier.cluster.wait;", "mbarrier.init.shared.b64 [%r1], 1;",
-    "setmaxnreg.inc.sync.aligned.u32 64;", "mapa.u32 %r1, %r2, 1;", "mul.wide.u32 %rd1, %r1, %r2;",
-    "div.u32 %r1, %r2, 0;", ".reg .b32 %r<4>;", ".loc 1 1 1", '"',
-)  # fmt: skip
-VALUES: tuple[Any, ...] = (
-    None, -1, 0, 1, 31, 1 << 20, 1 << 31, 1 << 63, 1 << 70, 0.5, 1e300, "any", "1", "a", [], [0], [1, 2, 3, 4], {},
-    True, {"buffer": None}, {"buffer": 0}, {"buffer": 1 << 40}, {"buffer": -1}, {"hex": "00"}, {"hex": "xyz"},
-    {"tensormap": {}}, {"tensormap": {"rank": 9}}, {"at": {"0": {"buffer": 4}}}, {"at": {"x": 1}}, [2048, 1, 1],
-    [1 << 31, 1, 1],
-)  # fmt: skip
-
-Mutation = Callable[[random.Random, list[str]], None]
-
-
-# --- mutations of the text ------------------------------------------------------------------------------------
-
-
-def _at(rng: random.Random, lines: list[str]) -> int:
-    """A line, mostly of a body."""
-    good = [k for k, line in enumerate(lines) if line.rstrip().endswith(";")]
-    return rng.choice(good) if good and rng.random() < 0.9 else rng.randrange(len(lines))
-
-
-def _drop(rng: random.Random, lines: list[str]) -> None:
-    del lines[_at(rng, lines)]
-
-
-def _repeat(rng: random.Random, lines: list[str]) -> None:
-    at = _at(rng, lines)
-    lines.insert(at, lines[at])
-
-
-def _exchange(rng: random.Random, lines: list[str]) -> None:
-    a, b = _at(rng, lines), _at(rng, lines)
-    lines[a], lines[b] = lines[b], lines[a]
-
-
-def _insert(rng: random.Random, lines: list[str]) -> None:
-    lines.insert(_at(rng, lines), rng.choice(INSERTED))
-
-
-def _truncate(rng: random.Random, lines: list[str]) -> None:
-    del lines[rng.randrange(len(lines)) :]
-    if lines:
-        lines[-1] = lines[-1][: rng.randrange(len(lines[-1]) + 1)]
-
-
-def _replaced(rng: random.Random, lines: list[str], what: re.Pattern[str], choose: Callable[[str], str]) -> None:
-    at = _at(rng, lines)
-    places = list(what.finditer(lines[at]))
-    if places:
-        place = rng.choice(places)
-        lines[at] = lines[at][: place.start()] + choose(place[0]) + lines[at][place.end() :]
-
-
-def _number(rng: random.Random, lines: list[str]) -> None:
-    _replaced(rng, lines, NUMBER, lambda _: rng.choice(NUMBERS))
-
-
-def _word(rng: random.Random, lines: list[str]) -> None:
-    words = WORD.findall(lines[_at(rng, lines)]) or ["_"]
-    _replaced(rng, lines, WORD, lambda _: rng.choice(words))
-
-
-def _register(rng: random.Random, lines: list[str]) -> None:
-    _replaced(rng, lines, re.compile(r"%[a-z]+\d+"), lambda name: re.sub(r"\d+", str(rng.randrange(12)), name))
-
-
-def _part(rng: random.Random, lines: list[str]) -> None:
-    parts = PART.findall(lines[_at(rng, lines)]) or [""]
-    _replaced(rng, lines, PART, lambda _: rng.choice([*parts, "", ".nonsense"]))
-
-
-def _characters(rng: random.Random, lines: list[str]) -> None:
-    at = rng.randrange(len(lines))
-    cut = rng.randrange(len(lines[at]) + 1)
-    lines[at] = (
-        lines[at][:cut] + rng.choice(list('{}()[];,.%@!|"\\/*+-=<>\0é\t$_0a')) + lines[at][cut + rng.randrange(2) :]
-    )
-
-
-def _negate(rng: random.Random, lines: list[str]) -> None:
-    at = _at(rng, lines)
-    line = lines[at].strip()
-    lines[at] = line.replace("@!", "@", 1) if line.startswith("@!") else line.replace("@", "@!", 1)
-
-
-MUTATIONS: tuple[Mutation, ...] = (
-    _drop, _drop, _repeat, _exchange, _exchange, _insert, _insert, _insert, _truncate, _number, _number, _number, _word,
-    _register, _register, _register, _part, _part, _characters, _negate,
-)  # fmt: skip
-
-
-def mutate(rng: random.Random, text: str) -> str:
-    """``text`` with up to three mistakes."""
-    lines = text.split("\n")
-    for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-        rng.choice(MUTATIONS)(rng, lines)
-        lines = lines or [""]
-    return "\n".join(lines)
-
-
-# --- mutations of the launch ----------------------------------------------------------------------------------
-
-
-def damaged(rng: random.Random, launch: dict[str, Any]) -> str:
-    """The launch as JSON, often with a mistake."""
-    made = json.loads(json.dumps(launch))
-    if rng.random() < 0.4:
-        where: Any = made
-        while True:
-            key = rng.choice([*where, "grid", "0"])
-            inner = where.get(key)
-            if isinstance(inner, dict) and inner and rng.random() < 0.7:
-                where = inner
-                continue
-            break
-        if rng.random() < 0.3:
-            where.pop(key, None)
-        else:
-            where[key] = rng.choice(VALUES)
-    text = json.dumps(made, indent=1)
-    if rng.random() < 0.03:
-        cut = rng.randrange(len(text))
-        text = text[:cut] + rng.choice(("", "}", "{", ",", '"', "NaN")) + text[cut + 1 :]
-    return text
-
-
 # --- runs -----------------------------------------------------------------------------------------------------
 
 
-def modules(largest: int = LARGEST) -> list[tuple[str, dict[str, Any]]]:
+Module = tuple[str, dict[str, Any]]
+"""Its text and its launch."""
+
+
+def modules(largest: int | None = None) -> list[Module]:
     """Modules and their launches."""
     found = [((HERE / f"{name}.ptx").read_text(encoding="utf-8"), launch) for name, launch in ALONE.items()]
     for path in sorted(HERE.rglob("*.json")):
         text = path.with_suffix(".ptx")
-        if text.exists() and text.stat().st_size < largest:
+        if text.exists() and (largest is None or text.stat().st_size < largest):
             found.append((text.read_text(encoding="utf-8"), json.loads(path.read_text(encoding="utf-8"))))
     return found
 
 
-def check(text: str, launch: str, settings: Settings, *, apart: bool) -> Checked:
-    """The answer about a mutant; ``apart``: of a process of its own, which is stopped at its limits."""
-    try:
-        given = launching.from_json(launch, "mutated.json")
-    except InputError as error:
-        return failed("mutated.ptx", None, error, settings, 0.0)
+def weight(module: Module) -> int:
+    """How often a module is taken, as against others."""
+    text, launch = module
+    return 1 if len(text) > LARGE or launch.get("entry") in SLOW else OFTEN
 
-    def task(case: Case, settings: Settings) -> Checked:
-        return check_text(text, case.path, given, settings, Options())
+
+def mutant(rng: random.Random, known: list[Module], weights: list[int]) -> tuple[str, str]:
+    """A module and its launch with a mistake in at least one of them."""
+    (module,) = rng.choices(known, weights)
+    text, launch = module
+    whole = json.dumps(launch, indent=1)
+    while True:
+        made = mutate(rng, text), damaged(rng, launch)
+        if made != (text, whole):
+            return made
+
+
+def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[Checked, float]:
+    """The answer about a mutant, and the seconds of the processor that it took; ``apart``: of a process of its own.
+
+    That is stopped where it takes more memory than it may, and not by time: that the answer keeps its time is asked.
+    """
+
+    def task(case: Case, settings: Settings) -> tuple[Checked, float]:
+        started = time.process_time()
+        with processor_time():
+            try:
+                given = launching.from_json(launch, "mutated.json")
+            except InputError as error:
+                result = failed(case.path, None, error, settings, 0.0)
+            else:
+                result = check_text(text, case.path, given, settings, Options())
+        return result, time.process_time() - started
+
+    def stopped(case: Case, settings: Settings, reason: str, seconds: float) -> tuple[Checked, float]:
+        return lost(case, settings, reason, seconds), seconds
 
     case = Case("mutated.ptx", text=text)
-    return next(iter(run_cases([case], settings, 1, task, lost))) if apart else task(case, settings)
+    if not apart:
+        return task(case, settings)
+    outer = replace(settings, timeout=PATIENCE)
+    return next(iter(run_cases([case], outer, 1, lambda case, _: task(case, settings), stopped)))
+
+
+def wrong(result: Checked, seconds: float, limit: float) -> str | None:
+    """What is wrong with an answer that took so many seconds of the processor."""
+    if seconds > limit + GRACE:
+        return f"took {seconds:.1f} s of the processor, and {limit:g} s was the limit"
+    if result.reason and ("of memory" in result.reason or "process that ran" in result.reason):
+        return result.reason
+    return complaint(result, 0.0)
 
 
 def run(
@@ -220,7 +132,7 @@ def run(
     seed: int,
     first: int = 0,
     *,
-    largest: int = LARGEST,
+    largest: int | None = None,
     apart: bool = False,
     found: Found | None = None,
     each: Callable[[int, Found], None] = lambda _, __: None,
@@ -230,18 +142,17 @@ def run(
     What comes of them is added to ``found``, and ``each`` hears of every one.
     """
     known = modules(largest)
+    weights = [weight(module) for module in known]
     preload("protocol")
     found = found or Found()
     for number in range(first, first + count):
         rng = random.Random(f"{seed}:{number}")
-        text, launch = rng.choice(known)
-        mutant, shape = mutate(rng, text), damaged(rng, launch)
-        settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=LIMIT, memory=MEMORY)
-        start = time.monotonic()
-        result = check(mutant, shape, settings, apart=apart)
-        seconds = time.monotonic() - start
-        said = complaint(result, 0.0 if seconds < PATIENCE else seconds)
-        found.see(number, f"{seed}:{number}", result, said, seconds, f"{shape}\n{mutant}")
+        text, shape = mutant(rng, known, weights)
+        limit = rng.choice(LIMITS)
+        settings = Settings(profile=rng.choice(("ptx", "strict", "permissive")), timeout=limit, memory=MEMORY)
+        result, seconds = check(text, shape, settings, apart=apart)
+        said = wrong(result, seconds, limit)
+        found.see(number, f"{seed}:{number}", result, said, seconds, f"{shape}\n{text}")
         each(number, found)
     return found
 

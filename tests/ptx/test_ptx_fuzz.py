@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mcheck.check.case import Checked, Settings
 from mcheck.errors import InputError
+from mcheck.ptx import reading
+from mcheck.ptx.module import Module
 from mcheck.ptx.reading import module
 from tests.ptx import fuzz
 
@@ -34,10 +40,71 @@ LONG = {
 
 
 def test_nothing_crashes() -> None:
-    found = fuzz.run(60, seed=3, largest=4000)
+    found = fuzz.run(150, seed=3, largest=6000)
     assert found.crashes == []
     assert found.verdicts["error"] > 10
-    assert found.verdicts["proved"] + found.verdicts["finding"] + found.verdicts["unknown"] > 3, "some reach the engine"
+    assert found.verdicts["proved"] + found.verdicts["finding"] + found.verdicts["unknown"] > 10, (
+        "some reach the engine"
+    )
+
+
+def test_every_module_is_taken_and_the_quick_ones_more_often() -> None:
+    known = fuzz.modules()
+    weights = [fuzz.weight(module) for module in known]
+    assert len(known) > 50
+    assert set(weights) == {1, fuzz.OFTEN}
+    assert sum(weights) * 2 > len(known) * fuzz.OFTEN, "half of them are quick"
+    assert {launch.get("entry") for _, launch in known} >= fuzz.SLOW
+
+
+def test_a_mutant_is_none_of_the_modules() -> None:
+    known = fuzz.modules(4000)
+    weights = [fuzz.weight(module) for module in known]
+    whole = {(text, json.dumps(launch, indent=1)) for text, launch in known}
+    assert all(fuzz.mutant(random.Random(f"{k}"), known, weights) not in whole for k in range(300))
+
+
+def test_what_is_wrong_with_an_answer_is_said() -> None:
+    settings = Settings(profile="ptx", timeout=0.5, memory=fuzz.MEMORY)
+    text, launch = fuzz.modules(2000)[0]
+    result, seconds = fuzz.check(text, json.dumps(launch), settings, apart=True)
+    assert result.verdict == "proved"
+    assert fuzz.wrong(result, seconds, 0.5) is None
+    assert "of the processor" in str(fuzz.wrong(result, 0.5 + 2 * fuzz.GRACE, 0.5))
+    for reason in ("more than 1 GiB of memory", "the process that ran the test ended with signal 9"):
+        assert fuzz.wrong(replace(result, verdict="unknown", reason=reason), seconds, 0.5) == reason
+    assert fuzz.wrong(replace(result, verdict="unknown", reason=None), seconds, 0.5) is not None
+
+
+def test_time_that_others_have_the_processor_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, launch = fuzz.modules(2000)[0]
+    settings = Settings(profile="ptx", timeout=1.0, memory=fuzz.MEMORY)
+
+    def slowly(*given: str) -> Module:
+        time.sleep(1.2)
+        return module(*given)
+
+    fuzz.preload("protocol")
+    monkeypatch.setattr(reading, "module", slowly)
+    result, seconds = fuzz.check(text, json.dumps(launch), settings, apart=True)
+    assert result.verdict == "proved"
+    assert seconds < 1.2
+
+
+def test_a_process_that_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, launch = fuzz.modules(2000)[0]
+    settings = Settings(profile="ptx", timeout=0.2, memory=fuzz.MEMORY)
+
+    def forgets_the_time(*_: object) -> Checked:
+        while time.process_time() < until:
+            pass
+        return done
+
+    done, _ = fuzz.check(text, json.dumps(launch), settings, apart=False)
+    until = 0.2 + 2 * fuzz.GRACE  # by the clock of the forked process, which begins at 0
+    monkeypatch.setattr(fuzz, "check_text", forgets_the_time)
+    result, seconds = fuzz.check(text, json.dumps(launch), settings, apart=True)
+    assert "of the processor" in str(fuzz.wrong(result, seconds, 0.2))
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
