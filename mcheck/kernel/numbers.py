@@ -133,7 +133,7 @@ class Numbers:
         while number > self.family.rounds.least:
             try:
                 fits = self.joint(number - 1) is not None
-            except (InputError, Unsupported):
+            except (InputError, Unsupported, Aperiodic, Split):
                 break
             if not fits:
                 break
