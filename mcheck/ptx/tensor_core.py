@@ -204,7 +204,8 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         where = []
         for lane, base in zip(lanes.tolist(), address.tolist(), strict=True):
             number = lane % WARP
-            column = (base & COLUMN) + (split if split is not None and number >= WARP // 2 else 0)
+            second, number = divmod(number, WARP // 2) if split is not None else (0, number)
+            column = (base & COLUMN) + second * (split or 0)
             row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
             mine = row // WARP == quarter
             where.append(c.tensor.row(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
@@ -217,7 +218,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _split(statement: ptx.Statement) -> int:
-    """Columns between what the two halves of a warp access."""
+    """Columns between what the two halves of a warp access, both in the same 16 rows (9.7.16.8)."""
     found = [o.value for o in statement.operands if isinstance(o, ptx.Immediate)]
     return found[0] if found else 0
 

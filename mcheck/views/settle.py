@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from mcheck.graph.tags import Tag
 from mcheck.views.entries import bits, union
 from mcheck.views.state import State
 
@@ -66,13 +67,18 @@ def stand_ins(
 
 
 def named(w: State, pinned: int) -> int:
-    """The events that stand for themselves: the pinned ones, and the last one of each thread."""
+    """The events that stand for themselves: the pinned ones, the last one of each thread, and releases of another
+    proxy. What these hand over to an acquire goes to the bytes that the acquire names, and to no others (9.7.13.4): a
+    later release, of another tensor map, does not lead there.
+    """
     last: dict[int, tuple[int, int]] = {}
+    watched = pinned & w.all
     for k in bits(w.all):
         entry = w.entries[k]
         if entry is not None and entry.thread >= 0:
             last[entry.thread] = max(last.get(entry.thread, (-1, -1)), (entry.time, k))
-    watched = pinned & w.all
+            if Tag.PRELEASE in entry.event.tags:
+                watched |= 1 << k
     for _, k in last.values():
         watched |= 1 << k
     return watched

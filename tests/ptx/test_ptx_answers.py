@@ -7,7 +7,7 @@ import pytest
 from benchmarks.modules import Case, cases, check
 
 QUICK = (
-    "bulk_reduce", "bulk_store", "bulk_to_peer", "column_sums_sm90", "dependent", "leavers", "named_barriers",
+    "attention_sm100", "bulk_reduce", "bulk_store", "bulk_to_peer", "column_sums_sm90", "dependent", "leavers", "matmul_made_sm90", "named_barriers",
     "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "transpose",
 )  # fmt: skip
 CHOSEN = [case for case in cases() if case.path.stem in QUICK]

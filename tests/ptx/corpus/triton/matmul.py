@@ -54,6 +54,32 @@ def matmul_persistent(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: 
         c.store([row, column], total.to(tl.float16))
 
 
+@triton.jit
+def matmul_made(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    at_a = tl.make_tensor_descriptor(a, shape=[m, k], strides=[k, 1], block_shape=[BM, BK])
+    at_b = tl.make_tensor_descriptor(b, shape=[n, k], strides=[k, 1], block_shape=[BN, BK])
+    at_c = tl.make_tensor_descriptor(c, shape=[m, n], strides=[n, 1], block_shape=[BM, BN])
+    across = tl.cdiv(n, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM) * across, tl.num_programs(0)):
+        row = tile // across * BM
+        column = tile % across * BN
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for start in range(0, k, BK):
+            total = tl.dot(at_a.load([row, start]), at_b.load([column, start]).T, total)
+        at_c.store([row, column], total.to(tl.float16))
+
+
+def made(capability, warps, stages, tile):
+    bm, bn, bk = tile
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp16", "m": "i32", "n": "i32", "k": "i32"}
+    aligned = {(i,): ALIGNED for i in range(len(signature))}
+    signature |= dict.fromkeys(("BM", "BN", "BK"), "constexpr")
+    source = ASTSource(matmul_made, signature, {"BM": bm, "BN": bn, "BK": bk}, aligned)
+    return triton.compile(
+        source, target=GPUTarget("cuda", capability, 32), options={"num_warps": warps, "num_stages": stages}
+    )
+
+
 def pointers(capability, warps, stages, tile):
     bm, bn, bk = tile
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp16"}
