@@ -114,14 +114,31 @@ def computes(statement: ptx.Statement) -> bool:
 
 
 def passed(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
-    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic: its guard decides nothing
-    unless something depends on that.
+    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic, with an ``else`` or not,
+    and whatever branches lie within that: its guard decides nothing unless something depends on that.
     """
-    statement = unit.function.body[k]
-    if statement.opcode[0] != "bra" or not isinstance(statement.operands[0], ptx.Label):
+    body, labels = unit.function.body, unit.function.labels
+    if not _jumps(body[k]):
         return ()
-    over = tuple(unit.function.body[k + 1 : unit.function.labels[statement.operands[0].name]])
-    return over if all(map(computes, over)) else ()
+    end, at = k + 1, k
+    over: list[ptx.Statement] = []
+    while at == k or at < end:
+        statement = body[at]
+        if _jumps(statement):
+            target = labels[statement.operands[0].name]  # type: ignore[union-attr]
+            if target <= at:
+                return ()
+            end = max(end, target)
+        elif not computes(statement):
+            return ()
+        else:
+            over.append(statement)
+        at += 1
+    return tuple(over)
+
+
+def _jumps(statement: ptx.Statement) -> bool:
+    return statement.opcode[0] == "bra" and isinstance(statement.operands[0], ptx.Label)
 
 
 def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
@@ -172,9 +189,9 @@ def _flow(
     def rows(found: Iterable[ptx.Register]) -> set[int]:
         return {unit.frame + r.index for r in found}
 
-    if statement.guard is not None:
-        wanted.add(unit.frame + statement.guard.register.index)
     name, defined = statement.opcode[0], rows(writes(statement))
+    if statement.guard is not None and not computes(statement):
+        wanted.add(unit.frame + statement.guard.register.index)
     if computes(statement):
         flows.append((defined, rows(reads(statement))))
     elif name in ("shfl", "match", "redux", "vote"):

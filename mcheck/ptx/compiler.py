@@ -205,7 +205,29 @@ class Compiler:
             made = None
         if made is None:
             made = self.opaque(unit, statement)
-        return made if statement.guard is None else self.guarded(unit, statement, made)
+        return made if statement.guard is None else self._perhaps(unit, statement, made)
+
+    def _perhaps(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+        """A computation with a guard: where data decides it, what it writes is not known afterwards, and nothing else
+        depends on the guard.
+        """
+        assert statement.guard is not None
+        known = self.lanes.quality
+        guard, rows = unit.frame + statement.guard.register.index, self.rows(unit, writes(statement))
+        plain = self.guarded(unit, statement, made)
+
+        def run(c: Cluster, mask: Mask) -> Mask:
+            doubt = mask & (known[guard] & np.uint8(quality.UNKNOWN) != 0)
+            if not doubt.any():
+                plain(c, mask)
+                return mask
+            if not np.array_equal(doubt, mask):
+                plain(c, mask & ~doubt)
+            for row in rows:
+                known[row][doubt] = quality.NOTHING
+            return mask
+
+        return run
 
     def opaque(self, unit: Unit, statement: ptx.Statement) -> Step:
         """What is written is not known afterwards."""

@@ -26,7 +26,7 @@ from mcheck.ptx.lanes import WARP, Lanes, ctas_of
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import MOST_WON, Answers, others
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
-from mcheck.ptx.places import Places, holding, place
+from mcheck.ptx.places import Places, holding, place, workspace
 from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
@@ -129,6 +129,7 @@ class Runner:
         lanes = Lanes(self.launch, self.code.rows)
         counters = Counters(self.counters, way.start)
         places = holding(self.places, counters.contents())
+        lanes.special |= {name: np.full(lanes.count, half, np.uint64) for name, half in workspace(places).items()}
         compiler = Compiler(self.module, self.code, lanes, places)
         steps = compiler.steps()
         if watch is not None:

@@ -151,6 +151,8 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             if row is not None:
                 np.copyto(values[row], result, where=mask)
                 np.copyto(known[row], sure, where=mask)
+        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # whether a lane is in range no data says
+            np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})

@@ -29,7 +29,7 @@ from mcheck.program.memory import (
     TensorMapSpec,
 )
 from mcheck.ptx.launch import Argument, Buffer, Launch, Map
-from mcheck.ptx.module import Function, Immediate, Module, Parameter, Variable
+from mcheck.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Variable
 from mcheck.ptx.problems import problem
 from mcheck.ptx.quality import MISSING, UNKNOWN
 from mcheck.records import dataclass
@@ -49,6 +49,13 @@ MOST_OWN = 1 << 28
 """Bytes of memory of their own that all lanes may have together: so much can be followed."""
 LAUNCH_CONTROL = "launch control"
 """What answers of clusterlaunchcontrol are copied from."""
+GRID_WORKSPACE = "grid workspace"
+"""What the driver gives a cooperative launch, zeroed: cooperative groups count there who has come to ``grid.sync``."""
+WORKSPACE_SIZE = 64
+WORKSPACE_HALVES = {"envreg1": 32, "envreg2": 0}
+"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read
+as ``cooperative_groups`` does).
+"""
 FUNCTION_BASE = 1 << 51
 """The address of function number k is k more than this."""
 
@@ -203,6 +210,10 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
     if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
+    if any(_names_workspace(o) for f in functions for s in f.body for o in s.operands):
+        at = b.symbols["", GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
+        b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
+        b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
     _dynamic(b, launch)
     entry = module.functions[launch.entry]
     _followed(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
@@ -221,6 +232,16 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
         b.next_local - LOCAL_BASE, b.contents,
     )  # fmt: skip
+
+
+def _names_workspace(operand: Operand) -> bool:
+    return isinstance(operand, Special) and operand.name in WORKSPACE_HALVES
+
+
+def workspace(places: Places) -> dict[str, int]:
+    """What the registers hold that name the workspace of a cooperative launch, if the kernel asks."""
+    at = places.symbols.get(("", GRID_WORKSPACE))
+    return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
 
 
 def _dynamic(b: _Builder, launch: Launch) -> None:
