@@ -29,6 +29,8 @@ def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | N
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
     for thread in program.threads:
         codes.setdefault((needed[thread.index], tuple(map(id, thread.code))), []).append(thread)
+    if not any(isinstance(op, ops.MbarrierWait) for threads in codes.values() for op in threads[0].code):
+        return None
     signalled = {threads[0].index: _signalled(threads[0]) for threads in codes.values()}
     if not any(signalled.values()):
         return None
