@@ -28,7 +28,7 @@ _LOCAL: dict[str, Callable[[int, int], int]] = {
 def size_of(type_name: str) -> int:
     """The bytes of a type."""
     bits = "".join(c for c in type_name if c.isdigit())
-    if type_name == "pred" or not bits or "x" in type_name or type_name[0] not in "bus":
+    if type_name == "pred" or not bits or "x" in type_name or type_name[0] not in "bus" or type_name.startswith("bf"):
         raise NotCovered(f"type {type_name}")
     return int(bits) // 8
 

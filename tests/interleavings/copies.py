@@ -1,19 +1,23 @@
 """Asynchronous copies as agents: after their issue they act at any moment (8.9.1.1, 9.7.9.25).
 
 A copy with an mbarrier, and ``cp.async``, reads, writes and tells in one step; one of a bulk group reads first, which
-is as far as ``.read`` waits. Taken apart further they would do no more that is certain.
+is as far as ``.read`` waits. Taken apart further they would do no more that is certain. What ``wgmma`` reads is a copy
+to nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.interleavings import mbarriers
-from tests.interleavings.arithmetic import brought
+from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.program.program import Thread as Declared
+from tests.interleavings import mbarriers, tensors
+from tests.interleavings.arithmetic import brought, combined, size_of
 from tests.interleavings.memory import Store
-from tests.interleavings.state import Copy, Misuse, State, Thread
+from tests.interleavings.state import NOWHERE, Copy, Misuse, Ranges, State, Thread, Unclear
 
 Groups = tuple[tuple[Copy, ...], ...]
+Bytes = tuple[int | None, ...]
 
 
 def fresh(thread: Thread) -> int:
@@ -34,6 +38,11 @@ def committed(groups: Groups) -> Groups:
     return trimmed((*groups, ()))
 
 
+def added(groups: Groups, copy: Copy) -> Groups:
+    """The copy in the open group."""
+    return (*groups[:-1], tuple(sorted((*groups[-1], copy))))
+
+
 def over(groups: Groups, pending: int, *, read: bool) -> bool:
     """Whether all but so many of the latest committed groups are complete, or have read their sources."""
     done = groups[:-1]
@@ -41,32 +50,53 @@ def over(groups: Groups, pending: int, *, read: bool) -> bool:
     return all(read and c.held is not None for group in awaited for c in group)
 
 
-def steps(store: Store, state: State, index: int) -> Iterator[tuple[str, State | Misuse]]:
-    """What the copies of a thread may do next, and the arrivals that follow them."""
+def steps(
+    store: Store, declared: tuple[Declared, ...], state: State, index: int
+) -> Iterator[tuple[str, Copy | None, State | Misuse | None]]:
+    """What the copies of a thread may do next, and the arrivals that follow them; nothing where nobody knows."""
     thread = state.threads[index]
     for copy in sorted(thread.copies):
         slow = copy.mbarrier is None and any(copy in group for group in thread.bulk)
+        verb = "reads" if slow and copy.held is None else "acts"
         try:
-            if slow and copy.held is None:
-                reading = copy._replace(held=_bytes(store, state, copy))
-                yield f"reads: {copy.text}", state.with_thread(index, _replaced(thread, copy, reading))
+            found = tensors.resolved(store, state, copy)
+            if verb == "reads":
+                reading = found._replace(held=_bytes(store, state, found), box=None)
+                after = state.with_thread(index, _replaced(thread, copy, reading))
             else:
-                yield f"acts: {copy.text}", _performed(store, state, index, copy)
+                after = _performed(store, declared, state, index, copy, found)
+            yield f"{verb}: {copy.text}", copy, after
         except Misuse as wrong:
-            yield f"acts: {copy.text}", wrong
+            yield f"{verb}: {copy.text}", copy, wrong
+        except Unclear:
+            yield f"{verb}: {copy.text}", copy, None
     for k, (address, after) in enumerate(thread.signals):
         if not after:
             left = thread._replace(signals=thread.signals[:k] + thread.signals[k + 1 :])
             try:
-                yield "arrives for its copies", mbarriers.arrive(state.with_thread(index, left), address, 1)[0]
+                yield "arrives for its copies", None, mbarriers.arrive(state.with_thread(index, left), address, 1)[0]
             except Misuse as wrong:
-                yield "arrives for its copies", wrong
+                yield "arrives for its copies", None, wrong
 
 
-def _bytes(store: Store, state: State, copy: Copy) -> tuple[int | None, ...]:
-    address, size = copy.source
-    at = _place(store, state, address, size) if size else 0
-    return (*state.memory[at : at + size], *(0,) * (copy.target[1] - size))
+def gone(declared: tuple[Declared, ...], state: State, address: int) -> bool:
+    """Whether an address is in the shared memory of a CTA whose threads have all exited."""
+    if address < SHARED_BASE:
+        return False
+    cta = (address - SHARED_BASE) // SHARED_WINDOW
+    there = [t.index for t in declared if t.place.cta.number == cta]
+    return bool(there) and all(state.threads[k].over for k in there)
+
+
+def _bytes(store: Store, state: State, copy: Copy) -> Bytes:
+    found: list[int | None] = []
+    for address, size in copy.source:
+        if address == NOWHERE:
+            found += [0] * size
+        else:
+            at = _place(store, state, address, size)
+            found += state.memory[at : at + size]
+    return (*found, *(0,) * (copy.bytes - len(found)))
 
 
 def _place(store: Store, state: State, address: int, size: int) -> int:
@@ -75,27 +105,59 @@ def _place(store: Store, state: State, address: int, size: int) -> int:
     return store.place(address, size)
 
 
-def _performed(store: Store, state: State, index: int, copy: Copy) -> State:
-    held = _bytes(store, state, copy) if copy.held is None else copy.held
-    address, size = copy.target
-    if size:
-        at = _place(store, state, address, size)
-        if copy.adds:
-            held = _added(state.memory[at : at + size], held, copy.adds)
-        state = store.put(state, at, held)
+def _performed(
+    store: Store, declared: tuple[Declared, ...], state: State, index: int, copy: Copy, found: Copy
+) -> State:
+    """The state behind a copy that acts, which has been ``found`` to do so where it has a tensor map."""
+    own = declared[index].place.cta.number
+    places = [a for a, _ in (*found.source, *found.target) if a != NOWHERE]
+    for address in (*places, *([copy.mbarrier] if copy.mbarrier is not None else [])):
+        if (address - SHARED_BASE) // SHARED_WINDOW != own and gone(declared, state, address):
+            raise Misuse("UB502", "UB504")
+    held = _bytes(store, state, found) if copy.held is None else copy.held
+    state = _written(store, state, found, held)
     state = state.with_thread(index, _replaced(state.threads[index], copy, None))
-    return state if copy.mbarrier is None else mbarriers.complete(state, copy.mbarrier, size)
+    return state if copy.mbarrier is None else mbarriers.complete(state, copy.mbarrier, found.bytes)
 
 
-def _added(old: tuple[int | None, ...], new: tuple[int | None, ...], element: int) -> tuple[int | None, ...]:
+def _written(store: Store, state: State, copy: Copy, held: Bytes) -> State:
+    done = 0
+    for address, size in copy.target:
+        new = held[done : done + size]
+        done += size
+        if address == NOWHERE:
+            continue
+        at = _place(store, state, address, size)
+        if copy.reduce:
+            new = _reduced(state.memory[at : at + size], new, copy)
+        state = store.put(state, at, new)
+    return state
+
+
+def _reduced(old: Bytes, new: Bytes, copy: Copy) -> Bytes:
     found: list[int | None] = []
+    element = size_of(copy.type)
     for k in range(0, len(old), element):
         a, b = old[k : k + element], new[k : k + element]
         if None in a or None in b:
             found += [None] * element
         else:
-            total = int.from_bytes(bytes(a), "little") + int.from_bytes(bytes(b), "little")  # type: ignore[arg-type]
-            found += brought(f"u{8 * element}", total).to_bytes(element, "little")
+            here, brings = (brought(copy.type, int.from_bytes(bytes(x), "little")) for x in (a, b))  # type: ignore[arg-type]
+            total = combined(copy.reduce, copy.type, here, [brings])
+            found += (total % (1 << 8 * element)).to_bytes(element, "little")
+    return tuple(found)
+
+
+def pieces(address: int, size: int, mask: int) -> Ranges:
+    """The bytes of each 16 that a mask names, the others being left out (9.7.9.25.4.1)."""
+    found: list[tuple[int, int]] = []
+    for k in range(size):
+        at = address + k if mask >> k % 16 & 1 else NOWHERE
+        start, length = found[-1] if found else (NOWHERE, 0)
+        if found and (at == start == NOWHERE or (at != NOWHERE and start != NOWHERE and at == start + length)):
+            found[-1] = start, length + 1
+        else:
+            found.append((at, 1))
     return tuple(found)
 
 
@@ -112,6 +174,7 @@ def _replaced(thread: Thread, copy: Copy, new: Copy | None) -> Thread:
     return thread._replace(
         plain=trimmed(tuple(map(change, thread.plain))),
         bulk=trimmed(tuple(map(change, thread.bulk))),
+        wgmma=tuple(map(change, thread.wgmma)),
         loose=change(thread.loose),
         signals=signals,
     )

@@ -15,15 +15,17 @@ from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.program import Program
 from tests.interleavings import barriers, copies, mbarriers
 from tests.interleavings.arithmetic import brought, combined, compares, evaluate, known, local, size_of
-from tests.interleavings.memory import Store
-from tests.interleavings.state import Copy, Misuse, NotCovered, State, Thread, Token, Unclear, Value
+from tests.interleavings.issue import Issue
+from tests.interleavings.memory import MAP, Store
+from tests.interleavings.state import NOWHERE, Copy, Misuse, NotCovered, State, Thread, Token, Unclear, Value
 
-NOTHING = (ops.Label, ops.Fence, ops.ProxyFence, ops.Prefetch)
+NOTHING = (ops.Label, ops.Fence, ops.ProxyFence, ops.Prefetch, ops.WgmmaFence)
 """What an interleaving does not show."""
 SHARED = (
     *(ops.Load, ops.Store, ops.Fill, ops.Atomic, ops.Await, ops.Barrier, ops.ClusterBarrier, ops.WarpSync),
     *(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive, ops.MbarrierWait),
-    *(ops.CpAsync, ops.WaitGroup, ops.CpAsyncArrive, ops.BulkCopy),
+    *(ops.CpAsync, ops.WaitGroup, ops.CpAsyncArrive, ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma),
+    *(ops.TensormapReplace, ops.TensormapCopyFence),
 )
 """What others may see, or wait for."""
 LOCAL = (*NOTHING, ops.Alu, ops.Branch, ops.Exit, ops.Commit, ops.MbarrierPending)
@@ -50,6 +52,9 @@ class Machine:
             }
             self.names.append(names)
         self._check(program)
+        self.commits = [
+            any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in t.code) for t in program.threads
+        ]
         self.initial = {k: t.init for k, t in enumerate(program.threads)}
         self.dialect = program.dialect
 
@@ -127,7 +132,13 @@ class Machine:
                 break
             thread = self._local(thread, index, op)
         if thread.over:
-            kept = {"registers": thread.registers, "plain": thread.plain, "bulk": thread.bulk, "loose": thread.loose}
+            kept = {
+                "registers": thread.registers,
+                "plain": thread.plain,
+                "bulk": thread.bulk,
+                "loose": thread.loose,
+                "wgmma": thread.wgmma,
+            }
             thread = Thread(len(self.declared[index].code), over=True, signals=thread.signals, **kept)
         return state.with_thread(index, thread)
 
@@ -147,6 +158,8 @@ class Machine:
                 return on._replace(plain=copies.committed(thread.plain), written=())
             case ops.Commit(family="bulk"):
                 return on._replace(bulk=copies.committed(thread.bulk))
+            case ops.Commit(family="wgmma"):
+                return on._replace(wgmma=(*thread.wgmma, ()))
             case ops.Commit():
                 raise NotCovered(op.family)
             case ops.MbarrierPending():
@@ -169,7 +182,7 @@ class Machine:
     def steps(self, state: State) -> Iterator[Step]:
         """All that may come next; a step whose outcome nobody knows leads nowhere."""
         for index, thread in enumerate(state.threads):
-            for text, after in copies.steps(self.store, state, index):
+            for text, _, after in copies.steps(self.store, self.declared, state, index):
                 yield Step(text, after)
             if thread.over or thread.waits is not None:
                 continue
@@ -205,8 +218,10 @@ class Machine:
                 return on
             case ops.WaitGroup():
                 return self._wait_group(state, on, index, op)
-            case ops.CpAsync() | ops.BulkCopy():
+            case ops.CpAsync() | ops.BulkCopy() | ops.TensorCopy() | ops.AsyncStore() | ops.Wgmma():
                 return self._issue(state, on, index, op)
+            case ops.TensormapReplace() | ops.TensormapCopyFence():
+                return self._map(state, on, index, op)
             case ops.Load() | ops.Store() | ops.Fill() | ops.Atomic():
                 return self._access(state, on, index, op)
         return self._mbarrier(state, on, index, op)
@@ -251,12 +266,9 @@ class Machine:
 
     def _near(self, state: State, index: int, address: int) -> None:
         """Shared memory of a CTA is gone when all of its threads are (open question Q18)."""
-        cta = (address - SHARED_BASE) // SHARED_WINDOW
         mine = self.declared[index].place.cta.number
-        if address >= SHARED_BASE and cta != mine:
-            there = [t.index for t in self.declared if t.place.cta.number == cta]
-            if there and all(state.threads[k].over for k in there):
-                raise Misuse("UB502")
+        if (address - SHARED_BASE) // SHARED_WINDOW != mine and copies.gone(self.declared, state, address):
+            raise Misuse("UB502")
 
     def _access(self, state: State, on: State, index: int, op: ops.Op) -> State:
         match op:
@@ -294,6 +306,8 @@ class Machine:
     def _load(self, state: State, on: State, index: int, op: ops.Load) -> State:
         size = size_of(op.type)
         at = self._at(state, index, op.address, size * len(op.dsts), size * len(op.dsts))
+        if self.store.maps and any(start <= at < start + length for start, length in self.store.opaque):
+            raise NotCovered("a tensor map as a number")
         thread = on.threads[index]
         for k, dst in enumerate(op.dsts):
             thread = self._set(thread, index, dst, _typed(op.type, self.store.read(state, at + k * size, size)))
@@ -356,82 +370,64 @@ class Machine:
     # --- copies -------------------------------------------------------------------------------------------
 
     def _wait_group(self, state: State, on: State, index: int, op: ops.WaitGroup) -> State | None:
+        pending = self.number(state, index, op.pending)
+        if op.family == "wgmma":
+            return on if self._products_over(state, index, pending) else None
         if op.family not in ("cp.async", "bulk"):
             raise NotCovered(op.family)
         thread = state.threads[index]
         groups = thread.plain if op.family == "cp.async" else thread.bulk
         groups = copies.committed(groups) if op.commits else groups
-        if not copies.over(groups, self.number(state, index, op.pending), read=op.read):
+        if not copies.over(groups, pending, read=op.read):
             return None
         new = on.threads[index]
         if op.commits:
             new = new._replace(plain=groups, written=())
         return on.with_thread(index, new)
 
-    def _issue(self, state: State, on: State, index: int, op: ops.CpAsync | ops.BulkCopy) -> State:
-        thread = on.threads[index]
-        made = self._plain(state, index, op) if isinstance(op, ops.CpAsync) else self._bulk(state, index, op)
-        for address, size in (made.source, made.target):
-            if size:
-                self.store.place(address, size)
+    def _products_over(self, state: State, index: int, pending: int) -> bool:
+        """A group is that of the warpgroup: the n-th of each of its threads is the n-th of all (open question Q21).
+
+        Of a thread that commits none, or no more, no group is waited for: nobody says what fewer warps than four do.
+        """
+        mine = self.declared[index].place.warpgroup
+        count = max(0, len(state.threads[index].wgmma) - 1 - pending)
+        members = [t.index for t in self.declared if t.place.warpgroup == mine and self.commits[t.index]]
+        threads = [state.threads[k] for k in members]
+        return all((t.over or len(t.wgmma) > count) and not any(t.wgmma[:count]) for t in threads)
+
+    def _issue(self, state: State, on: State, index: int, op: ops.Op) -> State:
+        for made in Issue(self.store, self.declared, index, self._read(state.threads[index], index)).copies(op):
+            for address in (a for a, _ in made.target[:1] if a != NOWHERE):
+                self._near(state, index, address)
+            on = on.with_thread(index, self._in_flight(on.threads[index], op, made))
+        return on
+
+    def _in_flight(self, thread: Thread, op: ops.Op, made: Copy) -> Thread:
         made = made._replace(name=copies.fresh(thread), text=op.text)
+        if isinstance(op, ops.Wgmma):
+            return thread._replace(wgmma=copies.added(thread.wgmma, made))
         if isinstance(op, ops.CpAsync):
-            address, size = made.target
+            address, size = made.target[0]
             if any(a < address + size and address < a + s for a, s in thread.written):
                 raise Misuse("UB106")
-            groups = (*thread.plain[:-1], tuple(sorted((*thread.plain[-1], made))))
-            written = tuple(sorted((*thread.written, made.target)))
-            return on.with_thread(index, thread._replace(plain=groups, written=written))
+            written = tuple(sorted((*thread.written, (address, size))))
+            return thread._replace(plain=copies.added(thread.plain, made), written=written)
         if made.mbarrier is not None:
-            return on.with_thread(index, thread._replace(loose=tuple(sorted((*thread.loose, made)))))
-        groups = (*thread.bulk[:-1], tuple(sorted((*thread.bulk[-1], made))))
-        return on.with_thread(index, thread._replace(bulk=groups))
+            return thread._replace(loose=tuple(sorted((*thread.loose, made))))
+        return thread._replace(bulk=copies.added(thread.bulk, made))
 
-    def _plain(self, state: State, index: int, op: ops.CpAsync) -> Copy:
-        target, source = self.number(state, index, op.dst), self.number(state, index, op.src)
-        size = self.number(state, index, op.size)
-        taken = size if op.src_size is None else self.number(state, index, op.src_size)
-        if op.ignore_src is not None and self.number(state, index, op.ignore_src):
-            taken = 0
-        wrong = []
-        if target % size or source % size:
-            wrong += ["UB102", "UB103", "UB108"]
-        if taken > size:
-            wrong.append("UB104")
-        if target < SHARED_BASE or source >= SHARED_BASE:
-            wrong += ["UB108", "UB105"]
-        if wrong:
-            raise Misuse(*wrong)
-        if (target - SHARED_BASE) // SHARED_WINDOW != self.declared[index].place.cta.number:
-            raise NotCovered("copies to another CTA")
-        return Copy(0, "", (source, taken), (target, size))
+    # --- tensor maps --------------------------------------------------------------------------------------
 
-    def _bulk(self, state: State, index: int, op: ops.BulkCopy) -> Copy:
-        if op.cta_mask is not None or op.byte_mask is not None:
-            raise NotCovered("masks of copies")
-        if op.reduce is not None and (op.reduce != "add" or op.type not in ("u32", "u64")):
-            raise NotCovered("reductions")
-        target, source = self.number(state, index, op.dst), self.number(state, index, op.src)
-        size = self.number(state, index, op.size)
-        wrong = []
-        if size % 16:
-            wrong.append("UB101")
-        if target % 16 or source % 16:
-            wrong += ["UB102", "UB103", "UB108"]
-        for address, space in ((target, op.dst_space), (source, op.src_space)):
-            if (address >= SHARED_BASE) != space.startswith("shared"):
-                wrong += ["UB108", "UB105"]
-        if wrong:
-            raise Misuse(*wrong)
-        if size == 0:
-            raise Unclear
-        mine = self.declared[index].place.cta.number
-        mbar = None if op.mbar is None else self._object(state, index, op.mbar)
-        shared = [a for a in (target, source, mbar) if a is not None and a >= SHARED_BASE]
-        if any((address - SHARED_BASE) // SHARED_WINDOW != mine for address in shared):
-            raise NotCovered("copies to another CTA")
-        adds = size_of(op.type) if op.reduce and op.type else 0
-        return Copy(0, "", (source, size), (target, size), adds=adds, mbarrier=mbar)
+    def _map(self, state: State, on: State, index: int, op: ops.TensormapReplace | ops.TensormapCopyFence) -> State:
+        if isinstance(op, ops.TensormapReplace):
+            if op.field_name != "global_address":
+                raise NotCovered(f"tensormap.replace of {op.field_name}")
+            at = self._at(state, index, op.address, MAP, 64)
+            return self.store.write(on, at, 8, self.number(state, index, op.value))
+        target = self._at(state, index, op.dst, MAP, 64)
+        source = self._at(state, index, op.src, MAP, 64)
+        return self.store.put(on, target, state.memory[source : source + MAP])
 
 
 def _typed(type_name: str, value: int | None) -> int | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from mcheck.program.memory import MemoryMap
+from mcheck.program.memory import MemoryMap, TensorMapSpec
 from tests.interleavings.state import Misuse, NotCovered, State
 
 LARGEST = 4096
 """Bytes of a program that is looked at."""
+MAP = 128
+"""Bytes of a tensor map."""
 
 
 class Store:
@@ -14,16 +16,32 @@ class Store:
 
     def __init__(self, memory: MemoryMap) -> None:
         self.starts: list[tuple[int, int, int]] = []
+        self.maps: list[TensorMapSpec] = []
+        self.opaque: list[tuple[int, int]] = []
         first: list[int | None] = []
         for instance in memory.instances:
             item = instance.object
-            if item.alias_of is not None or item.tensor_map or item.held:
-                raise NotCovered("aliases, tensor maps")
+            if item.alias_of is not None or item.held:
+                raise NotCovered("aliases")
             self.starts.append((instance.base, item.size, len(first)))
-            first += [None] * item.size if item.init is None else list(item.init)
+            if item.tensor_map:
+                self.opaque.append((len(first), item.size))
+                first += self._maps(item.tensor_map)
+            else:
+                first += [None] * item.size if item.init is None else list(item.init)
         if len(first) > LARGEST:
             raise NotCovered("much memory")
         self.first = tuple(first)
+
+    def _maps(self, declared: tuple[TensorMapSpec, ...]) -> list[int]:
+        """A map is opaque: here its first bytes are the address of the tensor, and the next one says what was declared
+        with it. So a map that is copied, or gets another address, stays one.
+        """
+        found: list[int] = []
+        for spec in declared:
+            self.maps.append(spec)
+            found += (*spec.global_address.to_bytes(8, "little"), len(self.maps), *bytes(MAP - 9))
+        return found
 
     def place(self, address: int, size: int) -> int:
         """Where bytes lie in the store."""

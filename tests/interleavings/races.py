@@ -14,7 +14,9 @@ from mcheck.program import ops
 from mcheck.program.program import Place
 from tests.interleavings.arithmetic import brought, size_of
 from tests.interleavings.interpreter import Machine
-from tests.interleavings.state import Copy, Misuse, State, Unclear, within
+from tests.interleavings.memory import MAP
+from tests.interleavings.state import NOWHERE, Copy, Misuse, State, Unclear, within
+from tests.interleavings.tensors import resolved
 
 
 class Access(NamedTuple):
@@ -32,7 +34,7 @@ class Access(NamedTuple):
 def races(machine: Machine, state: State) -> Iterator[tuple[str, str]]:
     """The pairs of a state, as texts."""
     groups = [list(_of_thread(machine, state, k)) for k in range(len(state.threads))]
-    groups += [list(_of_copy(c)) for thread in state.threads for c in thread.copies]
+    groups += [list(_of_copy(machine, state, c)) for thread in state.threads for c in thread.copies]
     for one, two in combinations([group for group in groups if group], 2):
         for a in one:
             for b in two:
@@ -50,11 +52,21 @@ def _races(a: Access, b: Access) -> bool:
     return not (both and same and within(a.scope, a.place, b.place) and within(b.scope, b.place, a.place))
 
 
-def _of_copy(copy: Copy) -> Iterator[Access]:
-    if copy.source[1] and copy.held is None:
-        yield Access(copy.text, *copy.source, writes=False, scope=None, place=None)
-    if copy.target[1]:
-        yield Access(copy.text, *copy.target, writes=True, scope=None, place=None, adds=bool(copy.adds))
+def _of_copy(machine: Machine, state: State, copy: Copy) -> Iterator[Access]:
+    try:
+        found = resolved(machine.store, state, copy)
+    except (Misuse, Unclear):
+        return
+    place, scope = copy.place, None if copy.place is None else "cluster"
+    if copy.held is None:
+        for address, size in found.source:
+            if address != NOWHERE and size:
+                yield Access(copy.text, address, size, writes=False, scope=None, place=None)
+        if copy.box is not None:
+            yield Access(copy.text, copy.box.map, MAP, writes=False, scope=None, place=None)
+    for address, size in found.target:
+        if address != NOWHERE and size:
+            yield Access(copy.text, address, size, writes=True, scope=scope, place=place, adds=bool(copy.reduce))
 
 
 def _of_thread(machine: Machine, state: State, index: int) -> Iterator[Access]:
@@ -63,6 +75,8 @@ def _of_thread(machine: Machine, state: State, index: int) -> Iterator[Access]:
     if thread.over or thread.waits is not None:
         return
     op = ops.performed(declared.code[thread.at])
+    if isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence):
+        yield from _of_map(machine, state, index, op)
     if not isinstance(op, ops.Load | ops.Store | ops.Atomic):
         return
     try:
@@ -81,3 +95,19 @@ def _of_thread(machine: Machine, state: State, index: int) -> Iterator[Access]:
     scope = None if op.sem == "weak" else op.scope or "sys"
     for k in range(count):
         yield Access(f"{declared.name}: {op.text}", address + k * size, size, writes, scope, declared.place)
+
+
+def _of_map(
+    machine: Machine, state: State, index: int, op: ops.TensormapReplace | ops.TensormapCopyFence
+) -> Iterator[Access]:
+    """Both are weak accesses of a whole map (9.7.9.26, 9.7.13.16)."""
+    declared = machine.declared[index]
+    text = f"{declared.name}: {op.text}"
+    target, source = (op.address, None) if isinstance(op, ops.TensormapReplace) else (op.dst, op.src)
+    try:
+        yield Access(text, machine.number(state, index, target), MAP, writes=True, scope=None, place=declared.place)
+        if source is not None:
+            at = machine.number(state, index, source)
+            yield Access(text, at, MAP, writes=False, scope=None, place=declared.place)
+    except (Misuse, Unclear):
+        return

@@ -58,28 +58,52 @@ class Mbarrier(NamedTuple):
     missed: bool = False
 
 
+NOWHERE = -1
+"""The address of bytes that are filled in, of a source, or left out, of a destination."""
+Ranges = tuple[tuple[int, int], ...]
+"""Addresses and how many bytes there, in the order in which a copy goes over them."""
+
+
+class Box(NamedTuple):
+    """What a tensor copy takes of the tensor that its map says, which is read when the copy acts."""
+
+    map: int
+    coords: tuple[int, ...]
+    stores: bool
+
+
 class Copy(NamedTuple):
-    """A copy in flight: ``source`` and ``target`` are (address, bytes) with as many or fewer bytes in the source, the
-    rest being zero. ``held`` is what it has read already. Of ``mbarrier`` it takes as many bytes as it writes.
+    """A copy in flight, or the reads of a ``wgmma``. The source may have fewer bytes than the ``target``: the rest is
+    zero. ``held`` is what it has read already. Of ``mbarrier`` it takes as many bytes as it goes over.
 
     ``name`` is the least number that no other copy of its thread in flight had.
     """
 
     name: int
     text: str
-    source: tuple[int, int]
-    target: tuple[int, int]
-    adds: int = 0
-    """The size of the elements that are added, 0 for a copy."""
+    source: Ranges
+    target: Ranges = ()
+    reduce: str = ""
+    """The operation by which each element of ``type`` comes together with what is there; empty for a copy."""
+    type: str = ""
     mbarrier: int | None = None
     held: tuple[int | None, ...] | None = None
+    box: Box | None = None
+    place: Place | None = None
+    """Of a reduction through the generic proxy, which is as strong as a thread's at the scope of the cluster."""
+
+    @property
+    def bytes(self) -> int:
+        """How many it goes over."""
+        return sum(size for _, size in self.target)
 
 
 class Thread(NamedTuple):
     """Where a thread is. ``waits`` is the barrier at which it has arrived, or ``("spin",)`` in a loop without effect.
 
-    ``plain`` and ``bulk`` are its groups of copies, the open one last; ``written`` what ``cp.async`` of the open group
-    write; ``loose`` its copies that tell an mbarrier; ``signals`` the arrivals that are to follow copies, by name.
+    ``plain``, ``bulk`` and ``wgmma`` are its groups of copies, the open one last; ``written`` what ``cp.async`` of the
+    open group write; ``loose`` its copies that tell an mbarrier; ``signals`` the arrivals that are to follow copies, by
+    name.
     ``arrived``: at the cluster barrier since its last wait, in a round that is open (1) or complete (2).
     """
 
@@ -89,6 +113,7 @@ class Thread(NamedTuple):
     waits: tuple[object, ...] | None = None
     plain: tuple[tuple[Copy, ...], ...] = ((),)
     bulk: tuple[tuple[Copy, ...], ...] = ((),)
+    wgmma: tuple[tuple[Copy, ...], ...] = ((),)
     written: tuple[tuple[int, int], ...] = ()
     loose: tuple[Copy, ...] = ()
     signals: tuple[tuple[int, frozenset[int]], ...] = ()
@@ -97,7 +122,8 @@ class Thread(NamedTuple):
     @property
     def copies(self) -> tuple[Copy, ...]:
         """All that are in flight."""
-        return (*(c for group in self.plain for c in group), *(c for group in self.bulk for c in group), *self.loose)
+        groups = (*self.plain, *self.bulk, *self.wgmma)
+        return (*(c for group in groups for c in group), *self.loose)
 
 
 class Round(NamedTuple):

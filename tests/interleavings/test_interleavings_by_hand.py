@@ -172,3 +172,109 @@ def test_an_arrival_follows_its_copies() -> None:
     inc = plain.replace(".noinc", "")
     f = found(f"{BAR} {COPY}", f"{INIT} 1; {inc} {ARRIVE} {WAIT} 0; ld.shared.u32 r0, [buf];")
     assert (f.dead, f.races, f.misuses) == (None, {}, {})
+
+
+CLUSTER = """PTX by-hand
+{ .global .align 16 .u32 src[4] = {1, 2, 3, 4}; .shared .align 128 .u32 buf[4]; .shared .align 8 .b64 b; %s }
+P@cluster 0, cta 0 { %s barrier.cluster.arrive; barrier.cluster.wait; %s }
+Q@cluster 0, cta 1 { %s barrier.cluster.arrive; barrier.cluster.wait; %s }
+%s
+"""
+FULL = f"{INIT} 1; {OP}arrive.expect_tx.shared::cta.b64 _, [b], 16;"
+TO_BOTH = (
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [buf], [src], 16, [b], 3;"
+)
+READ = f"{WAIT} 0; ld.shared.u32 r0, [buf];"
+MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+def clustered(*, objects: str = "", start: str = FULL, p: str = "", q: str = "", condition: str = "") -> Found:
+    """What two CTAs of a cluster show, which both begin their mbarriers."""
+    text = CLUSTER % (objects, start, p, start, q, condition)
+    return explore(parse(text, "by-hand.litmus"))
+
+
+def test_a_multicast_tells_each_cta() -> None:
+    f = clustered(p=f"{TO_BOTH} {READ} {MEET}", q=f"{READ} {MEET}", condition="exists (P:r0 == 1 /\\ Q:r0 == 1)")
+    assert (f.dead, f.races, f.misuses, values(f)) == (None, {}, {}, {(1, 1)})
+    alone = TO_BOTH.replace(", 3;", ", 1;")
+    assert clustered(p=f"{alone} {READ}", q=READ).dead is not None
+    assert any("UB107" in m for m in clustered(p=TO_BOTH.replace(", 3;", ", 4;")).misuses)
+    early = clustered(p=f"{TO_BOTH} {READ} {MEET}", q=f"ld.shared.u32 r0, [buf]; {READ} {MEET}")
+    assert early.races
+
+
+def test_a_copy_to_a_cta_that_is_gone() -> None:
+    store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [buf@1], 7, [b@1];"
+    assert any("UB502" in m for m in clustered(p=store).misuses)
+    kept = FULL.replace("16", "4")
+    f = clustered(start=kept, p=f"{store} {MEET}", q=f"{READ} {MEET}", condition="exists (Q:r0 == 7)")
+    assert (f.dead, f.races, f.misuses, values(f)) == (None, {}, {}, {(7,)})
+
+
+def test_reductions_of_others() -> None:
+    red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [buf@1], 5, [b@1];"
+    f = clustered(
+        start=FULL.replace("16", "8"), p=f"{red} {red} {MEET}", q=f"{READ} {MEET}", objects=".global .u32 x = 0;"
+    )
+    assert (f.dead, f.races, f.misuses) == (None, {}, {})
+    add = "atom.relaxed.cluster.shared.add.u32 r0, [buf], 1;"
+    assert not clustered(start=FULL.replace("16", "4"), p=f"{red} {MEET}", q=f"{add} {MEET}").races
+    weak = "ld.shared.u32 r0, [buf];"
+    assert clustered(start=FULL.replace("16", "4"), p=f"{red} {MEET}", q=f"{weak} {MEET}").races
+    drain = "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [dst], [buf], 16; cp.async.bulk.commit_group;"
+    text = f"st.shared.u32 [buf], 9; {drain} cp.async.bulk.wait_group 0; ld.global.u32 r0, [dst];"
+    assert values(found(COPY, text, condition="exists (P0:r0 == 9)")) == {(9,)}
+
+
+PRODUCT = (
+    "wgmma.fence.sync.aligned;"
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, [buf, 16], [buf, 16];"
+    "wgmma.commit_group.sync.aligned;"
+)
+
+
+def test_products_read_until_their_group_is_over() -> None:
+    wait, write = "wgmma.wait_group.sync.aligned", "st.shared.u32 [buf], 1;"
+    assert found(COPY, f"{PRODUCT} {write}").races
+    assert found(COPY, f"{PRODUCT} {wait} 1; {write}").races
+    assert not found(COPY, f"{PRODUCT} {wait} 0; {write}").races
+    assert not found(COPY, f"{PRODUCT} ld.shared.u32 r0, [buf];").races
+    assert found(COPY, PRODUCT, f"{PRODUCT} {wait} 0; bar.sync 0; {write}", "bar.sync 0;").races == {}
+    late = f"{PRODUCT.replace('wgmma.commit_group', 'bar.sync 1, 64; wgmma.commit_group')} {wait} 0;"
+    assert found(COPY, f"{PRODUCT} {wait} 0; bar.sync 1, 64;", late).dead is not None
+
+
+MAP = (
+    ".global .tensormap tm = { global_address = src, elemtype = u32, rank = 2, global_dim = {8, 2},"
+    " global_stride = {32}, box_dim = {4, 2}, element_stride = {1, 1}, interleave_layout = none, swizzle_mode = none,"
+    " swizzle_atomicity = 16B, fill_mode = zero };"
+)
+TENSOR = (
+    f".global .align 16 .u32 src[16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};"
+    f"{MAP} .shared .align 128 .u32 buf[8]; {BAR}"
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [("0, 0", (0, 3, 8, 11)), ("4, 0", (4, 7, 12, 15)), ("4, 1", (12, 15, 0, 0)), ("-4, 0", (0,) * 4)],
+)
+def test_a_box_of_a_tensor(start: str, words: tuple[int, ...]) -> None:
+    load = (
+        f"cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buf], [tm, {{{start}}}], [b];"
+    )
+    text = f"{FULL.replace('16', '32')} {load} {WAIT} 0; " + " ".join(
+        f"ld.shared.u32 r{n}, [buf + {4 * k}];" for n, k in enumerate((0, 3, 4, 7))
+    )
+    f = found(TENSOR, text, condition="locations [P0:r0; P0:r1; P0:r2; P0:r3;] exists (true)")
+    assert (f.dead, f.races, f.misuses, values(f)) == (None, {}, {}, {words})
+
+
+def test_a_map_is_read_when_the_copy_acts() -> None:
+    store = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [tm, {%s}], [buf]; cp.async.bulk.commit_group;"
+    other = "tensormap.replace.tile.global_address.global.b1024.b64 [tm], src + 64;"
+    assert found(TENSOR, f"{store % '0, 0'} {other}").races
+    assert not found(TENSOR, f"{store % '0, 0'} cp.async.bulk.wait_group.read 0; {other}").races
+    assert any("UB401" in m for m in found(TENSOR, store % "1, 0").misuses)
+    assert any("UB402" in m for m in found(TENSOR, store % "0, -1").misuses)

@@ -25,10 +25,13 @@ CASES = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
 SUITES = {
     "atomics": 57,
     "barriers": 70,
+    "bulk": 172,
     "cp-async": 68,
     "liveness": 35,
     "mbarrier": 126,
-    "undefined": 91,
+    "reduce": 50,
+    "tensor": 60,
+    "undefined": 109,
 }
 """How many programs of each suite the interleavings cover, at least."""
 BUDGET = 3000
