@@ -1,9 +1,10 @@
 """Random programs put to the interleavings and to the engines: what interleavings show, every engine has to tell.
 
-    python -m tests.interleavings [--programs 300] [--seed 1] [--families looping,spinning,counted]
+    python -m tests.interleavings [--programs 300] [--seed 1] [--families looping,pipeline,spinning,counted]
 
-Families are those of ``benchmarks.agreement``, and ``looping``. Prints the counts, and each contradiction with its
-program, made small with ``--small``. What an engine leaves open is not judged. Exit status 1 on a contradiction.
+Families are those of ``benchmarks.agreement``, ``looping`` and ``pipeline``. Prints the counts, and each contradiction
+with its program, made small with ``--small``. What an engine leaves open is not judged. Exit status 1 on a
+contradiction.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from mcheck.testing.minimise import minimise
 from mcheck.testing.programs import FAMILIES, draft, legal
 from tests.interleavings.judge import contradictions
 from tests.interleavings.loops import looping
+from tests.interleavings.pipelines import pipeline
 from tests.interleavings.search import Found, explore
 from tests.interleavings.state import NotCovered
 
-DEFAULT = ("looping", "spinning", "counted")
+DEFAULT = ("looping", "pipeline", "spinning", "counted")
 
 
 def program(random: Random, families: tuple[str, ...]) -> Draft:
     """A random program of one of the families."""
     family = random.choice(families)
+    if family == "pipeline":
+        return pipeline(random)
     if family != "looping":
         return draft(random, (family,))
     made = looping(random)
@@ -99,7 +103,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=300)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--families", default=",".join(DEFAULT), help=f"some of looping,{','.join(FAMILIES)}")
+    parser.add_argument("--families", default=",".join(DEFAULT), help=f"some of looping,pipeline,{','.join(FAMILIES)}")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--budget", type=int, default=5000, help="states of a program that are looked at")
     parser.add_argument("--timeout", type=float, default=1.0, help="seconds of the processor for one answer")

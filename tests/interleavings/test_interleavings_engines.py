@@ -17,6 +17,7 @@ from mcheck.syntax import load, parse
 from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, Heard, hear, hear_all, model_of
 from tests.interleavings.__main__ import DEFAULT, program
 from tests.interleavings.judge import contradictions
+from tests.interleavings.pipelines import Plan, written
 from tests.interleavings.search import Found, explore
 from tests.interleavings.state import NotCovered
 
@@ -75,6 +76,16 @@ def test_random_loops(number: int) -> None:
     for engine in ("explicit", "protocol"):
         heard = hear(engine, read, model_of(DEFAULT_MODEL), 0.5)
         assert contradictions(read, found, heard) == [], (engine, made.text())
+
+
+@pytest.mark.parametrize("reading", ["load", "wgmma", "store"])
+@pytest.mark.parametrize("how", ["bulk", "tensor", "cp.async", "generic", "multicast", "remote"])
+def test_pipelines_as_planned(how: str, reading: str) -> None:
+    """Nothing is wrong with a pipeline before it is damaged."""
+    ctas = 2 if how in ("multicast", "remote") else 1
+    plan = Plan(slots=1, rounds=2, ctas=ctas, consumers=1, how=how, reading=reading, looped=reading == "load")
+    found = explore(parse(written(Random(1), plan).text(), "pipeline.litmus"), BUDGET)
+    assert (found.races, found.misuses, found.dead) == ({}, {}, None)
 
 
 COUNT_WITHOUT_OBJECT = """PTX count-without-object
