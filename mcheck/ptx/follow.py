@@ -25,6 +25,7 @@ from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import MOST_WON, Answers, others
+from mcheck.ptx.lonely import without_lonely_atomics
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
 from mcheck.ptx.places import Places, holding, place, workspace
 from mcheck.ptx.store import Store
@@ -165,7 +166,7 @@ class Runner:
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
     def followed(self, c: Cluster, *, whole: bool = False) -> Followed:
-        """What the lanes did, as a program; the ``whole`` of it with the waits of bystanders."""
+        """What the lanes did, as a program; the ``whole`` of it with bystanders' waits and lonely atomics."""
         c.trace.bind()
         gaps = list(c.trace.gaps.values())
         said = f"control depends on data: both ways were followed, each for all and up to {MOST_CHOSEN} times"
@@ -187,7 +188,7 @@ class Runner:
             memory=c.places.memory, threads=tuple(threads), condition=Condition("none"),
             terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
-        program, waits = (program, ()) if whole else without_bystanders(program)
+        program, waits = (program, ()) if whole else without_bystanders(without_lonely_atomics(program))
         taken = list(c.trace.assumptions)
         if waits:
             taken.append(KEEP_UP.format(", ".join(map(str, waits))))

@@ -8,8 +8,8 @@ from benchmarks.modules import Case, cases, check
 
 QUICK = (
     "attention_sm100", "bulk_reduce", "bulk_store", "bulk_to_peer", "column_sums_sm90", "cub_reduce", "cub_scan",
-    "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "named_barriers", "pipeline_thread",
-    "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
+    "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "matmul_split_sm80", "named_barriers",
+    "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
 )  # fmt: skip
 CHOSEN = [case for case in cases() if case.path.stem in QUICK]
 

@@ -69,6 +69,34 @@ def matmul_made(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.con
         at_c.store([row, column], total.to(tl.float16))
 
 
+@triton.jit
+def matmul_split(a, b, c, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPLIT: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.program_id(2) * BK + tl.arange(0, BK)
+    at_a = a + rows[:, None] * k + depth[None, :]
+    at_b = b + depth[:, None] * n + columns[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(tl.cdiv(k, BK * SPLIT)):
+        total = tl.dot(tl.load(at_a), tl.load(at_b), total)
+        at_a += BK * SPLIT
+        at_b += BK * SPLIT * n
+    tl.atomic_add(c + rows[:, None] * n + columns[None, :], total)
+
+
+def split(capability, warps, stages, tile, parts):
+    bm, bn, bk = tile
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "n": "i32", "k": "i32"}
+    aligned = {(i,): ALIGNED for i in range(len(signature))}
+    constants = {"BM": bm, "BN": bn, "BK": bk, "SPLIT": parts}
+    signature |= dict.fromkeys(constants, "constexpr")
+    return triton.compile(
+        ASTSource(matmul_split, signature, constants, aligned),
+        target=GPUTarget("cuda", capability, 32),
+        options={"num_warps": warps, "num_stages": stages},
+    )
+
+
 def made(capability, warps, stages, tile):
     bm, bn, bk = tile
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp16", "m": "i32", "n": "i32", "k": "i32"}
