@@ -184,6 +184,10 @@ class Cluster:
         self.trace.lost(np.flatnonzero(mask), reason, self.span)
         self.status[mask] = DONE
 
+    def assume(self, said: str) -> None:
+        """Notes what is taken for granted."""
+        self.trace.assumptions[said] = None
+
     def effect(self, mask: Mask) -> None:
         """These lanes have done something that others may notice."""
         self.rounds[mask] = 0

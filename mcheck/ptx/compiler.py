@@ -15,6 +15,7 @@ from mcheck.ptx import quality
 from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, passed, resolved
+from mcheck.ptx.fatal import FAILS, in_doubt, trap_at
 from mcheck.ptx.flow import writes
 from mcheck.ptx.forms import KNOWN, fault
 from mcheck.ptx.lanes import Lanes, Mask, Quality
@@ -484,10 +485,17 @@ def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
         return jump
     row = unit.frame + guard.register.index
+    there, here = trap_at(unit.function, target - unit.start), trap_at(unit.function, at + 1 - unit.start)
+    trapped = None if there is not None and here is not None else there or here
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.span = span
-        taken = c.holds(guard, row, mask, statement)
+        if trapped is None:
+            taken = c.holds(guard, row, mask, statement)
+        else:
+            spared = in_doubt(c.lanes.quality[row], mask, c.assume, trapped)
+            taken = c.holds(guard, row, mask & ~spared, statement)
+            taken = taken | spared if there is None else taken
         if not taken.any():
             return mask
         stay = mask & ~taken
@@ -539,7 +547,21 @@ def end(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``trap``: what an assertion that fails comes to."""
     k.heads.add(at + 1)
-    return k.guarded(unit, statement, unfollowed(statement, "a trap is reached"))
+    ends = k.guarded(unit, statement, unfollowed(statement, "a trap is reached"))
+    if statement.guard is None:
+        return ends
+    row = unit.frame + statement.guard.register.index
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        spared = in_doubt(c.lanes.quality[row], mask, c.assume, statement)
+        rest = mask & ~spared
+        went = ends(c, rest) if rest.any() else rest
+        if went is not None:
+            return went | spared
+        c.place[spared] = c.at + 1
+        return None
+
+    return run
 
 
 @makes("call")
@@ -647,7 +669,7 @@ HARMLESS = frozenset(("vprintf", "__assertfail", "malloc", "free"))
 
 def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]) -> Step:
     """A function that the module does not have: the system's, or one that is linked to it later."""
-    if name == "__assertfail":
+    if name == FAILS:
         return lambda c, mask: c.give_up(mask, "an assertion fails")
     spots = [_spot(k, unit, x) for x in result]
 

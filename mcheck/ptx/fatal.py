@@ -1,0 +1,52 @@
+"""Code that does nothing but come to a trap: what an assertion that fails leads to.
+
+A trap ends the whole grid, and nothing that comes of it is looked at. So where data decides whether one is reached,
+none is, which the answer says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mcheck.ptx import module as ptx
+from mcheck.ptx import quality
+from mcheck.ptx.code import computes
+from mcheck.ptx.lanes import Mask, Quality
+
+FAILS = "__assertfail"
+"""What the system's ``assert`` calls where it does not hold; it does not return."""
+SPARED = "no data leads to the trap at line {}"
+
+
+def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
+    """The trap that control comes to from a place, whatever data says, without doing anything before it."""
+    seen: set[int] = set()
+    while at < len(function.body) and at not in seen:
+        seen.add(at)
+        statement = function.body[at]
+        name = statement.opcode[0]
+        if name in ("bra", "trap", "call") and statement.guard is not None:
+            return None
+        if name == "trap" or (name == "call" and _fails(statement)):
+            return statement
+        if name == "bra" and isinstance(statement.operands[0], ptx.Label):
+            at = function.labels[statement.operands[0].name]
+        elif computes(statement) or (name == "st" and "param" in statement.opcode):
+            at += 1
+        else:
+            return None
+    return None
+
+
+def _fails(statement: ptx.Statement) -> bool:
+    return any(isinstance(o, ptx.Symbol) and o.name == FAILS for o in statement.operands)
+
+
+def in_doubt(known: Quality, mask: Mask, assume: Callable[[str], None], trap: ptx.Statement) -> Mask:
+    """The lanes that data would lead to a trap or past it; they pass it, which is noted."""
+    found = mask & ((known & np.uint8(quality.UNKNOWN)) != 0) & ((known & np.uint8(quality.MISSING)) == 0)
+    if found.any():
+        assume(SPARED.format(trap.span.line))
+    return np.asarray(found)
