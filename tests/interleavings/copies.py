@@ -88,6 +88,20 @@ def gone(declared: tuple[Declared, ...], state: State, address: int) -> bool:
     return bool(there) and all(state.threads[k].over for k in there)
 
 
+def left_behind(declared: tuple[Declared, ...], state: State) -> bool:
+    """Whether a bulk copy still reads or writes shared memory of a CTA whose threads have all exited (open question
+    Q18).
+    """
+    for thread in state.threads:
+        for copy in (*thread.loose, *(c for group in thread.bulk for c in group)):
+            if copy.box is None and not copy.source:
+                continue  # st.async, of which the question says nothing
+            read = [] if copy.held is not None else [a for a, _ in copy.source]
+            if any(gone(declared, state, a) for a in (*read, *(a for a, _ in copy.target)) if a != NOWHERE):
+                return True
+    return False
+
+
 def _bytes(store: Store, state: State, copy: Copy) -> Bytes:
     found: list[int | None] = []
     for address, size in copy.source:

@@ -55,6 +55,12 @@ class Machine:
         self.commits = [
             any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in t.code) for t in program.threads
         ]
+        kinds = {type(op) for t in program.threads for op in t.code}
+        asynchronous = {ops.BulkCopy, ops.TensorCopy, ops.Wgmma} & kinds
+        self.unfenced = bool(asynchronous) and not {ops.ProxyFence, ops.TensormapCopyFence} & kinds
+        """Whether there are operations of the async proxy and no fence leads to them from the generic one: what threads
+        have accessed by then is not ordered before what these access (9.7.9.25.2; open questions Q1, Q5).
+        """
         self.initial = {k: t.init for k, t in enumerate(program.threads)}
         self.dialect = program.dialect
 
@@ -271,6 +277,21 @@ class Machine:
             raise Misuse("UB502")
 
     def _access(self, state: State, on: State, index: int, op: ops.Op) -> State:
+        new = self._accessed(state, on, index, op)
+        if not self.unfenced or not isinstance(op, ops.Load | ops.Store | ops.Fill | ops.Atomic):
+            return new
+        if isinstance(op, ops.Fill):
+            size = self.number(state, index, op.size)
+        else:
+            count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs) if isinstance(op, ops.Store) else 1
+            size = size_of(op.type) * count
+        start = self.number(state, index, op.address)
+        touched = frozenset(range(start, start + size))
+        if isinstance(op, ops.Load):
+            return new._replace(loaded=new.loaded | touched)
+        return new._replace(stored=new.stored | touched)
+
+    def _accessed(self, state: State, on: State, index: int, op: ops.Op) -> State:
         match op:
             case ops.Load():
                 return self._load(state, on, index, op)

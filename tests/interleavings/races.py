@@ -1,4 +1,5 @@
-"""Pairs of accesses that are a race for certain (8.7): both may come next, in either order, with nothing between them.
+"""Pairs of accesses that are a race for certain (8.7): both may come next, in either order, with nothing between them;
+or no fence of a program leads from the proxy of the one to that of the other.
 
 Whoever comes second has seen nothing of the first but perhaps by this access itself, and that orders only if the two
 are morally strong. So in the execution in which they follow each other causality does not order them.
@@ -35,11 +36,26 @@ def races(machine: Machine, state: State) -> Iterator[tuple[str, str]]:
     """The pairs of a state, as texts."""
     groups = [list(_of_thread(machine, state, k)) for k in range(len(state.threads))]
     groups += [list(_of_copy(machine, state, c)) for thread in state.threads for c in thread.copies]
+    if machine.unfenced:
+        yield from _unfenced(machine, state)
     for one, two in combinations([group for group in groups if group], 2):
         for a in one:
             for b in two:
                 if _races(a, b):
                     yield a.text, b.text
+
+
+def _unfenced(machine: Machine, state: State) -> Iterator[tuple[str, str]]:
+    """What threads have accessed and what an operation of the async proxy accesses, with no proxy fence anywhere."""
+    for thread in state.threads:
+        generic = {c for group in thread.plain for c in group}
+        for copy in thread.copies:
+            if copy in generic or (copy.box is None and not copy.source):
+                continue  # cp.async and st.async are generic
+            for access in _of_copy(machine, state, copy):
+                touched = state.stored | state.loaded if access.writes and not access.adds else state.stored
+                if not touched.isdisjoint(range(access.address, access.address + access.size)):
+                    yield "an earlier generic access", copy.text
 
 
 def _races(a: Access, b: Access) -> bool:

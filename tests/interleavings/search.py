@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mcheck.program.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
 from mcheck.program.program import Program
+from tests.interleavings import copies
 from tests.interleavings.arithmetic import brought, compares
 from tests.interleavings.interpreter import Machine
 from tests.interleavings.races import races
@@ -16,6 +17,7 @@ BUDGET = 20_000
 """States."""
 
 UNWAITED = frozenset({"UB212"})
+LEFT = frozenset({"UB501", "UB502", "UB504"})
 """What ends nothing."""
 
 Final = tuple[tuple[str, int | None], ...]
@@ -81,6 +83,8 @@ class _Search:
         for pair in races(self.machine, state):
             if pair not in self.found.races:
                 self.found.races[pair] = self.trace(state)
+        if copies.left_behind(self.machine.declared, state):
+            self._misuse(LEFT, state, "the end of a CTA")
         new: list[State] = []
         moved = False
         for step in self.machine.steps(state):

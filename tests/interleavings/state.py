@@ -138,12 +138,17 @@ class Round(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything. ``objects`` by address and ``rounds`` by (CTA, number), both in order."""
+    """Everything. ``objects`` by address and ``rounds`` by (CTA, number), both in order.
+
+    ``loaded`` and ``stored`` are the bytes that threads have accessed by then, where it matters (``Machine.unfenced``).
+    """
 
     threads: tuple[Thread, ...]
     memory: tuple[int | None, ...]
     objects: tuple[tuple[int, Mbarrier], ...] = ()
     rounds: tuple[tuple[tuple[int, int], Round], ...] = ()
+    loaded: frozenset[int] = frozenset()
+    stored: frozenset[int] = frozenset()
 
     def with_thread(self, number: int, thread: Thread) -> State:
         """The state in which a thread is elsewhere."""

@@ -278,3 +278,24 @@ def test_a_map_is_read_when_the_copy_acts() -> None:
     assert not found(TENSOR, f"{store % '0, 0'} cp.async.bulk.wait_group.read 0; {other}").races
     assert any("UB401" in m for m in found(TENSOR, store % "1, 0").misuses)
     assert any("UB402" in m for m in found(TENSOR, store % "0, -1").misuses)
+
+
+def test_a_copy_that_outlives_its_cta() -> None:
+    """Open question Q18: of the own CTA for review, so that it has to be told."""
+    ready = f"{INIT} 1; {OP}arrive.expect_tx.shared::cta.b64 _, [b], 16; {LOAD}"
+    assert any("UB504" in m for m in found(f"{BAR} {COPY}", ready).misuses)
+    assert not found(f"{BAR} {COPY}", f"{ready} {WAIT} 0;").misuses
+    assert any("UB501" in m for m in found(COPY, DRAIN).misuses)
+    assert not found(COPY, f"{DRAIN} cp.async.bulk.wait_group.read 0;").misuses
+
+
+def test_without_any_proxy_fence_generic_accesses_race_with_copies() -> None:
+    """9.7.9.25.2 and open questions Q1, Q5: order in time is not enough, whatever the order is."""
+    ready = f"{INIT} 1; {OP}arrive.expect_tx.shared::cta.b64 _, [b], 16;"
+    fence = "fence.proxy.async;"
+    for access in ("ld.shared.u32 r0, [buf];", "st.shared.u32 [buf], 1;"):
+        assert found(f"{BAR} {COPY}", f"{access} {ready} {LOAD} {WAIT} 0;").races
+        assert not found(f"{BAR} {COPY}", f"{access} {fence} {ready} {LOAD} {WAIT} 0;").races
+        assert not found(f"{BAR} {COPY}", f"{ready} {LOAD} {WAIT} 0; {access}").races
+    assert not found(COPY, f"ld.shared.u32 r0, [buf]; {DRAIN} cp.async.bulk.wait_group 0;").races
+    assert found(COPY, f"st.shared.u32 [buf], 1; {DRAIN} cp.async.bulk.wait_group 0;").races
