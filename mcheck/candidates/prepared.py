@@ -14,6 +14,7 @@ from mcheck.algebra.bits import Rows
 from mcheck.algebra.bounds import Bounds, bound
 from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.candidates.choices import Candidate, Choice, Valuation, constant_values, single_event
+from mcheck.findings.afterwards import OF_THE_MISUSED
 from mcheck.graph import relations
 from mcheck.graph.structure import Structure
 from mcheck.graph.tags import Tag
@@ -222,6 +223,16 @@ class Prepared:
         return self.misusable and any(
             taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
         )
+
+    def culprit(self, candidate: Candidate) -> int | None:
+        """The event of the only misuse in this execution, unless that says what a flag would say of it."""
+        found = {c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True) if taken >= 0} - {
+            None
+        }
+        if len(found) != 1:
+            return None
+        ((code, _, uid),) = (misstep for misstep in found if misstep is not None)
+        return None if code in OF_THE_MISUSED else next(iter(self.s.nodes_of[uid]), None)
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:
         """The pairs that some execution may flag, by the bounds alone."""

@@ -15,6 +15,7 @@ from mcheck.algebra.batch import Evaluation, Masks, Plan, add
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.tape import BOUND, TOTAL, Axiom
 from mcheck.candidates.choices import Candidate
+from mcheck.findings.afterwards import OF_THE_MISUSED
 from mcheck.graph.structure import Structure
 
 
@@ -31,10 +32,12 @@ class Flagged:
 class Solution:
     """What the flags of the model report about the consistent candidates of a batch.
 
-    ``defined`` is the mask of those that are looked at: what follows a misuse is no execution of the program.
+    ``defined`` is the mask of those that are looked at: what follows a misuse is no execution of the program. Of the
+    others, by the event of their only misuse in ``misused``, only that event is: see ``OF_THE_MISUSED``.
     """
 
     defined: int = -1
+    misused: dict[int, int] = field(default_factory=dict)
     flagged: dict[tuple[str, int, int], Flagged] = field(default_factory=dict)
 
 
@@ -127,7 +130,18 @@ class Orders:
                 for j, m in cells.items():
                     if i == j or not loops_only:
                         self._flag(a, i, j, m & shown, candidates, solution)
+        self._flag_misused(evaluation, alive, candidates, solution)
         return alive
+
+    def _flag_misused(
+        self, evaluation: Evaluation, alive: int, candidates: list[Candidate], solution: Solution
+    ) -> None:
+        for a in self.flags if solution.misused else ():
+            if a.name in OF_THE_MISUSED:
+                cells = evaluation.get(a.node)
+                for k, mask in solution.misused.items():
+                    flagged = -1 if self.plan.low[a.node][k] >> k & 1 else cells.get(k, {}).get(k, 0)
+                    self._flag(a, k, k, flagged & mask & alive, candidates, solution)
 
     def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
         if mask and (a.name, i, j) not in solution.flagged:

@@ -203,7 +203,7 @@ class Solver(Prepared):
             if len(choice.options) == 1:
                 for i, j in choice.options[0].not_co:
                     add(not_co, i, j, alive)
-        solution = Solution(defined=self._defined(candidates))
+        solution = Solution(self._defined(candidates), self._misused_once(candidates))
         solved = self.orders.search(alive, bases, {}, {}, not_co, candidates, solution)
         solution.defined &= solved
         found = [c for k, c in enumerate(candidates) if solved >> k & 1]
@@ -215,3 +215,11 @@ class Solver(Prepared):
         if not self.misusable:
             return (1 << len(candidates)) - 1
         return sum(1 << k for k, c in enumerate(candidates) if not self.misstep(c))
+
+    def _misused_once(self, candidates: list[Candidate]) -> dict[int, int]:
+        """By the event of a misuse, the mask of the candidates in which nothing else is misused."""
+        out: dict[int, int] = {}
+        for k, candidate in enumerate(candidates if self.misusable and self.flags else ()):
+            if (culprit := self.culprit(candidate)) is not None:
+                out[culprit] = out.get(culprit, 0) | 1 << k
+        return out

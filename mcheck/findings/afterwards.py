@@ -15,6 +15,11 @@ from mcheck.program.program import Program
 MISUSE = "UB2"
 """How the codes begin that tell of an mbarrier's states."""
 
+OF_THE_MISUSED = frozenset({"UB201"})
+"""Flags about what lies before an operation: they are told of one that is undefined for another reason, too. An object
+whose initialisation is not published may not be there, whatever else is wrong with the operation (9.7.13.15.3).
+"""
+
 
 def accepts_misuse(program: Program, op: Op) -> bool:
     """Whether the file accepts some misuse of mbarriers at an operation."""

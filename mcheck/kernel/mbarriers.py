@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from mcheck.candidates.phases import SIGNALS, apply_step
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
-from mcheck.findings.afterwards import goes_on
+from mcheck.findings.afterwards import OF_THE_MISUSED, goes_on
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.kernel import last_of_phase, overtaking
 from mcheck.kernel.agents import Split
@@ -202,6 +202,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
             m.problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
             enter(m, agent, bar, event, before.phase)
             return
+        unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", event) from None
     kind = "arrive" if step.kind in ARRIVALS else step.kind
     if step.no_complete:
@@ -238,6 +239,20 @@ def _failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[in
     overtaking.refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
     bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", bar.state.phase))
     m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
+
+
+def unpublished(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
+) -> None:
+    """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``. It enters no
+    phase, so it is in the window for that alone.
+    """
+    saved, known = m.save(bar), len(m.problems)
+    m.put(agent, event, edges=edges)
+    told = [p for p in m.problems[known:] if p.code in OF_THE_MISUSED]
+    m.restore(saved, bar)
+    m.problems += told
+    m.reported |= {(p.code, event.op.span) for p in told}
 
 
 def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
@@ -388,6 +403,7 @@ def increment(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
         try:
             bar.state, _ = machine.async_arrive_begin(bar.state)
         except Misuse as wrong:
+            unpublished(m, agent, bar, events[0])
             raise misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", events[0]) from None
     time = agent.now() if agent.single else agent.time
     done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), events[0], "expect", bar.state.phase)
@@ -438,6 +454,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         done.kind = "failed"
         bar.failed.append(done)
         m.assigned.append((signal.key, "refused", bar.generation, bar.state))
+        unpublished(m, agent, bar, signal.event, [overtaking.begun_by(e) for e in signal.issues])
         raise misuse(m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
     _landed(m, bar, done, signal.time, -1, True)
@@ -595,6 +612,7 @@ def wait(
         phase = _which(m, agent, op, bar, state, step, event, done, must, used)
         done = _answer(m, agent, op, bar, _as_of(state, phase), step)
     if isinstance(done, Misuse):
+        unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:
         raise Blocked(bar)

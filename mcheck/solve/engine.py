@@ -24,7 +24,7 @@ from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
 from mcheck.errors import InputError, InternalError, Span, Unsupported
 from mcheck.findings import catalogue
-from mcheck.findings.afterwards import accepts_misuse
+from mcheck.findings.afterwards import OF_THE_MISUSED, accepts_misuse
 from mcheck.findings.finding import Finding
 from mcheck.graph.event import Path
 from mcheck.graph.structure import Structure, build
@@ -268,6 +268,24 @@ class Z3Run(Run):
                 self._misused(witness.prepared, witness.candidate, ended=ended)
             elif alone and not self.beside:
                 self.beside = q.solve(some) is not None
+        self._flags_of_the_misused(q, missteps)
+
+    def _flags_of_the_misused(self, q: Question, missteps: list[Mishap]) -> None:
+        """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``."""
+        for axiom in q.prepared.flags:
+            for code, uid, misused in missteps if axiom.name in OF_THE_MISUSED else ():
+                node = next(iter(q.s.nodes_of[uid]), None)
+                if node is None or code in OF_THE_MISUSED or not q.prepared.bounds.high[axiom.node][node] >> node & 1:
+                    continue
+                if prefixes.key_of(q.prepared, axiom.name, (node, node)) in self.seen:
+                    continue
+                others = [-x for _, other, x in missteps if other != uid]
+                witness = q.solve(misused, q.flag(axiom.node, node, node), *others)
+                if witness is None:
+                    continue
+                for flag, pair in zip(witness.flags, witness.pairs, strict=True):
+                    if flag.name == axiom.name and pair == (node, node):
+                        self._report(witness.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
 
     # --- executions that do not end -----------------------------------------------------------------------------
 
