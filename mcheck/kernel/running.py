@@ -8,7 +8,7 @@ from mcheck.errors import Unsupported
 from mcheck.events.emit import Stop
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import accesses, barriers, fences, mbarriers, warps, words
+from mcheck.kernel import accesses, barriers, fences, mbarrier_waits, mbarriers, warps, words
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
 from mcheck.kernel.endings import finish, left
@@ -21,7 +21,7 @@ from mcheck.limit import TimeOut
 from mcheck.plans.registry import PLANS
 from mcheck.program.ops import Exit, Op
 
-MODULES = (accesses, barriers, fences, mbarriers, warps, words)
+MODULES = (accesses, barriers, fences, mbarrier_waits, mbarriers, warps, words)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000

@@ -18,7 +18,7 @@ from mcheck.kernel.control import runs
 from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
-from mcheck.kernel.mbarriers import wait
+from mcheck.kernel.mbarrier_waits import wait
 from mcheck.kernel.objects import COPIED, NOTHING, ORDERED, Done, Word, Written
 from mcheck.kernel.races import commutes, touch
 from mcheck.kernel.records import record_of
