@@ -1,9 +1,12 @@
-"""Whether a look at an mbarrier may see the completion of a copy that is issued behind it.
+"""Whether a look at an mbarrier may see what comes only of what its thread does behind it.
 
-A completion signal is ordered with the accesses of its own operation only (PTX ISA 9.0 section 8.9.1.1, open questions
-Q29), so ``test_wait`` may take effect after what comes behind it: a copy of its thread, or of another one that learns
-of what its thread did next. No interleaving shows that. It cannot be where the thread first waits for the answer, or
-an acquire fence stands behind the look, or what is issued depends on the answer.
+``test_wait`` takes effect late, and what does not depend on its answer need not come after it (open questions, Q29):
+the completion of a copy that its thread issues next, or what another thread does to the mbarrier that has learnt of
+what this one did next. No interleaving shows that. It cannot be where the thread first waits for the answer, or an
+acquire fence stands behind the look, or what comes next depends on the answer.
+
+That a look orders nothing of what does not wait for it adds no races: with the answer false the same accesses are made,
+and nothing orders them then.
 """
 
 from __future__ import annotations
@@ -15,13 +18,17 @@ from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 
-REASON = "a look at an mbarrier may see the completion of a copy that is issued behind it"
+REASON = "a look at an mbarrier may see what comes of what its thread does behind it"
 
 _TELLS = (
     ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.Barrier, ops.ClusterBarrier, ops.WarpSync,
     ops.Collective,
 )  # fmt: skip
 """By these other threads may learn that the thread has come so far."""
+_MEETS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
+_LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
+"""By these a thread learns of another one, but for meetings."""
+Kinds = tuple[type[ops.MbarrierInit | ops.MbarrierInval | ops.MbarrierArrive | ops.MbarrierTx], ...]
 
 
 def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | None:
@@ -31,14 +38,24 @@ def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | N
         codes.setdefault((needed[thread.index], tuple(map(id, thread.code))), []).append(thread)
     if not any(isinstance(op, ops.MbarrierWait) for threads in codes.values() for op in threads[0].code):
         return None
-    signalled = {threads[0].index: _signalled(threads[0]) for threads in codes.values()}
-    if not any(signalled.values()):
+    relayed = any(_relays(threads[0]) for threads in codes.values())
+    signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
+    ended = {threads[0].index: _behind(threads[0], (ops.MbarrierInit, ops.MbarrierInval), relayed=relayed)
+             for threads in codes.values()}  # fmt: skip
+    if not any(signalled.values()) and not any(ended.values()):
         return None
     for (wanted, _), threads in codes.items():
         thread = threads[0]
-        others = {w for k, words in signalled.items() if k != thread.index or len(threads) > 1 for w in words}
+        others, ends = (
+            {w for k, words in of.items() if k != thread.index or len(threads) > 1 for w in words}
+            for of in (signalled, ended)
+        )
         for pc, op in enumerate(thread.code):
-            if isinstance(op, ops.MbarrierWait) and _decides(thread, pc, wanted) and _passed(thread, pc, others):
+            if not isinstance(op, ops.MbarrierWait):
+                continue
+            if _decides(thread, pc, wanted) and _passed(thread, pc, others):
+                return REASON
+            if ends and _passed(thread, pc, ends, own=False):
                 return REASON
     return None
 
@@ -56,8 +73,32 @@ def _signals(op: Op) -> int | None:
     return ANY if getattr(op, "cta_mask", None) is not None else word_of(address)
 
 
-def _signalled(thread: Thread) -> set[int]:
-    return {word for word in map(_signals, thread.code) if word is not None}
+def _relays(thread: Thread) -> bool:
+    """Whether the thread may learn something before it meets others."""
+    code = [ops.performed(thread.code[pc]) for pc in in_order(thread)]
+    first = next((k for k, op in enumerate(code) if isinstance(op, _LEARNS)), len(code))
+    return any(isinstance(op, _MEETS) for op in code[first:])
+
+
+def _signalled(thread: Thread, *, relayed: bool) -> set[int]:
+    """The mbarriers that an operation of the thread signals, or at which it arrives having learnt of others."""
+    found = {word for word in map(_signals, thread.code) if word is not None}
+    return found | _behind(thread, (ops.MbarrierArrive, ops.MbarrierTx), relayed=relayed)
+
+
+def _behind(thread: Thread, kinds: Kinds, *, relayed: bool) -> set[int]:
+    """The mbarriers of operations of some kinds before which the thread may have learnt of what another one does behind
+    a look: in a meeting behind the first one, or in any where that may be ``relayed``.
+    """
+    found: set[int] = set()
+    learnt = met = False
+    for pc in in_order(thread):
+        op = ops.performed(thread.code[pc])
+        if isinstance(op, kinds) and learnt:
+            found.add(word_of(op.address))
+        learnt = learnt or isinstance(op, _LEARNS) or (isinstance(op, _MEETS) and (met or relayed))
+        met = met or isinstance(op, _MEETS)
+    return found
 
 
 def _decides(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
@@ -67,8 +108,10 @@ def _decides(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
     return used and not spins(thread, pc) and not only_saves_a_wait(thread.code, thread.labels, pc)
 
 
-def _passed(thread: Thread, look: int, others: set[int]) -> bool:
-    """Whether a copy that signals the mbarrier may be issued before the look has its answer."""
+def _passed(thread: Thread, look: int, others: set[int], *, own: bool = True) -> bool:
+    """Whether a copy of its ``own`` that signals the mbarrier may be issued before the look has its answer, or what
+    tells others who do something to the mbarrier.
+    """
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), effects(op)[0]
@@ -90,7 +133,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             tainted |= defined
         else:
             signal = _signals(behind)
-            if signal is not None and meets(signal, {word}):
+            if own and signal is not None and meets(signal, {word}):
                 return True
             if isinstance(ops.performed(behind), _TELLS) and meets(word, others):
                 return True

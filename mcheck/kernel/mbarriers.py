@@ -111,6 +111,9 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
         raise misuse(m, agent, op, wrong.code, str(wrong), event) from None
     if bar.ended is not None and not _after(agent, bar.ended):
         m.reverse(bar.ended, agent.index, agent.now(), agent.single)
+    for missed in bar.failed:
+        if missed.phase < 0:  # it found no object, and could find this one
+            m.reverse(missed, agent.index, agent.now(), agent.single)
     bar.state = state
     bar.generation += 1
     bar.now, bar.before, bar.looks, bar.failed = [], [], [], []
@@ -175,6 +178,8 @@ def valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None
         raise Blocked(bar)  # in another order there is an object
     m.reverse(bar.ended, agent.index, time, agent.single)
     overtaking.refused(m, agent, bar, event, [bar.ended], time)
+    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", -1))
+    m.assigned.append((agent.index, agent.step, "refused", bar.generation, None))
     raise misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
 
 
