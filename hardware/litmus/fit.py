@@ -172,6 +172,17 @@ def _refuse_barriers(program: Program) -> None:
         _refuse_leftovers(program, cta)
 
 
+def may_leave_waiting(program: Program) -> bool:
+    """Whether a thread executes a barrier without a count less often than another one of its CTA: where it has not
+    ended, the other one waits for it.
+    """
+    counts: dict[int, set[frozenset[tuple[int, int]]]] = {}
+    for thread in program.threads:
+        mine = Counter(_number(op) for op in thread.code if isinstance(op, ops.Barrier) and op.count is None)
+        counts.setdefault(thread.place.cta.number, set()).add(frozenset(mine.items()))
+    return any(len(found) > 1 for found in counts.values())
+
+
 def _refuse_leftovers(program: Program, cta: int) -> None:
     """An arrival that completes no round would count in the next round of the runner: each thread arrives as a warp."""
     arrivals: Counter[tuple[int, int]] = Counter()

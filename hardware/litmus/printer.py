@@ -63,6 +63,11 @@ class LanePrinter(Printer):
 
     # --- registers, numbers, addresses --------------------------------------------------------------------
 
+    def reg(self, reg: Reg | None) -> str:
+        if reg is not None and reg.name not in self.thread.types:
+            raise CannotEmit("a register that nothing writes")
+        return Printer.reg(self, reg)
+
     def named(self, name: str) -> str:
         return f"%t{self.thread.index}_{name}"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from hardware.emit import CannotEmit
 from hardware.litmus import fragments, settings
-from hardware.litmus.fit import SHARED_LIMIT, may_skip_a_meeting, refuse, warmable
+from hardware.litmus.fit import SHARED_LIMIT, may_leave_waiting, may_skip_a_meeting, refuse, warmable
 from hardware.litmus.kernel import Kernel, drain, signals
 from hardware.litmus.objects import objects_of
 from hardware.litmus.rows import Position, computed
@@ -103,6 +103,8 @@ class _Whole:
         balanced = len(counts) == 1 and all(2 * arrivals == both for arrivals, both in counts)
         if not balanced or any(map(may_skip_a_meeting, self.program.threads)):
             raise CannotEmit("a thread exits while others wait at the barrier of the cluster")
+        if may_leave_waiting(self.program):
+            raise CannotEmit("a thread exits while others wait at a barrier, and its cluster waits for it")
         return True
 
     def _refuse_leftovers(self) -> None:
