@@ -1,7 +1,7 @@
 """Whether a look at an mbarrier may see what comes only of what its thread does behind it.
 
 ``test_wait`` takes effect late, and what does not depend on its answer need not come after it (open questions, Q29):
-the completion of a copy that its thread issues next, or what another thread does to the mbarrier that has learnt of
+the completion of a copy that its thread issues next, or the signal or arrival of another thread that has learnt of
 what this one did next. No interleaving shows that. It cannot be where the thread first waits for the answer, or an
 acquire fence stands behind the look, or what comes next depends on the answer.
 
@@ -28,7 +28,6 @@ _TELLS = (
 _MEETS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
 _LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
 """By these a thread learns of another one, but for meetings."""
-Kinds = tuple[type[ops.MbarrierInit | ops.MbarrierInval | ops.MbarrierArrive | ops.MbarrierTx], ...]
 
 
 def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | None:
@@ -40,22 +39,13 @@ def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | N
         return None
     relayed = any(_relays(threads[0]) for threads in codes.values())
     signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
-    ended = {threads[0].index: _behind(threads[0], (ops.MbarrierInit, ops.MbarrierInval), relayed=relayed)
-             for threads in codes.values()}  # fmt: skip
-    if not any(signalled.values()) and not any(ended.values()):
+    if not any(signalled.values()):
         return None
     for (wanted, _), threads in codes.items():
         thread = threads[0]
-        others, ends = (
-            {w for k, words in of.items() if k != thread.index or len(threads) > 1 for w in words}
-            for of in (signalled, ended)
-        )
+        others = {w for k, words in signalled.items() if k != thread.index or len(threads) > 1 for w in words}
         for pc, op in enumerate(thread.code):
-            if not isinstance(op, ops.MbarrierWait):
-                continue
-            if _decides(thread, pc, wanted) and _passed(thread, pc, others):
-                return REASON
-            if ends and _passed(thread, pc, ends, own=False):
+            if isinstance(op, ops.MbarrierWait) and _decides(thread, pc, wanted) and _passed(thread, pc, others):
                 return REASON
     return None
 
@@ -81,20 +71,14 @@ def _relays(thread: Thread) -> bool:
 
 
 def _signalled(thread: Thread, *, relayed: bool) -> set[int]:
-    """The mbarriers that an operation of the thread signals, or at which it arrives having learnt of others."""
-    found = {word for word in map(_signals, thread.code) if word is not None}
-    return found | _behind(thread, (ops.MbarrierArrive, ops.MbarrierTx), relayed=relayed)
-
-
-def _behind(thread: Thread, kinds: Kinds, *, relayed: bool) -> set[int]:
-    """The mbarriers of operations of some kinds before which the thread may have learnt of what another one does behind
-    a look: in a meeting behind the first one, or in any where that may be ``relayed``.
+    """The mbarriers that an operation of the thread signals, or at which it arrives when it may have learnt of what
+    another one does behind a look: in a meeting behind the first one, or in any where that may be ``relayed``.
     """
-    found: set[int] = set()
+    found = {word for word in map(_signals, thread.code) if word is not None}
     learnt = met = False
     for pc in in_order(thread):
         op = ops.performed(thread.code[pc])
-        if isinstance(op, kinds) and learnt:
+        if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx) and learnt:
             found.add(word_of(op.address))
         learnt = learnt or isinstance(op, _LEARNS) or (isinstance(op, _MEETS) and (met or relayed))
         met = met or isinstance(op, _MEETS)
@@ -108,10 +92,8 @@ def _decides(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
     return used and not spins(thread, pc) and not only_saves_a_wait(thread.code, thread.labels, pc)
 
 
-def _passed(thread: Thread, look: int, others: set[int], *, own: bool = True) -> bool:
-    """Whether a copy of its ``own`` that signals the mbarrier may be issued before the look has its answer, or what
-    tells others who do something to the mbarrier.
-    """
+def _passed(thread: Thread, look: int, others: set[int]) -> bool:
+    """Whether a copy that signals the mbarrier, or what others learn from who do, may come before the look's answer."""
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), effects(op)[0]
@@ -133,7 +115,7 @@ def _passed(thread: Thread, look: int, others: set[int], *, own: bool = True) ->
             tainted |= defined
         else:
             signal = _signals(behind)
-            if own and signal is not None and meets(signal, {word}):
+            if signal is not None and meets(signal, {word}):
                 return True
             if isinstance(ops.performed(behind), _TELLS) and meets(word, others):
                 return True
