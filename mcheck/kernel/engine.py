@@ -19,7 +19,7 @@ from mcheck.findings.finding import Finding
 from mcheck.kernel import exchanges, garbage, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
 from mcheck.kernel.endless import ENDLESS
-from mcheck.kernel.late_looks import sees_later_copies
+from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Entry, Forced, Machine, Planned, Reversal
 from mcheck.kernel.needed import Watched
 from mcheck.kernel.older_maps import one_write
@@ -360,7 +360,7 @@ def answer(
         more = (
             search.overtaken
             or beyond(program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered)
-            or sees_later_copies(program, search.setup.needed)
+            or sees_what_follows(program, search.setup.needed)
             or _lost_updates(search)
             or _torn_maps(search)
         )

@@ -30,7 +30,7 @@ _LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
 """By these a thread learns of another one, but for meetings."""
 
 
-def sees_later_copies(program: Program, needed: list[frozenset[str]]) -> str | None:
+def sees_what_follows(program: Program, needed: list[frozenset[str]]) -> str | None:
     """The reason why interleavings are not all, if some look whose answer decides something may do so."""
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
     for thread in program.threads:

@@ -38,7 +38,7 @@ from mcheck.kernel.beginnings import Unshared
 from mcheck.kernel.canonical import Form, Forms, rest
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import LOCAL, Joint
-from mcheck.kernel.late_looks import sees_later_copies
+from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.numbers import Enough, Numbers, Stand, Suffices
@@ -213,7 +213,7 @@ class _Prover:
     def beyond(self, setup: Setup) -> str | None:
         """Why there may be executions of a program that are no interleaving of its steps."""
         program, needed = setup.program, setup.needed
-        return beyond(program, needed, setup.partition, setup.tape) or sees_later_copies(program, needed)
+        return beyond(program, needed, setup.partition, setup.tape) or sees_what_follows(program, needed)
 
     def sized(self, number: int) -> Program:
         """The program with a number, under the same assumptions."""

@@ -21,7 +21,7 @@ from mcheck.findings.trace import Trace
 from mcheck.graph.terms import typed
 from mcheck.kernel.engine import INTERLEAVED, Search
 from mcheck.kernel.interleaved import shares_words, why_not
-from mcheck.kernel.late_looks import sees_later_copies
+from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import Watched
 from mcheck.kernel.report import step
@@ -147,7 +147,7 @@ def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -
         return "the protocol engine does not list the counts of pending arrivals"
     if states.absent and shares_words(search.program):
         return "shared words are read and written on both sides of a barrier that waits for a thread to exit"
-    late = None if search.setup is None else sees_later_copies(search.program, search.setup.needed)
+    late = None if search.setup is None else sees_what_follows(search.program, search.setup.needed)
     return late or why_not(search.program)
 
 
