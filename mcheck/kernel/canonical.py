@@ -151,6 +151,7 @@ class _Former:
             self._memory(),
             frozenset((t, self.named(b | here)) for t, (b, _, here) in m.before.items()),
             frozenset((t, self.named(mask)) for t, mask in m.waits_for.items()),
+            frozenset((t, self.named(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
             frozenset((k, self.named(mask)) for k, mask in m.exits.items()),
             frozenset((k, self.named(mask)) for k, mask in m.fences.items()),
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),

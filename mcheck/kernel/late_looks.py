@@ -5,8 +5,8 @@ the completion of a copy that its thread issues next, or the signal or arrival o
 what this one did next. No interleaving shows that. It cannot be where the thread first waits for the answer, or an
 acquire fence stands behind the look, or what comes next depends on the answer.
 
-That a look orders nothing of what does not wait for it adds no races: with the answer false the same accesses are made,
-and nothing orders them then.
+That a look orders nothing of what does not wait for it is for the model to say: the window has
+what is ``regardless`` of which look (``Machine.looks``).
 """
 
 from __future__ import annotations

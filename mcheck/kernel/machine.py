@@ -49,7 +49,7 @@ Forced = tuple[Planned, ...]
 
 
 Saved = tuple[
-    tuple[object, ...], dict[int, tuple[int, int, int]], dict[int, int], str | None, int, set[object],
+    tuple[object, ...], dict[int, tuple[int, int, int]], dict[int, int], dict[int, int], str | None, int, set[object],
     dict[tuple[int, int], Acts] | None,
 ]  # fmt: skip
 """What a trial has to leave as it was."""
@@ -202,6 +202,8 @@ class Machine:
         """By thread: what precedes its present place in program order, that place, what stands at it."""
         self.waits_for: dict[int, int] = {}
         """By thread, what all that follows depends on: waits and branches that have let it through."""
+        self.looks: dict[int, int] = {}
+        """By thread, the looks at mbarriers for whose answer not all that follows has to wait."""
         self.settle_at = SETTLE_AT
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
@@ -297,6 +299,11 @@ class Machine:
             waits = self.waits_for.get(thread, 0)
             if waits:
                 edges["ctrl"] = edges.get("ctrl", 0) | waits
+            if thread in self.looks:
+                awaited = edges.get("ctrl", 0) | edges.get("addr", 0) | edges.get("data", 0)
+                regardless = self.looks[thread] & before & ~awaited
+                if regardless:
+                    edges["regardless"] = regardless
         return self.window.entry(
             event, thread, edges=edges, back=back, exact=exact, where=where, instruction=(turn, event.instruction)
         )
@@ -338,20 +345,25 @@ class Machine:
         for thread, entry in zip(agent.shown, entries, strict=True):
             self.waits_for[thread] = self.waits_for.get(thread, 0) | 1 << entry.slot
 
+    def look(self, agent: Agent, entries: Iterable[Live]) -> None:
+        """These looks at an mbarrier order what depends on them, and nothing else that follows."""
+        for thread, entry in zip(agent.shown, entries, strict=True):
+            self.looks[thread] = self.looks.get(thread, 0) & ~self.waits_for.get(thread, 0) | entry.bit
+
     def save(self, bar: Mbarrier | None = None) -> Saved:
         """What ``restore`` needs to take back events that were put into the window for a trial."""
         phases = None if bar is None else {k: replace(a) for k, a in bar.phases.items()}
         self.trials += 1
         return (
-            self.window.save(), dict(self.before), dict(self.waits_for), self.impossible, len(self.problems),
-            set(self.reported), phases,
+            self.window.save(), dict(self.before), dict(self.waits_for), dict(self.looks), self.impossible,
+            len(self.problems), set(self.reported), phases,
         )  # fmt: skip
 
     def restore(self, saved: Saved, bar: Mbarrier | None = None) -> None:
         """Takes back what came since ``save``."""
-        window, before, waits, impossible, problems, reported, phases = saved
+        window, before, waits, looks, impossible, problems, reported, phases = saved
         self.window.restore(window)
-        self.before, self.waits_for, self.impossible = before, waits, impossible
+        self.before, self.waits_for, self.looks, self.impossible = before, waits, looks, impossible
         del self.problems[problems:]
         self.reported = reported
         if bar is not None and phases is not None:

@@ -153,7 +153,9 @@ def wait(
     overtaking.made(m, bar, look, time)
     if must:
         m.depend(agent, entries)
-    elif op.dst is not None:
+    else:
+        m.look(agent, entries)
+    if not must and op.dst is not None:
         for lane, entry in enumerate(entries):
             agent.origin[lane][op.dst.name] = entry.bit
     if done:

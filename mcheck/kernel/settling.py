@@ -21,6 +21,8 @@ def pinned(m: Machine, known: Fates) -> int:
         for (life, number), acts in bar.phases.items():
             if bar.state is None or life != bar.generation or number >= phase - KEPT_PHASES:
                 out |= acts.acts | acts.waits
+    for thread, looks in m.looks.items():
+        out |= looks & ~m.waits_for.get(thread, 0)
     for meeting in m.meetings.values():
         out |= meeting.arrivals | meeting.last
         for arrivals, _ in meeting.brought.values():
@@ -54,6 +56,7 @@ def settle(m: Machine, *, every: bool = False) -> None:
     keep = ~sum(1 << k for k in gone)
     m.before = {t: (b & keep, at, here & keep) for t, (b, at, here) in m.before.items()}
     m.waits_for = {t: m & keep for t, m in m.waits_for.items()}
+    m.looks = {t: m & keep for t, m in m.looks.items()}
     m.fences = {k: m & keep for k, m in m.fences.items()}
     m.exits = {k: m & keep for k, m in m.exits.items()}
     for bar in m.mbarriers.values():

@@ -36,9 +36,7 @@ DYNAMIC = frozenset(
         "regardless",
     ]
 )
-"""Base relations whose edges are given with the new event; ``regardless`` never is: what a thread does behind a look at
-an mbarrier takes effect behind it here, and ``mcheck.kernel.late_looks`` tells where it might not.
-"""
+"""Base relations whose edges are given with the new event."""
 
 STATIC = frozenset(
     [

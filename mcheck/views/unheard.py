@@ -24,7 +24,7 @@ UNHEARD: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
 )
 """What the engine does not hold against each other."""
 
-ALL = Shown(frozenset(filter(is_set, BASE)), DYNAMIC - {"regardless"}, frozenset())
+ALL = Shown(frozenset(filter(is_set, BASE)), DYNAMIC, frozenset())
 """All that executions which grow ever show."""
 
 AT_ONCE = (

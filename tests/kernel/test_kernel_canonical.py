@@ -31,10 +31,10 @@ KNOWN: dict[type, str] = {
     Done: "agent step position time event kind phase signal effect entries loose",
     Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
     Entry: "event thread sets exact edges back sort instruction slot time stand_in",
-    Machine: "setup forced program zero memory agents names window before waits_for settle_at exits fences trace vain"
-    " held signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned tokens"
-    " unsure inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers mbarrier_places"
-    " exchanged watch",
+    Machine: "setup forced program zero memory agents names window before waits_for looks settle_at exits fences trace"
+    " vain held signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned"
+    " tokens unsure inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
+    " mbarrier_places exchanged watch",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
     "keyed sorts ends latest recent memo complete domains missed settled compiled told newest",
 }
