@@ -200,7 +200,7 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
     event = prepared.s.events[uid]
     who = prepared.s.program.threads[uid[0]].name
     access = Access(thread=who, instruction=text_of(event.op), span=event.op.span)
-    return _finding(code, profile, f"{who}: {message}", (access,), ())
+    return _finding(code, profile, f"{who}: {message}", (access,), (), event.op.section)
 
 
 WAITS = "waits for ever"

@@ -8,6 +8,7 @@ from itertools import product
 from mcheck.answers.final import States, clauses, memory_ranges, truth_of
 from mcheck.answers.reports import WAITS, FlagReport, deadlock_finding, may_void, waiting_nodes
 from mcheck.candidates import barriers
+from mcheck.candidates.aligned import left_open
 from mcheck.candidates.choices import Candidate, Choice, read_choices
 from mcheck.candidates.prepared import Prepared
 from mcheck.explore.orders import Solution
@@ -52,16 +53,16 @@ class Enumeration(Run):
                 for candidates, solution in solver.solve():
                     if states is None:
                         states = States(solver, condition)
-                    left_open = any(path.unfinished for path in paths)
+                    unfinished = left_open(self.program, paths)
                     for c in candidates:
                         self.executions += 1
                         if solver.misusable and self._misused(solver, c):
                             continue
                         state = states.of(c)
                         self.reach(state, solver, c)
-                        if left_open:
+                        if unfinished:
                             self._unfinished(solver, c, paths)
-                            left_open = False
+                            unfinished = False
                     self._report_flagged(solver, solution)
                     self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
                     if self.hit:
@@ -72,7 +73,7 @@ class Enumeration(Run):
 
     def _undefined_beside(self, paths: tuple[Path, ...]) -> bool:
         """Whether an execution that the condition does not ask for may settle the verdict, being undefined."""
-        if any(p.unfinished for p in paths):
+        if left_open(self.program, paths):
             return True
         for s, choices in self.structures(paths):
             if any(o.misstep for c in choices for o in c.options):
@@ -98,14 +99,14 @@ class Enumeration(Run):
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
         """The races, and the misuses, of a structure whose executions do not end."""
         solver = Solver(self.tape, s, choices, self.deadline)
-        left_open = any(path.unfinished for path in s.paths)
-        if solver.misusable or left_open or prefixes.news(solver, self.seen):
+        unfinished = left_open(self.program, s.paths)
+        if solver.misusable or unfinished or prefixes.news(solver, self.seen):
             for candidates, solution in solver.solve():
-                for c in candidates if solver.misusable or left_open else ():
+                for c in candidates if solver.misusable or unfinished else ():
                     misused = solver.misusable and self._misused(solver, c, ended=False)
-                    if left_open and not misused:
+                    if unfinished and not misused:
                         self._unfinished(solver, c, s.paths)
-                        left_open = False
+                        unfinished = False
                 self._report_flagged(solver, solution)
 
     def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.findings.entry import Entry
+from mcheck.findings.entry import OF_THE_INSTRUCTION, Entry
 
 ENTRIES = (
     Entry(
@@ -147,6 +147,50 @@ PTX cluster-arrive-and-wait
 P@cluster 0, cta 0..2 {
   barrier.cluster.arrive.release;
   barrier.cluster.wait.acquire;
+}
+expect clean
+""",
+    ),
+    Entry(
+        code="UB307",
+        name="aligned-instruction-in-divergent-code",
+        kind="undefined",
+        message="{instruction} is not executed by all lanes of its warp",
+        explanation="""\
+The instructions of wgmma and of tensor memory, ldmatrix, stmatrix, setmaxnreg are .sync.aligned: all threads of the
+warp execute the same one. A warp of which some lanes do and others do not, because a leader was
+elected or the lane compared with 0, is undefined. tcgen05.mma, cp and commit are for one thread; wgmma and
+tcgen05.alloc, ld, st, wait and dealloc are not.""",
+        section=OF_THE_INSTRUCTION,
+        remedy="Let all lanes of the warp execute it: take it out of the code that only some of them come to.",
+        goes_on=True,
+        bad="""\
+PTX wgmma-by-a-leader
+{
+  .shared .align 128 .b8 a[1024];
+  .shared .align 128 .b8 b[1024];
+}
+P@cta 0, warp 0, lane 0..2 {
+  if (%laneid == 0) {
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, [a, 1024], [b, 1024];
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+  }
+}
+expect undefined
+""",
+        good="""\
+PTX wgmma-by-a-warp
+{
+  .shared .align 128 .b8 a[1024];
+  .shared .align 128 .b8 b[1024];
+}
+P@cta 0, warp 0, lane 0..2 {
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, [a, 1024], [b, 1024];
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
 }
 expect clean
 """,

@@ -7,7 +7,7 @@ from mcheck.events.state import State
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid, type_size
-from mcheck.kernel import warps, words
+from mcheck.kernel import aligned, warps, words
 from mcheck.kernel.agents import Split
 from mcheck.kernel.control import runs
 from mcheck.kernel.footprints import Bytes as SpreadBytes
@@ -274,6 +274,8 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
     if not runs(m, agent, op):
         return
     agent.effects += 1
+    if isinstance(op, ops.Wgmma):
+        aligned.executed(m, agent, op)
     lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
     whole = None
     if isinstance(op, ops.CpAsync):
@@ -554,7 +556,9 @@ def groups(m: Machine, agent: Agent, op: Op) -> None:
     number = 0
     if of_warp and isinstance(op, ops.WaitGroup):
         number = max(len(agent.wgmma_groups) - (m.known(agent, op.pending) or 0), 0)
-        if not warps.together(m, agent, op):
+        if not agent.met:
+            aligned.executed(m, agent, op)
+        if not aligned.together(m, agent, op):
             return
         warps.committed(m, agent, number)
     elif of_warp:

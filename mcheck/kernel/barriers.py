@@ -10,6 +10,7 @@ from __future__ import annotations
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel.agents import Split
+from mcheck.kernel.aligned import parts_ways
 from mcheck.kernel.clocks import Vector, joined
 from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Agent, Blocked, Machine, Undefined, does
@@ -65,7 +66,7 @@ def _meet(
     meeting.count = count
     meeting.kinds.add(kind)
     place = m.program.threads[agent.threads[0]].place
-    if aligned and _parts_ways(m, agent, op):
+    if aligned and parts_ways(m, agent, op):
         _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
     if count is not None or _had_count(meeting):
         for other in meeting.before + meeting.failed:
@@ -99,18 +100,6 @@ def _had_count(meeting: Rendezvous) -> bool:
 
 def _event(agent: Agent, op: Op, kind: Tag, *more: Tag, scope: str | None = None) -> Event:
     return Event((agent.threads[0], 0), op, frozenset((Tag.B, kind, *more)), 0, agent.step, agent.place[2], scope=scope)
-
-
-def _parts_ways(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether lanes of the warp execute another aligned barrier where this agent executes this one."""
-    place = m.program.threads[agent.threads[0]].place
-    done = m.aligned.setdefault(place.own_warp, [])
-    statement = (op.span.line, op.span.column) if op.span is not None else (0, 0)
-    agent.aligned += 1
-    if agent.aligned > len(done):
-        done.append(statement)
-        return False
-    return done[agent.aligned - 1] != statement
 
 
 def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:

@@ -6,7 +6,7 @@ from mcheck.events.paths import exits_matter
 from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import overtaking, warps
+from mcheck.kernel import aligned, overtaking, warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.machine import Agent, Machine
@@ -24,6 +24,7 @@ from mcheck.program.ops import Exit
 def left(m: Machine, agent: Agent) -> None:
     """A thread has exited: barriers no longer wait for it (exiting orders nothing)."""
     agent.exit_time = agent.now()
+    aligned.exited(m, agent)
     if exits_matter(m.program):
         op = agent.code[-1] if agent.code else Exit()
         agent.step += 1
@@ -41,7 +42,7 @@ def left(m: Machine, agent: Agent) -> None:
             if meeting.key[0] == "cluster":
                 cluster_complete(m, meeting)
             elif meeting.key[-1] == "aligned":
-                warps.complete(m, meeting)
+                aligned.complete(m, meeting)
             elif meeting.key[0] == "lanes":
                 warps.exchange(m, meeting)
             else:

@@ -29,6 +29,7 @@ from mcheck.kernel.objects import Acts, Done, Mbarrier, Place, Rendezvous, Signa
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.setup import Setup
 from mcheck.kernel.values import Memory
+from mcheck.program.aligned import Statement
 from mcheck.program.expr import Expr
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.program.ops import Op
@@ -113,7 +114,7 @@ class Agent:
     spinning: bool = False
     exit_time: Vector | None = None
     aligned: int = 0
-    """Aligned barriers executed so far."""
+    """Aligned instructions executed so far."""
     lean: bool = False
     origin: list[dict[str, int]] = field(default_factory=list)
     """By lane and register, the live reads that its value depends on."""
@@ -226,7 +227,7 @@ class Machine:
         self.meetings: dict[tuple[object, ...], Rendezvous] = {}
         self.sc_fences: list[tuple[str, Done, tuple[Live, ...]]] = []
         self.reported: set[object] = set()
-        self.aligned: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.aligned: dict[tuple[int, int], list[Statement]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
         self.inexact: str | None = None

@@ -12,6 +12,7 @@ from mcheck.executor.warps import result
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel.agents import Split
+from mcheck.kernel.aligned import awaited, executed, has_awaited, mates, together
 from mcheck.kernel.clocks import joined
 from mcheck.kernel.control import runs
 from mcheck.kernel.history import Record
@@ -20,11 +21,6 @@ from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.views.entries import sum_of
-
-
-def mates(m: Machine, agent: Agent) -> tuple[int, ...]:
-    """The agents of a warp, the given one among them."""
-    return m.setup.warps[agent.index]
 
 
 def group_of(m: Machine, agent: Agent) -> object:
@@ -121,7 +117,7 @@ def exchange(m: Machine, meeting: Rendezvous) -> None:
 
 def commit(m: Machine, agent: Agent) -> None:
     """Closes the agent's group; those who wait for all warps to have committed it may go on."""
-    agent.wgmma_groups.append((agent.wgmma_open, agent.now(), _awaited(m, agent)))
+    agent.wgmma_groups.append((agent.wgmma_open, agent.now(), awaited(m, agent)))
     agent.wgmma_open = []
     m.wake(GROUPS)
 
@@ -137,69 +133,13 @@ def committed(m: Machine, agent: Agent, number: int) -> None:
         if len(other.wgmma_groups) < number and other.status != "done":
             agent.met = len(mates(m, agent)) > 1
             raise Blocked(GROUPS)
-    awaited = _awaited(m, agent)
+    before = awaited(m, agent)
     for other in group:
         if 0 < number <= len(other.wgmma_groups):
-            _, time, before = other.wgmma_groups[number - 1]
+            _, time, theirs = other.wgmma_groups[number - 1]
             agent.time = joined(agent.time, time)
-            awaited |= before
-    _has_awaited(m, agent, awaited)
-
-
-def together(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether all lanes of the warp have come; if not, the agent stands and waits."""
-    warp = mates(m, agent)
-    if len(warp) == 1:
-        return True
-    if agent.met:
-        agent.met = False
-        return True
-    key = ("warp", *m.warp_of(agent), "aligned")
-    meeting = m.meetings.get(key)
-    if meeting is None:
-        meeting = m.meetings[key] = Rendezvous(key, frozenset(warp))
-    m.trace[-1].note = "arrives"
-    event = m.emit_nothing(agent, op)
-    meeting.here[agent.index] = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", 0)
-    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
-    agent.status, agent.where = "standing", meeting
-    complete(m, meeting)
-    return False
-
-
-def complete(m: Machine, meeting: Rendezvous) -> None:
-    """Lets the lanes go on once all that have not exited are there."""
-    if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
-        return
-    _depend_alike(m, [m.agents[k] for k in meeting.here])
-    for k in meeting.here:
-        agent = m.agents[k]
-        agent.met = True
-        agent.time = joined(agent.time, meeting.time)
-        agent.status, agent.where = "run", None
-    meeting.here, meeting.time = {}, []
-
-
-def _depend_alike(m: Machine, mates: list[Agent]) -> None:
-    """What some lane has waited for before it met the others, all of them have."""
-    awaited = 0
-    for agent in mates:
-        awaited |= _awaited(m, agent)
-    for agent in mates:
-        _has_awaited(m, agent, awaited)
-
-
-def _awaited(m: Machine, agent: Agent) -> int:
-    """What the threads of an agent have waited for."""
-    out = 0
-    for thread in agent.shown:
-        out |= m.waits_for.get(thread, 0)
-    return out
-
-
-def _has_awaited(m: Machine, agent: Agent, awaited: int) -> None:
-    for thread in agent.shown if awaited else ():
-        m.waits_for[thread] = awaited
+            before |= theirs
+    has_awaited(m, agent, before)
 
 
 @does(ops.WgmmaFence)
@@ -210,6 +150,7 @@ def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
     if not agent.met:  # the fences of all lanes are there before any of them goes on
         event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.place[2])
         key = group_of(m, agent)
+        executed(m, agent, op)
         for entry in m.put(agent, event):
             m.fences[key] = m.fences.get(key, 0) | entry.bit
     if together(m, agent, op):

@@ -31,7 +31,7 @@ from mcheck.ptx.waiting import Wait, awaited, tests_of
 Indices = NDArray[np.int64]
 
 ROW = 16
-"""The bytes of a row of a matrix that ``ldmatrix`` and ``stmatrix`` move (9.7.15.5.15)."""
+"""The bytes of a row of a matrix that ``ldmatrix`` and ``stmatrix`` move (9.7.14.5.15)."""
 
 
 def widened(address: Word) -> Word:

@@ -26,6 +26,7 @@ from mcheck.ptx.module import Guard, Statement
 from mcheck.ptx.places import Places
 from mcheck.ptx.store import Store
 from mcheck.ptx.tensor_memory import TensorMemory
+from mcheck.ptx.together import Together
 from mcheck.ptx.trace import Trace
 
 RUN, DONE, WAITS, MEETS, STANDS, ARRIVED = range(6)
@@ -99,6 +100,7 @@ class Cluster:
     answers: Answers = field(default_factory=Answers)
     tensor: TensorMemory = field(default_factory=TensorMemory)
     counters: Counters = field(default_factory=Counters)
+    together: Together = field(init=False)
     effects: int = 0
     """Operations so far."""
     vain: tuple[int, int] = (0, 0)
@@ -119,6 +121,7 @@ class Cluster:
         self.status = np.where(self.lanes.exists, RUN, DONE).astype(np.int8)
         self.rounds = np.zeros(count, np.int64)
         self.idle = np.zeros(count, np.int64)
+        self.together = Together(self.lanes.exists)
         self.returns = [[] for _ in range(count)]
         self.standing = np.zeros(count, np.bool_)
         self.arrived = np.zeros(count, np.bool_)

@@ -24,6 +24,7 @@ from mcheck.ptx.lower import template
 from mcheck.ptx.naming import namer
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE, Places
 from mcheck.ptx.reach import reachable
+from mcheck.ptx.together import is_aligned
 from mcheck.syntax.mistakes import MOST, place_of
 
 Fetch = Callable[[], tuple[Word, Quality]]
@@ -45,6 +46,16 @@ def makes(*names: str) -> Callable[[Maker], Maker]:
         return maker
 
     return register
+
+
+def _noted(made: Step, statement: ptx.Statement, at: int) -> Step:
+    """A step that all lanes of a warp have to make."""
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        c.together.executed(mask, at, statement)
+        return made(c, mask)
+
+    return run
 
 
 @dataclass(slots=True)
@@ -88,6 +99,8 @@ class Compiler:
             return unfollowed(statement, error.message)
         if name in ("bra", "brx", "ret", "exit", "call", "trap"):
             return made  # look at their guards themselves
+        if is_aligned(statement):
+            made = _noted(made, statement, at)
         return self.guarded(unit, statement, made)
 
     def _mistaken(self, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:

@@ -153,6 +153,7 @@ class Runner:
         stuck = c.status != DONE
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
             tensor_core.end(c)
+            meetings.end(c)
         if stuck.any():
             c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

@@ -22,7 +22,7 @@ from mcheck.answers.reports import (
     misuse_finding,
 )
 from mcheck.answers.result import State
-from mcheck.candidates import barriers, converged, phases
+from mcheck.candidates import aligned, barriers, converged, phases
 from mcheck.candidates.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
@@ -38,6 +38,7 @@ from mcheck.graph.structure import Node, Structure, build
 from mcheck.graph.terms import Uid, type_size
 from mcheck.limit import Limit
 from mcheck.program import ops
+from mcheck.program.aligned import parted
 from mcheck.program.condition import RegTerm
 from mcheck.program.program import Program
 from mcheck.questions import prefixes
@@ -282,7 +283,15 @@ class Run(ABC):
             self.kept.findings.setdefault(finding, Shown(prepared, candidate, tuple(marked), note))
 
     def _unfinished(self, prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...]) -> None:
-        """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18)."""
+        """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18), and
+        instructions that not all lanes of a warp execute.
+        """
+        lone = aligned.parted(self.program, paths)
+        if lone is not None:
+            uid, instead = lone
+            misuse = ("UB307", parted(instead), uid)
+            finding = self._show_misuse(prepared, candidate, misuse, "not all lanes execute it")
+            self.undefined = self.undefined or finding.severity == "error"
         for path in paths:
             for uid in path.unfinished:
                 text = "exits without waiting until this copy has read its source in shared memory"

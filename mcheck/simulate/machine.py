@@ -23,6 +23,7 @@ from mcheck.plans.operands import Operands, evaluated
 from mcheck.plans.plan import Plan
 from mcheck.plans.plan_of import plan
 from mcheck.plans.site import Layout, Site, layout_of
+from mcheck.program.aligned import Statement
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
@@ -87,6 +88,8 @@ class Runner:
     turns: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
     asleep_at: int = -1
     """The number of changes at which the thread was found to repeat itself."""
+    aligned: list[Statement] = field(default_factory=list)
+    """The aligned instructions that it has executed."""
 
 
 class Undefined(Exception):
@@ -131,6 +134,8 @@ class Machine:
     changes: int = 0
     steps: int = 0
     notes: set[str] = field(default_factory=set)
+    parted: set[tuple[int, int]] = field(default_factory=set)
+    """The warps whose lanes do not execute the same aligned instructions."""
     open_points: set[str] = field(default_factory=set)
     how: Behaviour = DOCUMENTED
     deadline: Callable[[], None] = lambda: None

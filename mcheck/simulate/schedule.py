@@ -10,6 +10,7 @@ from mcheck.executor.misuse import Misuse
 from mcheck.findings.suppress import accepted
 from mcheck.program import ops
 from mcheck.program.ops import Op
+from mcheck.simulate import aligned
 from mcheck.simulate.barriers import after_exit, release_partial_warps
 from mcheck.simulate.execute import handler_of
 from mcheck.simulate.machine import Machine, Runner, Undefined
@@ -81,6 +82,7 @@ def _step(m: Machine, runner: Runner) -> None:
     if runner.pc >= len(code):
         m.end(runner)
         after_exit(m, runner)
+        aligned.exited(m, runner)
         return
     m.steps += 1
     if m.steps > MAX_STEPS:
@@ -95,9 +97,11 @@ def _step(m: Machine, runner: Runner) -> None:
             return
     here = runner.pc
     try:
+        aligned.executed(m, runner, op)
         handler_of(op)(m, runner, op)
         if runner.ended:
             after_exit(m, runner)
+            aligned.exited(m, runner)
     except Misuse as misuse:
         undefined = m.undefined(misuse, runner.thread.index, op)
         if isinstance(op, ops.Await) or not accepted(m.program.source, m.program.path, misuse.code, op.span):

@@ -31,6 +31,7 @@ from mcheck.graph.structure import Structure, build
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid
 from mcheck.limit import Limit
+from mcheck.program.aligned import of_wgmma
 from mcheck.program.program import Program
 from mcheck.questions import prefixes
 from mcheck.questions.run import Run
@@ -107,7 +108,7 @@ class Z3Run(Run):
         """One formula for all combinations of these paths; whether there can be one."""
         if self.program.assumptions.converged:
             return False  # which statements two lanes execute depends on their paths
-        if any(Tag.WGMMA in e.tags for joined in threads for e in joined.path.events):
+        if any(of_wgmma(e.op) for joined in threads for e in joined.path.events):
             return False  # the n-th of one lane is the n-th of every other: that depends on the path
         s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
         if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s) is not None):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.algebra import bits
 from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS
+from mcheck.candidates.aligned import left_open
 from mcheck.candidates.choices import Candidate, Choice, Option
 from mcheck.errors import InternalError
 from mcheck.graph.terms import Term
@@ -145,9 +146,9 @@ class Question:
         return [mishap for k in range(len(self.selectors)) for mishap in self._missteps(k)]
 
     def unfinished(self) -> list[int]:
-        """The literals of paths on which a copy may outlive its thread."""
+        """The literals of paths that are undefined for what they are: a copy may outlive its thread."""
         if not isinstance(self.prepared, Guarded):
-            return [TRUE] if any(path.unfinished for path in self.s.paths) else []
+            return [TRUE] if left_open(self.s.program, self.s.paths) else []
         taken = self.prepared.guards.taken
         return [
             taken[joined.path.thread][k]

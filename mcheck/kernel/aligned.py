@@ -1,0 +1,141 @@
+"""Aligned instructions: all threads of a warp execute the same ones, in the same order, or it is undefined (PTX ISA 9.0
+sections 9.7.13.1 and 9.7.15). Threads that are not declared do whatever the declared ones do.
+"""
+
+from __future__ import annotations
+
+from mcheck.kernel.clocks import joined
+from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.objects import Done, Rendezvous
+from mcheck.program.aligned import Statement, of_wgmma, parted, statement_of
+from mcheck.program.ops import Op
+
+
+def mates(m: Machine, agent: Agent) -> tuple[int, ...]:
+    """The agents of a warp, the given one among them."""
+    return m.setup.warps[agent.index]
+
+
+# --- the same ones --------------------------------------------------------------------------------------------
+
+
+def parts_ways(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether lanes of the warp execute another aligned barrier where this agent executes this one."""
+    other = _other(m, agent, op)
+    if other is not None and not other[-1]:
+        _tell_of_mate(m, agent, other, statement_of(op))
+        return False
+    return other is not None
+
+
+def executed(m: Machine, agent: Agent, op: Op) -> None:
+    """A wgmma instruction of an agent: reports it if other lanes of the warp do something else, or have exited."""
+    lanes = [m.agents[k] for k in mates(m, agent)]
+    if len(lanes) == 1:
+        return
+    other = _other(m, agent, op)
+    if other is not None or any(mate.status == "done" and mate.aligned < agent.aligned for mate in lanes):
+        _tell(m, agent, op, other)
+
+
+def exited(m: Machine, agent: Agent) -> None:
+    """An agent has exited: reports the first wgmma instruction that another lane has executed, and it has not."""
+    missing = m.aligned.get(m.warp_of(agent), [])[agent.aligned :]
+    first = next((statement for statement in missing if not statement[-1]), None)
+    if first is not None:
+        _tell_of_mate(m, agent, first, None)
+
+
+def _other(m: Machine, agent: Agent, op: Op) -> Statement | None:
+    """The statement that stands where this one would have to, as far as the warp has come."""
+    done = m.aligned.setdefault(m.warp_of(agent), [])
+    statement = statement_of(op)
+    agent.aligned += 1
+    if agent.aligned > len(done):
+        done.append(statement)
+        return None
+    found = done[agent.aligned - 1]
+    return None if found == statement or _parted(m, agent) else found
+
+
+def _parted(m: Machine, agent: Agent) -> bool:
+    """Whether it is known of the warp that its lanes do not execute the same."""
+    return ("parted", m.warp_of(agent)) in m.reported
+
+
+def _tell(m: Machine, agent: Agent, op: Op, instead: Statement | None) -> None:
+    """Once for each warp: what comes behind is out of step as well, and nobody waits for those who do not come."""
+    if not _parted(m, agent):
+        m.reported.add(("parted", m.warp_of(agent)))
+        m.problem("UB307", parted(instead), agent, op)
+        meeting = m.meetings.get(_key(m, agent))
+        if meeting is not None:
+            _go_on(m, meeting)
+
+
+def _tell_of_mate(m: Machine, agent: Agent, statement: Statement, instead: Statement | None) -> None:
+    """Reports an instruction of wgmma that another lane than the agent's has executed."""
+    for mate in [m.agents[k] for k in mates(m, agent) if k != agent.index]:
+        op = next((op for op in mate.code if of_wgmma(op) and statement_of(op) == statement), None)
+        if op is not None and (instead is not None or mate.aligned > agent.aligned):
+            _tell(m, mate, op, instead)
+
+
+# --- together -------------------------------------------------------------------------------------------------
+
+
+def together(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether all lanes of the warp have come; if not, the agent stands and waits."""
+    warp = mates(m, agent)
+    if agent.met or len(warp) == 1 or _parted(m, agent):
+        agent.met = False
+        return True
+    key = _key(m, agent)
+    meeting = m.meetings.get(key)
+    if meeting is None:
+        meeting = m.meetings[key] = Rendezvous(key, frozenset(warp))
+    m.trace[-1].note = "arrives"
+    event = m.emit_nothing(agent, op)
+    meeting.here[agent.index] = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", 0)
+    meeting.time = joined(meeting.time, agent.now()) if meeting.time else agent.now()
+    agent.status, agent.where = "standing", meeting
+    complete(m, meeting)
+    return False
+
+
+def complete(m: Machine, meeting: Rendezvous) -> None:
+    """Lets the lanes go on once all that have not exited are there."""
+    if all(k in meeting.here or m.agents[k].status == "done" for k in meeting.members):
+        _go_on(m, meeting)
+
+
+def _key(m: Machine, agent: Agent) -> tuple[object, ...]:
+    return ("warp", *m.warp_of(agent), "aligned")
+
+
+def _go_on(m: Machine, meeting: Rendezvous) -> None:
+    """The lanes that are there go on; what one of them had waited for, all have."""
+    lanes = [m.agents[k] for k in meeting.here]
+    before = 0
+    for agent in lanes:
+        before |= awaited(m, agent)
+    for agent in lanes:
+        has_awaited(m, agent, before)
+        agent.met = True
+        agent.time = joined(agent.time, meeting.time)
+        agent.status, agent.where = "run", None
+    meeting.here, meeting.time = {}, []
+
+
+def awaited(m: Machine, agent: Agent) -> int:
+    """What the threads of an agent have waited for."""
+    out = 0
+    for thread in agent.shown:
+        out |= m.waits_for.get(thread, 0)
+    return out
+
+
+def has_awaited(m: Machine, agent: Agent, before: int) -> None:
+    """The threads of an agent have waited for these events."""
+    for thread in agent.shown if before else ():
+        m.waits_for[thread] = before
