@@ -46,7 +46,21 @@ def _targets(program: Program, op: Op) -> list[int | None]:
         maps = () if instance is None else instance.object.tensor_map
         return [spec.global_address for spec in maps] or [None]
     name = TARGETS.get(type(op))
-    return [] if name is None else _values(getattr(op, name))
+    return [] if name is None or _space(op).startswith("shared") else _values(getattr(op, name))
+
+
+def _space(op: Op) -> str:
+    """The state space that an operation writes; what lies in another is undefined and not written (UB105, UB108)."""
+    match op:
+        case ops.Fill() | ops.CpAsync():
+            return "shared::cta"
+        case ops.BulkCopy(dst_space=space):
+            return space
+        case ops.Store(space=space) | ops.Atomic(space=space) | ops.AsyncStore(space=space):
+            return space
+        case ops.TensormapReplace(space=space):
+            return space
+    return "generic"
 
 
 def _values(expr: Expr) -> list[int | None]:

@@ -14,7 +14,7 @@ from mcheck.limit import Limit
 from mcheck.program.rounds import Aperiodic
 from mcheck.syntax import parse
 from tests.kernel.sketches import changed
-from tests.kernel.unbounded import GUARDED, PING_PONG, TENSOR, TWO_PIPELINES, gemm, ring
+from tests.kernel.unbounded import GUARDED, PING_PONG, REGISTERS, TENSOR, TWO_PIPELINES, gemm, ring
 
 
 def proof(text: str) -> Proof:
@@ -31,7 +31,8 @@ def results(within: str, behind: str) -> str:
 
 
 REPEATING = {
-    "ring": ring(), "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(), "results": results("", ""),
+    "ring": ring(), "registers": REGISTERS, "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(),
+    "results": results("", ""),
     **GUARDED, "tensor": TENSOR,
 }  # fmt: skip
 

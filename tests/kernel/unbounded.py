@@ -42,6 +42,46 @@ consumer@cta 0, warp 1 {{
 """
 
 
+REGISTERS = """PTX any-ring-in-registers
+const S = 3, N = any;
+{
+  .global .align 128 .b8 src[128*N + 128];
+  .shared .align 128 .b8 buf[S][128];
+  .shared .align 8 .b64 full[S], empty[S];
+}
+producer@cta 0, warp 0, lane 0 {
+  .reg .b32 idx, ph, bufa, fa, ea;
+  .reg .pred p;
+  for s in 0..S { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }
+  bar.sync 0;
+  mov.u32 idx, 0;
+  mov.u32 ph, 1;
+  for k in 0..N {
+    mad.lo.u32 bufa, idx, 128, buf;
+    mad.lo.u32 fa, idx, 8, full;
+    mad.lo.u32 ea, idx, 8, empty;
+    await mbarrier.try_wait.parity.shared::cta.b64 [ea], ph;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [fa], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [bufa], [src + 128*k], 128, [fa];
+    add.u32 idx, idx, 1;
+    setp.eq.u32 p, idx, S;
+    @p mov.u32 idx, 0;
+    @p xor.b32 ph, ph, 1;
+  }
+}
+consumer@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
+  }
+}
+"""
+"""The producer keeps its slot and its parity in registers, as ``PipelineState`` of CUTLASS does."""
+
+
 PING_PONG = """PTX any-ping-pong
 const N = any;
 {
