@@ -33,7 +33,9 @@ AT_ONCE = (
     | ops.MbarrierPending
 )  # fmt: skip
 """Operations that are over when their thread goes on, and none of the asynchronous proxy."""
-LATER = frozenset((Tag.ASYNC, Tag.TMAP, Tag.PIPE, Tag.CPASYNC, Tag.COMMIT, Tag.GROUPWAIT, "issue", "complete"))
+LATER = frozenset(
+    (Tag.ASYNC, Tag.TMAP, Tag.PIPE, Tag.CPASYNC, Tag.WGMMA, Tag.COMMIT, Tag.GROUPWAIT, "issue", "complete")
+)
 """What only other operations bring."""
 
 
