@@ -8,6 +8,7 @@ from mcheck.answers.waits import (
     Meets,
     Wait,
     before_issue,
+    before_wgmma,
     closed_behind,
     completion,
     family_of,
@@ -21,7 +22,7 @@ from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Node
 from mcheck.graph.tags import Tag
-from mcheck.program.ops import Branch, Commit, WaitGroup
+from mcheck.program.ops import Branch, Commit, WaitGroup, Wgmma
 
 HANDS_OVER = frozenset(("barrier", "syncbar", "phase", "complete"))
 """Relations by which one event comes before another one."""
@@ -41,6 +42,9 @@ def too_early(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -
     if event is None or new.source is None or issue is None or issue.order is None or new.source.order is None:
         return ""
     same = old.thread == new.thread
+    if isinstance(event.op, Wgmma) and new.index in _issued_after(prepared, candidate, issue):
+        lines = (op.span.line if op.span is not None else 0 for op in (new.source.op, issue.op))
+        return before_wgmma(*lines, own=same)
     if any(uid == event.uid for uid, _ in s.paths[old.thread].tracked):  # an mbarrier tells of its completion
         return _or_handed_over(old, new, issue)
     later = _closed_behind(prepared, old, issue, new.source if same else None)
@@ -89,6 +93,12 @@ def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, r
     span = read.source.op.span if read.source is not None else None
     again = any(n.has(Tag.R) and n.source and n.source.op.span == span and _in_order(n, read) for n in alike)
     return Meets.EITHER if again else Meets.NEXT
+
+
+def _issued_after(prepared: Prepared, candidate: Candidate, issue: Event) -> set[int]:
+    """The events that come before an operation is issued."""
+    s = prepared.s
+    return set().union(*(_before(prepared, candidate, s.nodes[k]) for k in s.nodes_of[issue.uid]))
 
 
 def _before(prepared: Prepared, candidate: Candidate, node: Node) -> set[int]:

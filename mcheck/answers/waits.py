@@ -70,6 +70,12 @@ def before_issue(first: int, second: int, *, fence: bool = False) -> str:
     return f"Hand line {first} over before the operation at line {second} is issued: {way}{over}."
 
 
+def before_wgmma(first: int, second: int, *, own: bool) -> str:
+    """What puts an access that a thread has made, or taken over, before the reads of a wgmma (8.9.1.1)."""
+    after = f"after line {first}" if own else f"after what hands line {first} over"
+    return f"Execute wgmma.fence.sync.aligned before line {second}, {after}."
+
+
 def or_before_issue(first: int, second: int, *, fence: bool = False) -> str:
     """The same, as what may be meant instead of a wait."""
     text = before_issue(first, second, fence=fence)

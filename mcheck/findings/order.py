@@ -44,8 +44,9 @@ def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
     These are races for review between accesses that race as an error besides, in another execution say: who mends the
     error looks at the pair anew. RACE001 of two strong accesses of the same bytes that are RACE010 besides: only their
-    scopes can be wrong (8.7), whether the one observes the other or not. And deadlocks of threads that in another one
-    stand at the same statements, some perhaps elsewhere.
+    scopes can be wrong (8.7), whether the one observes the other or not. The races of two atomics but one, which are of
+    the reads and of the writes of both. And deadlocks of threads that in another one stand at the same statements, some
+    perhaps elsewhere.
     """
     given = tuple(findings)
     errors = {_pair(f) for f in given if f.kind == "race" and f.severity == "error"}
@@ -53,17 +54,28 @@ def telling(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     waits = [(f, frozenset(a.span for a in f.accesses)) for f in given if f.kind == "deadlock"]
     smaller = {id(f) for f, spans in waits if any(spans < others for _, others in waits)}
     seen: set[object] = set()
-    kept = []
+    kept: list[Finding] = []
+    races: dict[object, int] = {}
     for f in given:
         if id(f) in smaller or (f.kind == "race" and f.severity != "error" and _pair(f) in errors):
             continue
         if f.code == "RACE001" and all(a.strong for a in f.accesses) and _pair(f) in narrow:
             continue
+        if f.kind == "race":
+            same = (f.code, frozenset((a.thread, a.span, a.instruction, a.object, a.bytes) for a in f.accesses))
+            at = races.setdefault(same, len(kept))
+            if at < len(kept):
+                kept[at] = max(kept[at], f, key=_writes)
+                continue
         key = (f.code, frozenset(a.span for a in f.accesses)) if f.kind == "deadlock" else id(f)
         if key not in seen:
             seen.add(key)
             kept.append(f)
     return tuple(kept)
+
+
+def _writes(finding: Finding) -> int:
+    return sum(a.access == "write" for a in finding.accesses)
 
 
 def _pair(finding: Finding) -> frozenset[object]:

@@ -13,7 +13,7 @@ from mcheck.isa.matcher import OPERANDS, Failure, Opcode, Plan, Shapes, match
 from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
-from mcheck.isa.unmodelled import UNMODELLED
+from mcheck.isa.unmodelled import INSTEAD, UNMODELLED
 from mcheck.isa.wording import Wording, did_you_mean, said
 from mcheck.program.ops import Op
 
@@ -108,7 +108,10 @@ def _telling(failures: list[Failure], shapes: Shapes) -> Failure:
 
 def _unknown(opcode: Opcode) -> Failure:
     if opcode[0] in UNMODELLED:
-        raise Unsupported(f"'{opcode[0]}' is a PTX instruction that is not modelled")
+        instead = INSTEAD.get(opcode[0])
+        raise Unsupported(
+            f"'{opcode[0]}' is a PTX instruction that is not modelled" + (f"; {instead}" if instead else "")
+        )
     longest: Opcode = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
     if len(longest) > 1:
         legal = sorted(

@@ -9,4 +9,16 @@ stackrestore stacksave suld suq sured sust tex tld4 txq"""
 _MATRIX = "ldmatrix mma movmatrix stmatrix tcgen05 wmma"
 _CONTROL = "brev brkpt brx call clusterlaunchcontrol griddepcontrol pmevent"
 
+INSTEAD = {
+    "ldmatrix": "in a sketch ld.shared.v4.b32 of the row that each lane names does the same to memory",
+    "stmatrix": "in a sketch st.shared.v4.b32 to the row that each lane names does the same to memory",
+    "mma": "it works on registers alone: leave it out",
+    "movmatrix": "it works on registers alone: leave it out",
+    "tcgen05": "modules may have it (mcheck check KERNEL.ptx); in a sketch wgmma and an arrive stand for it",
+    "clusterlaunchcontrol": "in a sketch a bulk copy of 16 bytes, multicast where it is, stands for try_cancel",
+    "griddepcontrol": "in a sketch the other grid is another CTA, and a flag that is released and acquired, with a "
+    "proxy fence for what is copied, stands between the two",
+}
+"""What does the same as far as order is concerned, for those that kernels with asynchronous copies have."""
+
 UNMODELLED = frozenset(f"{_ARITHMETIC} {_MEMORY} {_MATRIX} {_CONTROL}".split())

@@ -7,7 +7,7 @@ from mcheck.answers.waits import Meets, Wait, half
 from mcheck.kernel.fills import meets
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.remedies import committed, hand_over, line_of, remedy, seen
+from mcheck.kernel.remedies import committed, hand_over, line_of, only_wgmma_fence, remedy, seen
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import SHARED_WINDOW
@@ -24,8 +24,9 @@ def missing(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
         remarks.append(_idle_fences(m, old, new))
     if code == "RACE003" and meets(m, old, new, low) is not Meets.NEXT:
         remarks.append(_half_waits(m, old))
-    if code in UNORDERED and old.agent != new.agent and not old.asynchronous:
-        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent]))
+    apart = old.agent != new.agent and not old.asynchronous
+    if code in UNORDERED and apart and not only_wgmma_fence(m, old, new):
+        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent], old.step))
     return " ".join(filter(None, remarks))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from mcheck.candidates.phases import SIGNALS, apply_step
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
+from mcheck.findings import catalogue
 from mcheck.findings.afterwards import OF_THE_MISUSED, goes_on
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.kernel import overtaking
@@ -164,7 +165,19 @@ def unannounced(m: Machine, bar: Mbarrier) -> list[Problem]:
     if not late:
         return []
     text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
-    return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event)]
+    return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event, _brought(late))]
+
+
+def _brought(completions: list[Done]) -> str:
+    """What to announce: the bytes that came in a phase, by the lines that brought them."""
+    lines: dict[int, int] = {}
+    for done in completions:
+        line = done.event.op.span.line if done.event.op.span is not None else 0
+        lines[line] = lines.get(line, 0) - done.effect[1]
+    came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
+    boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
+    whole = "; a tensor copy brings its whole box, what is filled outside the tensor included" if boxes else ""
+    return f"{catalogue.get('UB216').remedy} The bytes that came in this phase: {came}{whole}."
 
 
 def valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:

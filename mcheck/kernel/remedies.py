@@ -6,10 +6,20 @@ and the tests carry them out.
 
 from __future__ import annotations
 
-from mcheck.answers.scopes import or_else, wider
+from mcheck.answers.scopes import needed, or_else, scope_of, wider
 from mcheck.answers.steps import text_of
-from mcheck.answers.waits import Meets, before_issue, closed_behind, completion, family_of, or_before_issue, remark
+from mcheck.answers.waits import (
+    Meets,
+    before_issue,
+    before_wgmma,
+    closed_behind,
+    completion,
+    family_of,
+    or_before_issue,
+    remark,
+)
 from mcheck.findings import catalogue
+from mcheck.kernel.clocks import Vector
 from mcheck.kernel.fills import meets
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Agent, Entry, Machine
@@ -17,6 +27,7 @@ from mcheck.kernel.objects import Mbarrier
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Commit, Op, WaitGroup
+from mcheck.program.scopes import WIDTH
 
 HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
 
@@ -75,36 +86,71 @@ def _after_wait(m: Machine, old: Record) -> str:
 
 
 def _map_fences(m: Machine, old: Record, new: Record) -> str:
-    first, second = line_of(old.event.op), line_of(new.event.op)
-    released = isinstance(old.event.op, ops.TensormapCopyFence) or any(
-        _is_half(e.op, "release") and e.agent == old.agent for e in m.trace[old.position :]
-    )
-    acquired = any(_is_half(e.op, "acquire") and e.agent == new.agent for e in m.trace[old.position :])
-    scope = "gpu" if not m.setup.many_ctas or m.agents[old.agent].place[0] == m.agents[new.agent].place[0] else "sys"
-    name = m.label(new.event.address)
-    halves = []
-    if not released:
-        halves.append(f"execute fence.proxy.tensormap::generic.release.{scope} after line {first}")
-    if not acquired:
-        halves.append(f"execute fence.proxy.tensormap::generic.acquire.{scope} [{name}], 128 before line {second}")
-    if not halves:
+    """The halves of the tensormap fence that are missing, or what is wrong with those that are there."""
+    writer, reader = (m.program.threads[m.agents[r.agent].threads[0]].place for r in (old, new))
+    scope = max(needed(writer, reader), "gpu", key=WIDTH.__getitem__)
+    halves = [_map_release(m, old, scope), _map_acquire(m, old, new, scope)]
+    text = " and ".join(filter(None, halves))
+    if not text:
         return catalogue.get("RACE009").remedy
-    text = " and ".join(halves)
-    return f"{text[0].upper()}{text[1:]}; between the two, threads need a release and an acquire of that scope."
+    between = "; between the two, threads need a release and an acquire of that scope" if old.agent != new.agent else ""
+    return f"{text[0].upper()}{text[1:]}{between}."
+
+
+def _map_release(m: Machine, old: Record, scope: str) -> str:
+    """What is wrong with the release half, empty if nothing is."""
+    there = [e.op for e in m.trace[old.position :] if e.agent == old.agent and _is_half(e.op, "release")]
+    if isinstance(old.event.op, ops.TensormapCopyFence):
+        there.append(old.event.op)
+    if not there:
+        return f"execute fence.proxy.tensormap::generic.release.{scope} after line {line_of(old.event.op)}"
+    return _map_scope(there, scope)
+
+
+def _map_acquire(m: Machine, old: Record, new: Record, scope: str) -> str:
+    """The same of the acquire half: it comes after the write, and names the map."""
+    there = [e for e in m.trace if e.agent == new.agent and _is_half(e.op, "acquire")]
+    own = old.agent == new.agent
+    behind = [e.op for e in there if (e.step > old.step if own else e.time[old.agent] >= old.step)]
+    name = m.label(new.event.address)
+    fence = f"fence.proxy.tensormap::generic.acquire.{scope} [{name}], 128 before line {line_of(new.event.op)}"
+    if not there:
+        return f"execute {fence}"
+    if not behind:
+        over = f"line {line_of(old.event.op)}" if own else f"what {m.name(m.agents[old.agent])} hands over"
+        return f"execute {fence}, for the one at line {line_of(there[-1].op)} comes before {over}"
+    named = [op for op in behind if not _names_other_map(op, new.event.address)]
+    if not named:
+        return f"execute {fence}, for the one at line {line_of(behind[-1])} names another map"
+    return _map_scope(named, scope)
+
+
+def _map_scope(fences: list[Op], scope: str) -> str:
+    """What is wrong with the scope of halves; empty if one of them is wide enough."""
+    given = [scope_of(op) or "sys" for op in fences]
+    if any(WIDTH[one] >= WIDTH[scope] for one in given):
+        return ""
+    return f"give scope .{scope} instead of .{given[-1]} at line {line_of(fences[-1])}"
+
+
+def _names_other_map(op: Op, address: int) -> bool:
+    return isinstance(op, ops.ProxyFence) and isinstance(op.address, Const) and op.address.value != address
 
 
 def _is_half(op: Op, half: str) -> bool:
-    return isinstance(op, ops.ProxyFence) and op.kind == "tensormap" and half in op.text
+    return isinstance(op, ops.ProxyFence) and op.kind == "tensormap" and op.half == half
 
 
 # --- order ------------------------------------------------------------------------------------------------------
 
 
 def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
-    if code == "RACE003" and old.asynchronous:
-        return _completion(m, old, new, low)
     issuer, owner = m.agents[new.agent], m.agents[old.agent]
     first, second = line_of(old.event.op), line_of(new.event.op)
+    if only_wgmma_fence(m, old, new):
+        return before_wgmma(first, second, own=old.agent == new.agent and not old.asynchronous)
+    if code == "RACE003" and old.asynchronous:
+        return _completion(m, old, new, low)
     elected = _elected(m, owner, issuer, old)
     if elected is not None:
         lane, arrive = elected
@@ -117,6 +163,22 @@ def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     if code == "RACE003":
         return before_issue(first, second, fence=old.proxy == "GEN" and new.proxy == "ASYNC")
     return catalogue.get(code).remedy
+
+
+def only_wgmma_fence(m: Machine, old: Record, new: Record) -> bool:
+    """Whether an access comes before a wgmma, so that a wgmma.fence alone is missing for its reads (8.9.1.1)."""
+    if not isinstance(new.event.op, ops.Wgmma) or not _known(m, old, new.agent, m.agents[new.agent].time, new.step):
+        return False
+    fences = [e for e in m.trace if e.agent == new.agent and isinstance(e.op, ops.WgmmaFence)]
+    return not fences or not _known(m, old, new.agent, fences[-1].time, fences[-1].step)
+
+
+def _known(m: Machine, old: Record, agent: int, time: Vector, step: int) -> bool:
+    """Whether an access is over, in time, for an agent at a time and step of it."""
+    if not old.asynchronous:
+        return (old.agent == agent and old.step < step) or time[old.agent] >= old.step
+    signalled = any(time[bar] > phase for bar, phase in _signals(m, old).items())
+    return signalled or any(time[waited] >= at for waited, at in old.done)
 
 
 def _wider(m: Machine, old: Record, new: Record) -> str:
@@ -135,10 +197,20 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
         if old.done or not releases:
             return _map_fences(m, old, new)
         return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
+    relaxed = _unacquired(m, old, new) if what == "mbar" else ""
+    if relaxed:
+        return relaxed
     if old.agent == new.agent and m.agents[old.agent].single:
         mechanism, later = _group(m, old, new.position) if what == "group" else (mechanism, 0)
         return f"{mechanism} before line {second}. {remark(later)}".strip()
     if not old.write and m.agents[new.agent].time[old.agent] < old.step:
+        waited = _own_wait(m, m.agents[old.agent], old) if what == "group" else None
+        if waited is not None and _round(m, new) > _round(m, old):
+            return (
+                f"After the wait at line {line_of(waited)} in {m.name(m.agents[old.agent])}, hand over to line "
+                f"{second}: a barrier, or a release that is acquired. Or, if line {second} belongs before it: "
+                f"fence.proxy.async, then hand over to line {line_of(op)}."
+            )
         return (
             f"Hand line {second} over before line {line_of(op)} is issued: fence.proxy.async, then a barrier or a "
             f"release that is acquired. Or, if it belongs behind it: {mechanism[0].lower()}{mechanism[1:]} in "
@@ -164,14 +236,28 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     return f"{mechanism} before line {second}, or take over from a thread that did."
 
 
+def _unacquired(m: Machine, old: Record, new: Record) -> str:
+    """What makes the thread's own relaxed wait for an operation acquire it."""
+    agent = m.agents[new.agent]
+    if not any(agent.time[bar] > phase for bar, phase in _signals(m, old).items()):
+        return ""
+    waits = (ops.performed(e.op) for e in reversed(m.trace) if e.agent == new.agent and e.signal < 0)
+    wait = next((op for op in waits if isinstance(op, ops.MbarrierWait)), None)
+    if wait is None or wait.sem != "relaxed":
+        return ""
+    return f"Execute fence.acquire.{wait.scope} after line {line_of(wait)}, whose wait is relaxed and acquires nothing."
+
+
 def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
     """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
     op = old.event.op
     if old.bars:
         names = []
+        signals = _signals(m, old)
         for bar in m.mbarriers.values():
             if bar.seen in old.bars:
-                phase = bar.state.phase if bar.state is not None else 0
+                now = bar.state.phase if bar.state is not None else 0
+                phase = signals.get(bar.seen, now)
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
         return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
     text = completion(op, write=old.write, later=0 if committed(m, old) else None)
@@ -180,6 +266,15 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
     if getattr(op, "mbar", None) is not None:
         return f"Wait for the phase of the mbarrier that line {line_of(op)} signals", "mbar"
     return f"Wait for the completion of line {line_of(op)}", "mbar"
+
+
+def _signals(m: Machine, old: Record) -> dict[int, int]:
+    """The phase of each mbarrier that an operation has signalled so far, by the component of the object in time."""
+    out: dict[int, int] = {}
+    for entry in m.trace[old.position :]:
+        if entry.signal >= 0 and entry.agent == old.agent and entry.op is old.event.op:
+            out.setdefault(entry.signal, entry.phase)
+    return out
 
 
 def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
@@ -240,6 +335,11 @@ def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agen
         if alone and _times(m, lane, known.op, known.step) == _times(m, owner, old.event.op, old.step):
             return lane, known
     return None
+
+
+def _round(m: Machine, record: Record) -> int:
+    """How often the statement of an access was executed before by its agent."""
+    return _times(m, m.agents[record.agent], record.event.op, record.step)
 
 
 def _times(m: Machine, agent: Agent, op: Op, step: int) -> int:
@@ -307,12 +407,15 @@ def at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
     return next(found, None)
 
 
-def seen(m: Machine, issuer: Agent, owner: Agent) -> str:
-    """How far the one knows, by causality, what the other did."""
+def seen(m: Machine, issuer: Agent, owner: Agent, step: int) -> str:
+    """How far the one knows what the other did, and why that is too little for what it did at a step."""
     last = at_step(m, owner, issuer.time[owner.index])
     if last is None:
         return f"Nothing that {m.name(owner)} did is handed to {m.name(issuer)}."
-    return (
-        f"What {m.name(issuer)} knows of {m.name(owner)} ends with line {line_of(last.op)} "
-        f"({text_of(last.op)}, step {m.trace.index(last) + 1})."
-    )
+    where = f"line {line_of(last.op)} ({text_of(last.op)}, step {m.trace.index(last) + 1})"
+    if last.step > step and _hands_over(last):
+        return (
+            f"{m.name(issuer)} comes after {where} of {m.name(owner)} in time alone: memory is handed over by a "
+            f"release there, or a release fence before it, and an acquire where that is seen."
+        )
+    return f"What {m.name(issuer)} knows of {m.name(owner)} ends with {where}."

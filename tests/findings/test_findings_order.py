@@ -88,6 +88,19 @@ def test_strong_accesses_with_narrow_scopes_race_by_them_alone() -> None:
     assert telling([elsewhere, strong(narrow)]) == (elsewhere, strong(narrow))
 
 
+def test_two_atomics_race_once() -> None:
+    """Of the reads and the writes of the two, the writes are told; another pair of statements is another race."""
+
+    def sides(*kinds: str, lines: tuple[int, int] = (1, 2)) -> Finding:
+        given = finding("RACE001", "error", *lines)
+        places = tuple(replace(a, access=kind) for a, kind in zip(given.accesses, kinds, strict=True))
+        return replace(given, accesses=places)
+
+    other = sides("read", "write", lines=(1, 3))
+    one_way, both, back = sides("read", "write"), sides("write", "write"), sides("write", "read", lines=(2, 1))
+    assert telling([one_way, other, both, back]) == (both, other)
+
+
 def test_deadlocks_that_stand_in_a_larger_one() -> None:
     def stuck(code: str, *lines: int) -> Finding:
         return replace(finding(code, "error", *lines), kind="deadlock")

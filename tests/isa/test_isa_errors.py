@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from mcheck.errors import InputError, Unsupported
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction
-from mcheck.isa.unmodelled import UNMODELLED
+from mcheck.isa.unmodelled import INSTEAD, UNMODELLED
 
 GOLDEN = Path(__file__).with_name("errors.txt")
 TEXT = GOLDEN.read_text(encoding="utf-8")
@@ -52,6 +53,13 @@ def test_there_are_many_blocks_and_they_can_be_rewritten(read: Read, register_ty
 @pytest.mark.parametrize("opcode", sorted(UNMODELLED))
 def test_other_ptx_instructions_are_unsupported_and_no_error(opcode: str, read: Read) -> None:
     with pytest.raises(Unsupported):
+        decode(read(f"{opcode}.sync.b32 r0, [x]"))
+
+
+@pytest.mark.parametrize("opcode", sorted(INSTEAD))
+def test_what_stands_for_an_instruction_is_told_where_something_does(opcode: str, read: Read) -> None:
+    assert opcode in UNMODELLED
+    with pytest.raises(Unsupported, match=re.escape(INSTEAD[opcode])):
         decode(read(f"{opcode}.sync.b32 r0, [x]"))
 
 
