@@ -22,11 +22,12 @@ def _entries() -> dict[str, Entry]:
         operands,
         phases,
         races,
+        registers,
         tensor_memory,
         tensors,
     )
 
-    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, deadlocks)
+    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, deadlocks)
     return {entry.code: entry for group in groups for entry in group.ENTRIES}
 
 

@@ -552,14 +552,13 @@ class TensorCore(Op):
     when a ``TensorCommit`` of the thread says so; ``alloc`` and ``dealloc``, which are over at once.
 
     ``reads`` and ``writes`` are ranges (address, size) of shared and tensor memory, all through the async proxy.
-    ``wrong`` says what forbids an ``alloc`` or ``dealloc``, or what is wrong at the ``end`` of who allocated, or of
-    whose lanes ``parted``: a code of ``mcheck.findings.catalogue`` and a sentence. Who follows the kernel knows which
-    columns are allocated.
+    ``wrong`` says what forbids an ``alloc`` or ``dealloc``, or what is wrong at the ``end``: a code of
+    ``mcheck.findings.catalogue`` and a sentence. Who follows the kernel knows.
     """
 
     decisive: ClassVar[tuple[str, ...]] = ("reads", "writes")
 
-    kind: str  # mma cp shift alloc dealloc end parted
+    kind: str  # mma cp shift alloc dealloc end
     reads: tuple[tuple[Expr, Expr], ...]
     writes: tuple[tuple[Expr, Expr], ...]
     wrong: tuple[str, str] | None = None

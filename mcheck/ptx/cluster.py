@@ -20,6 +20,7 @@ from mcheck.limit import TimeOut
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word
 from mcheck.ptx.counters import Counters
+from mcheck.ptx.flight import Flight
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import Answers
 from mcheck.ptx.module import Guard, Statement
@@ -101,6 +102,7 @@ class Cluster:
     tensor: TensorMemory = field(default_factory=TensorMemory)
     counters: Counters = field(default_factory=Counters)
     together: Together = field(init=False)
+    flight: Flight = field(init=False)
     effects: int = 0
     """Operations so far."""
     vain: tuple[int, int] = (0, 0)
@@ -122,6 +124,7 @@ class Cluster:
         self.rounds = np.zeros(count, np.int64)
         self.idle = np.zeros(count, np.int64)
         self.together = Together(self.lanes.exists)
+        self.flight = Flight(count)
         self.returns = [[] for _ in range(count)]
         self.standing = np.zeros(count, np.bool_)
         self.arrived = np.zeros(count, np.bool_)

@@ -16,15 +16,16 @@ from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, passed, resolved
 from mcheck.ptx.fatal import FAILS, in_doubt, trap_at
+from mcheck.ptx.flight import flying_rows
 from mcheck.ptx.flow import writes
 from mcheck.ptx.forms import KNOWN, fault
 from mcheck.ptx.lanes import Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import asked
 from mcheck.ptx.lower import template
 from mcheck.ptx.naming import namer
+from mcheck.ptx.noting import noted
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE, Places
 from mcheck.ptx.reach import reachable
-from mcheck.ptx.together import is_aligned
 from mcheck.syntax.mistakes import MOST, place_of
 
 Fetch = Callable[[], tuple[Word, Quality]]
@@ -48,16 +49,6 @@ def makes(*names: str) -> Callable[[Maker], Maker]:
     return register
 
 
-def _noted(made: Step, statement: ptx.Statement, at: int) -> Step:
-    """A step that all lanes of a warp have to make."""
-
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        c.together.executed(mask, at, statement)
-        return made(c, mask)
-
-    return run
-
-
 @dataclass(slots=True)
 class Compiler:
     """Makes the steps of all functions that an entry reaches."""
@@ -69,10 +60,13 @@ class Compiler:
     heads: set[int] = field(default_factory=set)
     mistakes: dict[int, InputError] = field(default_factory=dict)
     """What is wrong with statements that are no instructions, by their places."""
+    flying: frozenset[int] = frozenset()
+    """The rows of the registers that asynchronous instructions write."""
 
     def steps(self) -> list[Step]:
         """The code; each function ends with a return."""
         out: list[Step] = []
+        self.flying = flying_rows(self.code.units)
         for unit in self.code.units:
             self.heads |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
             for at, statement in enumerate(unit.function.body):
@@ -86,7 +80,8 @@ class Compiler:
             return self._mistaken(unit, statement, at, wrong.error(statement))
         name = statement.opcode[0]
         if computes(statement):
-            return self._computation(unit, statement)
+            made = self._computation(unit, statement)
+            return made if statement.guard is not None else noted(made, unit, statement, at, self.flying)
         maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
         try:
             if maker is None:
@@ -99,9 +94,7 @@ class Compiler:
             return unfollowed(statement, error.message)
         if name in ("bra", "brx", "ret", "exit", "call", "trap"):
             return made  # look at their guards themselves
-        if is_aligned(statement):
-            made = _noted(made, statement, at)
-        return self.guarded(unit, statement, made)
+        return self.guarded(unit, statement, noted(made, unit, statement, at, self.flying))
 
     def _mistaken(self, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
         """What is no instruction: a mistake where it is executed, told with the others that control may come to. In a

@@ -15,7 +15,17 @@ import numpy as np
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import accesses, asynchronous, atomics, fragments, launch_control, meetings, tensor_core, tensor_maps
+from mcheck.ptx import (
+    accesses,
+    asynchronous,
+    atomics,
+    fragments,
+    launch_control,
+    meetings,
+    tensor_core,
+    tensor_maps,
+    threads_end,
+)
 from mcheck.ptx.bystanders import without_bystanders
 from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
@@ -153,7 +163,7 @@ class Runner:
         stuck = c.status != DONE
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
             tensor_core.end(c)
-            meetings.end(c)
+            threads_end.end(c)
         if stuck.any():
             c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from mcheck.program import ops
-from mcheck.program.aligned import parted
 from mcheck.program.expr import Const
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
@@ -18,7 +17,6 @@ from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import SURE, Compiler, Fetch, makes
 from mcheck.ptx.lanes import WARP, Mask, Quality, leaders
 from mcheck.ptx.lower import template
-from mcheck.ptx.together import SECTIONS
 
 FULL = 0xFFFFFFFF
 
@@ -267,13 +265,3 @@ def _reduced(
         case _:
             return (rows[:, 0],), sure | np.uint8(quality.NOTHING)
     return (out,), sure
-
-
-def end(c: Cluster) -> None:
-    """What not all lanes of a warp have executed, if it is sure that they have not: no branch was taken by guess."""
-    for statement, lane in c.together.parted() if c.trace.possible and not c.open else ():
-        op = ops.TensorCore(
-            kind="parted", reads=(), writes=(), wrong=("UB307", parted(None)),
-            span=statement.span, text="the end of the thread", section=SECTIONS[statement.opcode[0]],
-        )  # fmt: skip
-        c.trace.add(op, [lane])

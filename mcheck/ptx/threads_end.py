@@ -1,0 +1,32 @@
+"""What only the end tells: what some lanes of a warp have executed and others not, and registers used too early.
+
+It is told if it is sure that the threads have come that way: no branch was taken by guess.
+"""
+
+from __future__ import annotations
+
+from mcheck.program import ops
+from mcheck.program.aligned import parted
+from mcheck.ptx.cluster import Cluster
+from mcheck.ptx.flight import WAITS
+from mcheck.ptx.module import Statement
+from mcheck.ptx.together import SECTIONS
+
+
+def end(c: Cluster) -> None:
+    """All lanes have come to their ends."""
+    if not c.trace.possible or c.open:
+        return
+    for statement, lane in c.together.parted():
+        _wrong(c, statement, "UB307", parted(None), SECTIONS[statement.opcode[0]], lane)
+    c.flight.tell(c.lanes.exists, WAITS)
+    for statement, text, lane in c.flight.told():
+        _wrong(c, statement, "UB701", text, "", lane)
+
+
+def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:
+    op = ops.TensorCore(
+        kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
+        section=section,
+    )  # fmt: skip
+    c.trace.add(op, [lane])
