@@ -58,6 +58,7 @@ class _Whole:
             raise CannotEmit(f"a cluster has {self.cluster} CTAs")
         self.positions = self.cluster * len(self.clusters) if program.clustered else len(self.ctas)
         self.warpgroups = self._warpgroups()
+        self._refuse_unfenced()
         used = {t.place.warp for t in program.threads} | {
             4 * g + n for _, g in self.warpgroups for n in range(WARPGROUP)
         }
@@ -106,6 +107,15 @@ class _Whole:
         if may_leave_waiting(self.program):
             raise CannotEmit("a thread exits while others wait at a barrier, and its cluster waits for it")
         return True
+
+    def _refuse_unfenced(self) -> None:
+        """The assembler inserts a ``wgmma.fence`` that is missing: the chip would run another program."""
+        for thread in self.program.threads:
+            for op in map(performed, thread.code):
+                if isinstance(op, ops.WgmmaFence):
+                    break
+                if isinstance(op, ops.Wgmma):
+                    raise CannotEmit("wgmma.mma_async without a wgmma.fence, which the assembler inserts")
 
     def _refuse_leftovers(self) -> None:
         """A warp waits for ever where arrivals, which count whole warps, come to no whole number of rounds."""

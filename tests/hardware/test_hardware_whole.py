@@ -60,6 +60,11 @@ def test_the_suites_have_many_of_them() -> None:
     assert {"Bar+exited", "Bar.red+popc", "MP+bar.cta.sync", "warps-shfl-idx", "P15-full-empty-ring"} <= stems
 
 
+def test_a_product_without_its_fence_is_not_what_the_chip_would_run() -> None:
+    with pytest.raises(CannotEmit, match="the assembler inserts"):
+        whole(the("warps/warps-wgmma-store-without-fence"), "t")
+
+
 def test_all_of_them_assemble(tmp_path: Path) -> None:
     assembler = ptxas.find()
     if assembler is None:
