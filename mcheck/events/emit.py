@@ -24,7 +24,7 @@ from mcheck.plans.registry import PLANS
 from mcheck.plans.site import Layout, Site, layout_of
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr, Lanes, Reg
-from mcheck.program.ops import Exit, Op
+from mcheck.program.ops import Exit, Op, Wgmma
 from mcheck.program.program import Program, Thread
 
 SEM_TAG = {"weak": Tag.WEAK, "relaxed": Tag.RLX, "acquire": Tag.ACQ, "release": Tag.REL}
@@ -39,6 +39,9 @@ SPACE_TAG = {
 
 NARROW = ("shared::cta", "shared::cluster", "tensor")
 """The spaces that a fence may be restricted to."""
+
+OPERANDS = frozenset(("shared::cta", "shared::cluster"))
+"""The spaces that the operands of wgmma are in."""
 
 T = TypeVar("T")
 Handler = Callable[["Emitter", Op, State], list[State]]
@@ -104,6 +107,7 @@ class Emitter:
     """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has
     an event for each range of bytes that it touches then, and none for those of such an object that it reads."""
     _site: Site | None = field(default=None, init=False)
+    _multiplies: bool | None = field(default=None, init=False)
     stopped: list[State] = field(default_factory=list, init=False)
     """Where the thread would have stopped while it executed the operation at hand, had it not gone on."""
 
@@ -113,6 +117,13 @@ class Emitter:
         if self._site is None:
             self._site = Site(self.layout or layout_of(self.program), self.thread.place)
         return self._site
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the thread executes wgmma."""
+        if self._multiplies is None:
+            self._multiplies = any(isinstance(op, Wgmma) for op in self.thread.code)
+        return self._multiplies
 
     def start(self) -> State:
         """The state before the first instruction."""
@@ -410,6 +421,8 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
         covered = (instance.physical + access.address - instance.base, access.size)
     if op.address is None and op.half is None:
         tags.append(Tag.BOTH)
+    if op.kind == "async" and op.half is None and e.multiplies and (not op.spaces or op.spaces & OPERANDS):
+        tags.append(Tag.WGFENCE)  # it orders prior writes and the reads of wgmma.mma_async (9.7.15.7.1)
     spaces = op.spaces | (frozenset({op.restrict}) if op.restrict else frozenset())
     e.event(state, op, tuple(tags), scope=op.scope, spaces=spaces, covered=covered)
     state.order += 1

@@ -196,12 +196,15 @@ def block(s: Structure, x: Node) -> Hashable:
 @relation("issue", second=lambda e, _: e.issue is not None)
 def issued(s: Structure, a: Node, b: Node) -> bool:
     """From the instruction to the memory operations and the completion signal of its asynchronous operation; for wgmma
-    from the wgmma.fence of any lane of the warp.
+    from the wgmma.fence of any lane of the warp, or from a fence.proxy.async of the lane itself (9.7.15.7.1).
     """
     first, second = event_of(a), event_of(b)
     assert second.issue is not None
     if Tag.WGFENCE in first.tags:
-        together = Tag.WGMMA in second.tags and s.thread(a).place.own_warp == s.thread(b).place.own_warp
+        by, of = s.thread(a), s.thread(b)
+        together = Tag.WGMMA in second.tags and (
+            by.index == of.index if Tag.PROXYFENCE in first.tags else by.place.own_warp == of.place.own_warp
+        )
         return together and s.turns[first.uid] <= s.turns[second.uid]
     return second.issue == first.uid and Tag.WGMMA not in second.tags
 

@@ -19,6 +19,8 @@ from mcheck.program.program import Program, Thread
 from mcheck.records import dataclass
 
 INIT = -1
+NEVER = 1 << 30
+"""The turn of what orders no wgmma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class Structure:
     chunk_size: dict[int, int] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
     turns: dict[Uid, int] = field(default_factory=dict)
-    """Of a read of wgmma, which of its thread's wgmma it belongs to; of a wgmma.fence, how many come before it."""
+    """Of a read of wgmma, which of its thread's wgmma it belongs to; of a wgmma.fence, or of a proxy fence behind one,
+    how many come before it.
+    """
 
     @property
     def size(self) -> int:
@@ -149,11 +153,14 @@ def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, in
 
 def _count_wgmma(s: Structure, path: Path) -> None:
     issued: dict[Uid, int] = {}
+    registers = False  # whether a wgmma.fence orders those of the next wgmma: a proxy fence alone is not enough
     for event in path.events:
         if Tag.WGMMA in event.tags and event.issue is not None:
             s.turns[event.uid] = issued.setdefault(event.issue, len(issued))
+            registers = False
         elif Tag.WGFENCE in event.tags:
-            s.turns[event.uid] = len(issued)
+            registers |= Tag.PROXYFENCE not in event.tags
+            s.turns[event.uid] = len(issued) if registers else NEVER
 
 
 def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:

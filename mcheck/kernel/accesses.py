@@ -276,6 +276,7 @@ def asynchronous(m: Machine, agent: Agent, op: Op) -> None:
     agent.effects += 1
     if isinstance(op, ops.Wgmma):
         aligned.executed(m, agent, op)
+        agent.fenced = False
     lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
     whole = None
     if isinstance(op, ops.CpAsync):
@@ -386,8 +387,7 @@ def _together(
     if _conflicts_with_nothing(m, agent, event):
         return
     wgmma = Tag.WGMMA in event.tags
-    fences = m.fences.get(warps.group_of(m, agent), 0) if wgmma else 0
-    edges = [{"issue": fences if wgmma else issues[k].bit} for k in range(len(agent.shown))]
+    edges = [{"issue": warps.fenced(m, agent, k) if wgmma else issues[k].bit} for k in range(len(agent.shown))]
     record = record_of(m, agent, event, None)
     ranges = joined((column[0].address, column[0].size) for column in columns)
     touch(m, agent, [(record, at, at + size) for at, size in ranges], edges, part=min(number, 7))
@@ -422,8 +422,7 @@ def _memory(
     for k in range(len(agent.shown)):
         own: dict[str, int] = {}
         if not ordered:
-            fences = m.fences.get(warps.group_of(m, agent), 0) if Tag.WGMMA in event.tags else 0
-            own["issue"] = fences if Tag.WGMMA in event.tags else issues[k].bit
+            own["issue"] = warps.fenced(m, agent, k) if Tag.WGMMA in event.tags else issues[k].bit
         if event.rmw is not None and previous is not None:
             own["rmw"] = own["data"] = previous.entries[k].bit
         edges.append(own)

@@ -321,13 +321,13 @@ class _Former:
     def _groups_of_warp(self, a: Agent) -> Part:
         """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
         if not a.wgmma_groups and not a.wgmma_open:
-            return ()
+            return (a.fenced,)
         mine = self.m.program.threads[a.threads[0]].place.warpgroup
         mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
         first = min((_waited_for(b) for b in mates if b.wgmma_groups), default=0)
         groups = a.wgmma_groups[max(first - 1, 0) :]
         return (
-            len(a.wgmma_groups) - first, tuple(map(self.record, a.wgmma_open)),
+            len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
             tuple(
                 (tuple(map(self.record, records)), self.time(time), self.named(awaited))
                 for records, time, awaited in groups

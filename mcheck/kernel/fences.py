@@ -74,5 +74,9 @@ def proxy_fence(m: Machine, agent: Agent, op: Op) -> None:
     """``fence.proxy``: what comes before it, in causality, is carried over to the other proxy behind it."""
     if not runs(m, agent, op):
         return
-    m.put(agent, m.emit(agent, 0, op)[0])
+    event = m.emit(agent, 0, op)[0]
+    entries = m.put(agent, event)
+    if Tag.WGFENCE in event.tags and agent.fenced:
+        for thread, entry in zip(agent.shown, entries, strict=True):
+            m.fences["proxy", thread] = entry.bit  # the latest: it comes after those before it
     agent.pc += 1

@@ -93,6 +93,8 @@ class Agent:
     of_event: dict[tuple[int, Uid], Record] = field(default_factory=dict)
     tracked: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
+    fenced: bool = False
+    """Whether a wgmma.fence has come since its latest wgmma."""
     wgmma_open: list[Record] = field(default_factory=list)
     wgmma_groups: list[tuple[list[Record], Vector, int]] = field(default_factory=list)
     """The reads of its committed groups of wgmma, when it committed them, and what it had waited for by then."""
@@ -208,7 +210,7 @@ class Machine:
         self.settle_at = SETTLE_AT
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
-        """By warp, its wgmma.fence; fence.sc under None."""
+        """By warp, its wgmma.fence; by thread, its latest fence.proxy.async; fence.sc under None."""
         self.trace: list[Entry] = []
         self.vain: list[Planned] = []
         self.held: dict[object, tuple[int, Entry]] = {}

@@ -28,6 +28,11 @@ def group_of(m: Machine, agent: Agent) -> object:
     return m.warp_of(agent)
 
 
+def fenced(m: Machine, agent: Agent, lane: int) -> int:
+    """What orders the reads of wgmma of a lane of an agent: the wgmma.fence of its warp, its own fence.proxy.async."""
+    return m.fences.get(group_of(m, agent), 0) | m.fences.get(("proxy", agent.shown[lane]), 0)
+
+
 def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
     """The agents of the four warps that execute a wgmma together, as far as they are declared and use it."""
     mine = m.program.threads[agent.threads[0]].place.warpgroup
@@ -153,6 +158,7 @@ def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
         executed(m, agent, op)
         for entry in m.put(agent, event):
             m.fences[key] = m.fences.get(key, 0) | entry.bit
+    agent.fenced = True
     if together(m, agent, op):
         agent.pc += 1
 

@@ -18,9 +18,9 @@ from mcheck.views.window import Window
 from tests.kernel.sketches import ring
 
 KNOWN: dict[type, str] = {
-    Agent: "index threads lanes emitters code place time pc step status where of_event tracked completed wgmma_open "
-    "wgmma_groups committed piped met last_read cluster_arrived visits effects looked spinning exit_time aligned "
-    "origin rounds lean left",
+    Agent: "index threads lanes emitters code place time pc step status where of_event tracked completed fenced "
+    "wgmma_open wgmma_groups committed piped met last_read cluster_arrived visits effects looked spinning exit_time "
+    "aligned origin rounds lean left",
     Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "
     "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle",
     Mbarrier: "address seen born state generation began ended renewed now before older looks failed phases time "
