@@ -342,7 +342,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
     spec = e.effect(op, made, spec)
     reads = [map_read]
     writes: list[Event] = []
-    if e.unwritten is not None and op.reduce is None and made.box is not None:
+    if made.box is not None and (op.unplaced or (e.unwritten is not None and op.reduce is None)):
         more, writes = _touched(e, op, state, issue, made.box)
         _done(e, op, state, issue, made, reads + more, writes)
         return
@@ -366,7 +366,8 @@ def _touched(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, box: Bo
     lowest, size = extent(box.spec)
     whole = e.site.at(lowest)
     known = whole is not None and lowest + size <= whole.base + whole.object.size
-    if not (from_tensor and known and whole is not None and whole.base in (e.unwritten or ())):
+    unseen = from_tensor and known and whole is not None and whole.base in (e.unwritten or ())
+    if not (unseen or op.unplaced):
         tensor = box.rows()
     sources, targets = (tensor, image) if from_tensor else (image, tensor)
     reads = [put_read(e, op, state, issue, at, size, "async") for at, size in sources]

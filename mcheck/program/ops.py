@@ -461,6 +461,7 @@ class TensorCopy(Op):
     ``kind`` is ``load`` (global to shared, ``dst_space`` shared::cta or shared::cluster, ``mbar``) or ``store``
     (shared::cta to global, bulk group). ``shared`` is the address in shared memory, ``tensor_map`` that of the map.
     ``mode``: tile, tile::gather4, tile::scatter4, im2col, im2col::w, im2col::w::128, im2col_no_offs.
+    ``unplaced``: nobody knows where in the tensor; of its accesses there are those of shared memory only.
     """
 
     decisive: ClassVar[tuple[str, ...]] = ("shared", "tensor_map", "coords", "mbar", "im2col_info", "cta_mask")
@@ -477,6 +478,7 @@ class TensorCopy(Op):
     cta_mask: Expr | None = None
     cta_group: int = 1
     reduce: str | None = None
+    unplaced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -437,6 +437,7 @@ def sender(
         lanes = np.flatnonzero(mask)
         found: Operands = {}
         flat: list[Word] = []
+        unplaced = False
         for name, fetch in zip(names, fetches, strict=True):
             value, sure = at_lanes(fetch, mask, lanes)
             doubt = int(np.bitwise_or.reduce(sure))
@@ -446,17 +447,28 @@ def sender(
                         f"'{statement.text}' depends on a parameter that the launch does not give",
                         statement.span, hint=c.why_missing(statement),
                     )  # fmt: skip
-                if name != "coords":
+                if name == "coords":
+                    unplaced = True
+                elif _of_global(op, name):
+                    c.trace.gap("the address in global memory depends on data and was not followed", statement.span)
+                    value = np.where(sure & quality.UNKNOWN, c.elsewhere(name, len(value)), value)
+                elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
+                    c.trace.gap("how much is copied depends on data: what is read was not followed", statement.span)
+                    value = np.full_like(value, _NOTHING_READ[name])
+                else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
-                c.trace.gap("the coordinates depend on data: the tile at the origin was followed", statement.span)
-                value = np.zeros_like(value)
             elif doubt & (quality.ORDER | quality.TOGETHER):
                 c.trace.ordered(f"the {name.replace('_', ' ')} depends on it", c.span)
             if name in ADDRESSES:
                 value = widened(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
+        if unplaced:  # the image in shared memory is that of the tile at the origin
+            c.trace.gap("the coordinates depend on data: the tensor's side was not followed", statement.span)
+            more = {**more, "unplaced": True}
+            flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
+            found["coords"] = [np.zeros_like(v) for v in found["coords"]]
         if once and len(lanes) > 1:
             first = _firsts([(lanes // WARP).astype(np.uint64), *flat])
             if len(first) < len(lanes):
@@ -484,6 +496,20 @@ def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> b
             c.give_up(mask, "the tensor map of the copy is given as bytes, not by its fields")
             return False
     return True
+
+
+_NOTHING_READ = {"src_size": 0, "ignore_src": 1}
+"""The operands of ``cp.async`` with which it reads nothing."""
+
+
+def _of_global(op: ops.Op, name: str) -> bool:
+    """Whether an operand of a copy without a tensor map is an address in global memory."""
+    match op:
+        case ops.CpAsync():
+            return name == "src"
+        case ops.BulkCopy():
+            return (op.src_space if name == "src" else op.dst_space if name == "dst" else "") == "global"
+    return False
 
 
 ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))

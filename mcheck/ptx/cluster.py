@@ -24,7 +24,7 @@ from mcheck.ptx.flight import Flight
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import Answers
 from mcheck.ptx.module import Guard, Statement
-from mcheck.ptx.places import Places
+from mcheck.ptx.places import ELSEWHERE, ELSEWHERE_SIZE, Places
 from mcheck.ptx.store import Store
 from mcheck.ptx.tensor_memory import TensorMemory
 from mcheck.ptx.together import Together
@@ -60,6 +60,8 @@ class Missing(InputError):
 
 MOST_CHOSEN = 32
 """So often a lane goes the way that was chosen where nobody knows."""
+APART = 1 << 18
+"""More bytes than a copy moves: shared memory is smaller."""
 
 
 @dataclass(slots=True)
@@ -116,6 +118,8 @@ class Cluster:
     elects: bool = False
     """Whether it had a choice."""
     why_missing: Callable[[Statement], str] = lambda _: ""
+    copied: int = 0
+    """Copies so far to places in global memory that nobody knows."""
 
     def __post_init__(self) -> None:
         count = self.lanes.count
@@ -130,6 +134,17 @@ class Cluster:
         self.arrived = np.zeros(count, np.bool_)
 
     # --- the run ---------------------------------------------------------------------------------------------
+
+    def elsewhere(self, side: str, count: int) -> NDArray[np.uint64]:
+        """Places for the other ends of copies of which nobody knows where they are: who reads there meets nobody, and
+        who writes has a place of its own.
+        """
+        base = self.places.symbols["", ELSEWHERE]
+        if side == "src":
+            return np.full(count, base, np.uint64)
+        numbers = np.arange(self.copied, self.copied + count, dtype=np.uint64) % np.uint64(ELSEWHERE_SIZE // APART - 1)
+        self.copied += count
+        return np.uint64(base) + (numbers + np.uint64(1)) * np.uint64(APART)
 
     def run(self, deadline: Callable[[], None]) -> None:
         """All lanes to their ends, or until none can go on."""

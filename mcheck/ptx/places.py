@@ -49,6 +49,9 @@ MOST_OWN = 1 << 28
 """Bytes of memory of their own that all lanes may have together: so much can be followed."""
 LAUNCH_CONTROL = "launch control"
 """What answers of clusterlaunchcontrol are copied from."""
+ELSEWHERE = "elsewhere"
+"""Where copies go and come from of whose other end nobody knows where in global memory it is."""
+ELSEWHERE_SIZE = 1 << 32
 GRID_WORKSPACE = "grid workspace"
 """What the driver gives a cooperative launch, zeroed: cooperative groups count there who has come to ``grid.sync``."""
 WORKSPACE_SIZE = 64
@@ -210,6 +213,9 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
     if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
+    if any(_copies(s.opcode) for f in functions for s in f.body):
+        at = b.symbols["", ELSEWHERE] = b.reserve(ELSEWHERE_SIZE, 16)
+        b.objects.append((_object(ELSEWHERE, "global", ELSEWHERE_SIZE, 16), at))
     if any(_names_workspace(o) for f in functions for s in f.body for o in s.operands):
         at = b.symbols["", GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
         b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
@@ -232,6 +238,11 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
         b.next_local - LOCAL_BASE, b.contents,
     )  # fmt: skip
+
+
+def _copies(opcode: Sequence[str]) -> bool:
+    """Whether an instruction copies from or to a place in global memory that it names by an address."""
+    return opcode[0] == "cp" and "global" in opcode and "tensor" not in opcode
 
 
 def _names_workspace(operand: Operand) -> bool:
