@@ -54,3 +54,32 @@ def stream(rows, columns, height, stages):
                 T.copy(outbox, target[at, 0])
 
     return main
+
+
+def blocks(length, width, height, chosen, block):
+    """Of the blocks of rows that an index tensor names the sum, weighted by their products with the rows at hand."""
+
+    @T.prim_func
+    def main(
+        q: T.Tensor((length, width), "float16"),
+        k: T.Tensor((length, width), "float16"),
+        index: T.Tensor((length // height, chosen), "int32"),
+        out: T.Tensor((length, width), "float16"),
+    ):
+        with T.Kernel(length // height, threads=128) as (bx,):
+            at_q = T.alloc_shared((height, width), "float16")
+            at_k = T.alloc_shared((block, width), "float16")
+            product = T.alloc_fragment((height, block), "float")
+            weights = T.alloc_shared((height, block), "float16")
+            total = T.alloc_fragment((height, width), "float")
+            T.copy(q[bx * height, 0], at_q)
+            T.clear(total)
+            for n in T.Pipelined(chosen, num_stages=2):
+                T.copy(k[index[bx, n] * block, 0], at_k)
+                T.clear(product)
+                T.gemm(at_q, at_k, product, transpose_B=True)
+                T.copy(product, weights)
+                T.gemm(weights, at_k, total)
+            T.copy(total, out[bx * height, 0])
+
+    return main
