@@ -67,21 +67,46 @@ int main(void) {
   void *arguments[4] = {&in, &out, &factor, &both};
   attribute cluster = {.id = 4, .value.cluster = {2, 1, 1}};
   config how = {{8, 1, 1}, {128, 1, 1}, 1024, NULL, &cluster, 1};
+  for (int k = 0; k < 3; ++k)
+    if (cudaLaunchKernelExC(&how, &stub, arguments)) return 4;
+  if (REPEATED) return 0;
+  how.grid.x = 16;
   return cudaLaunchKernelExC(&how, &stub, arguments);
 }
 """
 
+DEVICE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int cudaGetDeviceProperties(void *, int);
+int cudaGetDeviceProperties_v2(void *, int);
+int main(void) {
+  static char bytes[2048];
+  memset(bytes, 255, sizeof bytes);
+  if (cudaGetDeviceProperties(bytes, 0)) return 1;
+  printf("%d %d %d %d", *(int *)(bytes + 360), *(int *)(bytes + 364), *(int *)(bytes + 384), bytes[1008]);
+  memset(bytes, 255, sizeof bytes);
+  if (cudaGetDeviceProperties_v2(bytes, 0)) return 2;
+  printf(" %d %d %d %d", *(int *)(bytes + 360), *(int *)(bytes + 364), *(int *)(bytes + 388), bytes[1032]);
+  return 0;
+}
+"""
+
+
+def ran(folder: Path, source: str, *flags: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A program that was linked with the recorder, run in a folder."""
+    build(folder / "recorder.so")
+    (folder / "host.c").write_text(source, encoding="utf-8")
+    subprocess.run(["cc", *flags, "-o", folder / "host", folder / "host.c", folder / "recorder.so"], check=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), **more}
+    return subprocess.run([folder / "host"], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+
 
 @compiled
 def test_a_launch_is_recorded_with_buffers_and_maps(tmp_path: Path) -> None:
-    recorder = tmp_path / "recorder.so"
-    build(recorder)
-    (tmp_path / "host.c").write_text(HOST, encoding="utf-8")
     (tmp_path / "m.ptx").write_text(MODULE, encoding="utf-8")
-    host = tmp_path / "host"
-    subprocess.run(["cc", "-o", host, tmp_path / "host.c", recorder], check=True)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "MCHECK_PTX": str(tmp_path / "m.ptx")}
-    done = subprocess.run([host], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = ran(tmp_path, HOST, "-DREPEATED=1", MCHECK_PTX=str(tmp_path / "m.ptx"))
     assert done.stderr == "recorder: ./scale-1.json\n"
     found = json.loads((tmp_path / "scale-1.json").read_text(encoding="utf-8"))
     params = found.pop("params")
@@ -100,15 +125,23 @@ def test_a_launch_is_recorded_with_buffers_and_maps(tmp_path: Path) -> None:
 
 
 @compiled
+def test_a_launch_is_written_once(tmp_path: Path) -> None:
+    (tmp_path / "m.ptx").write_text(MODULE, encoding="utf-8")
+    done = ran(tmp_path, HOST, "-DREPEATED=0", MCHECK_PTX=str(tmp_path / "m.ptx"))
+    assert done.stderr == "recorder: ./scale-1.json\nrecorder: ./scale-2.json\n"
+    grids = [json.loads((tmp_path / f"scale-{k}.json").read_text(encoding="utf-8"))["grid"][0] for k in (1, 2)]
+    assert grids == [8, 16]
+
+
+@compiled
+def test_properties_of_the_device_as_cuda_13_and_12_lay_them_out(tmp_path: Path) -> None:
+    """And no byte behind the structure is written."""
+    assert ran(tmp_path, DEVICE, MCHECK_ARCH="100").stdout == "10 0 132 -1 10 0 132 -1"
+
+
+@compiled
 def test_an_entry_that_no_module_has_is_said(tmp_path: Path) -> None:
-    recorder = tmp_path / "recorder.so"
-    build(recorder)
-    (tmp_path / "host.c").write_text(HOST, encoding="utf-8")
-    subprocess.run(["cc", "-o", tmp_path / "host", tmp_path / "host.c", recorder], check=True)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "MCHECK_PTX": "missing.ptx"}
-    done = subprocess.run(
-        [tmp_path / "host"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
+    done = ran(tmp_path, HOST, "-DREPEATED=1", MCHECK_PTX="missing.ptx")
     assert "missing.ptx cannot be read" in done.stderr
     assert "no module of MCHECK_PTX has an entry scale" in done.stderr
 

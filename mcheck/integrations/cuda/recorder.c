@@ -255,17 +255,27 @@ static void write_value(FILE *file, const char *bytes, size_t size) {
   fprintf(file, places ? "}}" : "}");
 }
 
+/* Whether a launch is one that was written before: loops that measure the time launch the same one again and again. */
+static int again(const char *text) {
+  static char **texts;
+  static unsigned count;
+  for (unsigned i = count; i--;)
+    if (!strcmp(texts[i], text)) return 1;
+  char **more = realloc(texts, (count + 1) * sizeof *texts);
+  if (more) texts = more, texts[count++] = strdup(text);
+  return 0;
+}
+
 static void record(const char *name, const unsigned *grid, const unsigned *block, const unsigned *cluster, size_t shared,
                    void **arguments, void **extra) {
   static unsigned launches;
   static parameters_t known;
   const char *folder = getenv("MCHECK_LAUNCHES");
-  char path[4096];
+  char path[4096], *text = NULL;
+  size_t size;
   if (!parameters(name, &known)) return;
-  /* Names of templates may be longer than those of files. */
-  snprintf(path, sizeof path, "%s/%.120s-%u.json", folder && *folder ? folder : ".", name, ++launches);
-  FILE *file = fopen(path, "w");
-  if (!file) { fprintf(stderr, "recorder: %s cannot be written\n", path); return; }
+  FILE *file = open_memstream(&text, &size);
+  if (!file) { fprintf(stderr, "recorder: no memory for a launch of %s\n", name); return; }
   fprintf(file, "{\"entry\": \"%s\", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u]", name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
   if (cluster) fprintf(file, ", \"cluster\": [%u, %u, %u]", cluster[0], cluster[1], cluster[2]);
   fprintf(file, ", \"shared\": %zu,\n \"params\": {", shared);
@@ -278,7 +288,13 @@ static void record(const char *name, const unsigned *grid, const unsigned *block
   }
   fprintf(file, "}}\n");
   fclose(file);
-  fprintf(stderr, "recorder: %s\n", path);
+  if (!again(text)) {
+    /* Names of templates may be longer than those of files. */
+    snprintf(path, sizeof path, "%s/%.120s-%u.json", folder && *folder ? folder : ".", name, ++launches);
+    if ((file = fopen(path, "w"))) fputs(text, file), fclose(file);
+    fprintf(stderr, file ? "recorder: %s\n" : "recorder: %s cannot be written\n", path);
+  }
+  free(text);
 }
 
 static const unsigned *cluster_of(const attribute_t *attributes, unsigned count) {
@@ -371,12 +387,42 @@ NOTHING(cudaStreamWaitEvent) NOTHING(cudaDeviceSetLimit)
 int cudaGetDevice(int *device) { *device = 0; return 0; }
 int cudaGetDeviceCount(int *count) { *count = 1; return 0; }
 int cudaDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = attribute(which); return 0; }
+/* cudaDeviceProp: its first 348 bytes are those of all releases since CUDA 10, what comes behind is of CUDA 12 or of CUDA 13,
+   whose function has the name of CUDA 11's. */
+enum { PROPERTIES_12 = 1032, PROPERTIES_13 = 1008 };
+static void put(char *out, size_t at, int value) { memcpy(out + at, &value, sizeof value); }
+static int properties(char *out, int release) {
+  const size_t memory = (size_t)80 << 30, shared = attribute(8), optin = attribute(97);
+  const int dims[] = {1024, 1024, 64, 2147483647, 65535, 65535}; /* of a block, and of a grid */
+  memset(out, 0, release == 12 ? PROPERTIES_12 : PROPERTIES_13);
+  strcpy(out, "recorder");
+  memcpy(out + 288, &memory, sizeof memory), memcpy(out + 296, &shared, sizeof shared);
+  put(out, 304, 65536), put(out, 308, 32), put(out, 320, attribute(1)), memcpy(out + 324, dims, sizeof dims);
+  put(out, 360, attribute(75)), put(out, 364, attribute(76));
+  put(out, release == 12 ? 388 : 384, attribute(16));
+  put(out, release == 12 ? 624 : 604, 2048); /* threads of a multiprocessor */
+  memcpy(out + (release == 12 ? 640 : 624), &optin, sizeof optin);
+  put(out, release == 12 ? 648 : 632, 65536), put(out, release == 12 ? 652 : 636, 1); /* registers; managed memory */
+  put(out, release == 12 ? 688 : 668, 1);                                             /* cooperative launches */
+  memcpy(out + (release == 12 ? 696 : 672), &optin, sizeof optin);
+  put(out, release == 12 ? 772 : 748, attribute(75) >= 9); /* clusters */
+  return 0;
+}
+int cudaGetDeviceProperties(void *out, int device) { (void)device; return properties(out, 13); }
+int cudaGetDeviceProperties_v2(void *out, int device) { (void)device; return properties(out, 12); }
+int cudaMemGetInfo(size_t *available, size_t *total) { *available = *total = (size_t)80 << 30; return 0; }
 int cudaDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cudaRuntimeGetVersion(int *version) { *version = 13000; return 0; }
 int cudaStreamCreate(void **stream) { *stream = NULL; return 0; }
 int cudaStreamCreateWithFlags(void **stream, unsigned flags) { (void)flags; *stream = NULL; return 0; }
 int cudaEventCreate(void **event) { *event = NULL; return 0; }
 int cudaEventCreateWithFlags(void **event, unsigned flags) { (void)flags; *event = NULL; return 0; }
 int cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *ms = 1; return 0; }
+int cudaOccupancyMaxActiveClusters(int *clusters, const void *f, const void *config) {
+  (void)f, (void)config;
+  *clusters = 1;
+  return 0;
+}
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, int block, size_t shared) {
   (void)f, (void)block, (void)shared;
   *blocks = 1;
