@@ -20,6 +20,7 @@ from mcheck.limit import TimeOut
 from mcheck.ptx import quality
 from mcheck.ptx.bits import Word
 from mcheck.ptx.counters import Counters
+from mcheck.ptx.decided import Decided
 from mcheck.ptx.flight import Flight
 from mcheck.ptx.lanes import WARP, Lanes, Mask, Quality
 from mcheck.ptx.launch_answers import Answers
@@ -75,6 +76,7 @@ class Cluster:
     steps: list[Step]
     heads: frozenset[int]
     choices: dict[int, bool]
+    decided: Decided
     place: NDArray[np.int64] = field(init=False)
     status: NDArray[np.int8] = field(init=False)
     rounds: NDArray[np.int64] = field(init=False)
@@ -93,7 +95,7 @@ class Cluster:
     peeks: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
     """By lane, the wait that a poll which was taken to fail makes necessary: object, parity, where it was polled."""
     open: dict[int, Span] = field(default_factory=dict)
-    """Places whose way is not known, and was chosen."""
+    """Places whose way is not known, and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
     chosen: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """By such a place, how often each lane has gone the way that was chosen."""
     tokens: list[int] = field(default_factory=list)
@@ -243,7 +245,6 @@ class Cluster:
         return np.asarray(mask & ~value if guard.negated else mask & value)
 
     def _doubtful(self, value: Mask, known: Quality, mask: Mask, statement: Statement, row: int) -> Mask:
-        del row
         bits = int(np.bitwise_or.reduce(known[mask]))
         if bits & quality.MISSING:
             raise Missing(
@@ -251,13 +252,8 @@ class Cluster:
                 statement.span, hint=self.why_missing(statement),
             )  # fmt: skip
         if bits & quality.UNKNOWN:
-            unknown = mask & ((known & quality.UNKNOWN) != 0)
-            self.open.setdefault(self.at, statement.span)
-            often = self.chosen.setdefault(self.at, np.zeros(self.lanes.count, np.int64))
-            often[unknown] += 1
-            # A loop would never end: after some rounds the lanes go the other way.
-            way = self.choices.get(self.at, False) ^ (often > MOST_CHOSEN)
-            value = np.where(unknown, way, value)
+            self.choose(row, mask, self.at, statement.span)
+            value = self.lanes.values[row] != 0
         elif bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN):
             why = "what was read from other threads" if bits & quality.ORDER else "which lanes come together"
             self.trace.ordered(f"control depends on {why}", statement.span)
@@ -266,6 +262,25 @@ class Cluster:
                 if lane in self.peeks:
                     self.peeks[lane] = (*self.peeks[lane][:2], statement.span)
         return value
+
+    def choose(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
+        """Decides a predicate where these lanes do not know it, at a place in the code: for all of them alike, or for
+        every other one, where it is ``voted`` upon.
+        """
+        unknown = self.decided.imply(row, mask)
+        if not unknown.any():
+            return
+        self.open.setdefault(at, span)
+        often = self.chosen.setdefault(at, np.zeros(self.lanes.count, np.int64))
+        often[unknown] += 1
+        # A loop would never end: after some rounds the lanes go the other way.
+        way = np.asarray(self.choices.get(at, False) ^ (often > MOST_CHOSEN))
+        if voted and (unknown & way).any():
+            self.open.setdefault(-1 - at, span)
+            if self.choices.get(-1 - at, False):
+                way &= np.arange(self.lanes.count) % 2 == 1
+        self.decided.decide(row, unknown & way, holds=True)
+        self.decided.decide(row, unknown & ~way, holds=False)
 
     def settle_peeks(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
         """An operation of these lanes: after a poll whose answer was used it has to be the wait that it may save."""

@@ -15,6 +15,7 @@ from mcheck.ptx import quality
 from mcheck.ptx.bits import Word, arithmetic, cut, width
 from mcheck.ptx.cluster import Cluster, Return, Step
 from mcheck.ptx.code import Code, Unit, call_of, call_parts, computes, passed, resolved
+from mcheck.ptx.decided import Decided
 from mcheck.ptx.fatal import FAILS, in_doubt, trap_at
 from mcheck.ptx.flight import flying_rows
 from mcheck.ptx.flow import writes
@@ -62,6 +63,11 @@ class Compiler:
     """What is wrong with statements that are no instructions, by their places."""
     flying: frozenset[int] = frozenset()
     """The rows of the registers that asynchronous instructions write."""
+    decided: Decided = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decided = Decided(self.lanes)
+        self.decided.prepare(self.code)
 
     def steps(self) -> list[Step]:
         """The code; each function ends with a return."""
@@ -70,9 +76,32 @@ class Compiler:
         for unit in self.code.units:
             self.heads |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
             for at, statement in enumerate(unit.function.body):
-                out.append(self._step(unit, statement, unit.start + at))
+                out.append(self._deciding(unit, statement, unit.start + at))
             out.append(leave)
         return out
+
+    def _deciding(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+        """The step of a statement, after which nothing is thought of what its registers held before."""
+        made, decided = self._step(unit, statement, at), self.decided
+        rows = decided.touched(unit.frame, statement)
+        if not rows:
+            return made
+        target = rows[0] if at in decided.literals else None
+        known = self.lanes.quality
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            if not decided.idle:
+                decided.forget(rows, mask, made=True)
+            rest = made(c, mask)
+            if not decided.idle:  # what the guard was chosen to be says something of the registers before
+                decided.forget(rows, mask, made=False)
+            if target is not None:
+                unknown = mask & ((known[target] & np.uint8(quality.UNKNOWN)) != 0)
+                if unknown.any():
+                    decided.note(at, unknown)
+            return rest
+
+        return run
 
     def _step(self, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         wrong = fault(statement)
@@ -499,7 +528,7 @@ def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if trapped is None:
             taken = c.holds(guard, row, mask, statement)
         else:
-            spared = in_doubt(c.lanes.quality[row], mask, c.assume, trapped)
+            spared = in_doubt(c, row, mask, trapped, holds=(there is None) is not guard.negated)
             taken = c.holds(guard, row, mask & ~spared, statement)
             taken = taken | spared if there is None else taken
         if not taken.any():
@@ -556,10 +585,10 @@ def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     ends = k.guarded(unit, statement, unfollowed(statement, "a trap is reached"))
     if statement.guard is None:
         return ends
-    row = unit.frame + statement.guard.register.index
+    guard, row = statement.guard, unit.frame + statement.guard.register.index
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        spared = in_doubt(c.lanes.quality[row], mask, c.assume, statement)
+        spared = in_doubt(c, row, mask, statement, holds=guard.negated)
         rest = mask & ~spared
         went = ends(c, rest) if rest.any() else rest
         if went is not None:
@@ -648,6 +677,7 @@ def _copy(k: Compiler, source: Spot, target: Spot) -> Carry:
             else:
                 assert isinstance(target[1], ptx.Register | ptx.Parameter)
                 row = _row(target)
+                k.decided.forget((row,), mask, made=True)
                 values[row][lanes], known[row][lanes] = value, sure
 
     return copy

@@ -6,14 +6,13 @@ none is, which the answer says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
+from mcheck.ptx.cluster import Cluster
 from mcheck.ptx.code import computes
-from mcheck.ptx.lanes import Mask, Quality
+from mcheck.ptx.lanes import Mask
 
 FAILS = "__assertfail"
 """What the system's ``assert`` calls where it does not hold; it does not return."""
@@ -44,9 +43,14 @@ def _fails(statement: ptx.Statement) -> bool:
     return any(isinstance(o, ptx.Symbol) and o.name == FAILS for o in statement.operands)
 
 
-def in_doubt(known: Quality, mask: Mask, assume: Callable[[str], None], trap: ptx.Statement) -> Mask:
-    """The lanes that data would lead to a trap or past it; they pass it, which is noted."""
-    found = mask & ((known & np.uint8(quality.UNKNOWN)) != 0) & ((known & np.uint8(quality.MISSING)) == 0)
+def in_doubt(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *, holds: bool) -> Mask:
+    """The lanes that data, as the predicate of this row, would lead to a trap or past it; they pass it, which is noted:
+    the predicate ``holds`` in them, or does not.
+    """
+    known = c.lanes.quality[row]
+    unknown = mask & ((known & np.uint8(quality.UNKNOWN)) != 0) & ((known & np.uint8(quality.MISSING)) == 0)
+    found = unknown | (mask & c.decided.chosen(row))
     if found.any():
-        assume(SPARED.format(trap.span.line))
+        c.assume(SPARED.format(trap.span.line))
+        c.decided.decide(row, c.decided.settle(row, unknown), holds=holds)
     return np.asarray(found)

@@ -149,8 +149,8 @@ class Runner:
                       named=self.code.named)  # fmt: skip
         cluster = Cluster(
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
-            last_leads=way.last, why_missing=self._missing, answers=Answers(tuple(others(self.launch)[: way.won])),
-            counters=counters,
+            compiler.decided, last_leads=way.last, why_missing=self._missing,
+            answers=Answers(tuple(others(self.launch)[: way.won])), counters=counters,
         )  # fmt: skip
         cluster.run(_every(256, self.limit.check))
         self._at_the_end(cluster)

@@ -15,6 +15,7 @@ from mcheck.ptx.bits import Word, signed
 from mcheck.ptx.cluster import ARRIVED, STANDS, Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import SURE, Compiler, Fetch, makes
+from mcheck.ptx.flow import registers
 from mcheck.ptx.lanes import WARP, Mask, Quality, leaders
 from mcheck.ptx.lower import template
 
@@ -49,6 +50,7 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         stands = op.kind != "arrive"
         c.place[mask] = c.at + 1
         if given is not None:
+            settled(c, k, unit, statement.operands[-1], mask, at, statement)
             for cta in np.unique(c.lanes.cta[mask]).tolist():
                 mine = mask & (c.lanes.cta == cta)
                 votes = c.votes.setdefault((cta, int(number[mine][0])), [])
@@ -110,6 +112,14 @@ def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
+def settled(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
+    """What data decides of a vote is chosen before it is cast: who acts upon its result acts upon the same data."""
+    for register in registers(vote):
+        row = unit.frame + register.index
+        known = k.lanes.quality[row]
+        c.choose(row, mask & ((known & np.uint8(quality.MISSING)) == 0), at, by.span, voted=True)
+
+
 def _nothing(_: Cluster, __: Mask) -> None:
     """Lanes that only meet."""
 
@@ -134,6 +144,8 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
         if not wanted:
             return
         members = _members(mask_of, mask)
+        if kind == "vote":
+            settled(c, k, unit, statement.operands[1], mask, at, statement)
         given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
         made: tuple[Word, ...]
         match kind:
