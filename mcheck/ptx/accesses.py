@@ -133,7 +133,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
-    waited = _waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
+    waited = waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
@@ -182,21 +182,35 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 c.asks(lanes, address, value)
             if wait is not None:
                 c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
-            order = np.uint8(quality.ORDER) if strong and (wait is None or not wait.told) else np.uint8(0)
+            order = np.uint8(quality.ORDER) if _ordered(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | order
-            if order and followed and len(rows) == 1:
+            if order and strong and followed and len(rows) == 1:
                 c.trace.note(lanes, value, q == 0)
 
     return run
 
 
-def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], list[tuple[Mask, Wait | None]]] | None:
-    """What lanes wait for at a load that is repeated, those that wait for one value together; ``None`` if nothing
-    tests what it brings.
+def _ordered(c: Cluster, op: ops.Load | None, wait: Wait | None) -> bool:
+    """Whether what a load brings depends on the order of the threads: that of a strong one, unless it waits for just
+    that, and, where threads have taken locks in some order, that of any.
     """
+    if op is None:
+        return False
+    return c.locked if op.sem == "weak" else wait is None or not wait.told
+
+
+def waits(
+    k: Compiler, unit: Unit, at: int, size: int, *, unchanged: bool = False
+) -> Callable[[Mask], list[tuple[Mask, Wait | None]]] | None:
+    """What lanes wait for at a load or an atomic that is repeated, those that wait for one value together; ``None`` if
+    nothing tests what it brings. With ``unchanged`` the operands have to be the same each time.
+    """
+    statement = unit.function.body[at]
+    target = statement.operands[0]
     operands = list(dict.fromkeys(o for t in tests_of(unit.function, at) for o in unit.function.body[t].operands[1:]))
+    if operands and unchanged:
+        operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}
-    target = unit.function.body[at].operands[0]
     known: dict[tuple[int | None, ...], Wait | None] = {}
     if not operands:
         return None
@@ -214,7 +228,7 @@ def _waits(k: Compiler, unit: Unit, at: int, size: int) -> Callable[[Mask], list
             values: dict[ptx.Operand, int | None] = dict(zip(given, sure, strict=True))
             key = tuple(values.values())
             if key not in known:
-                wait = awaited(unit.function, at, values.get)
+                wait = awaited(unit.function, at, values.get, unchanged=unchanged)
                 known[key] = wait if wait is not None and type_size(wait.type) == size else None
             some = np.zeros_like(mask)
             some[lanes[back.reshape(-1) == n]] = True

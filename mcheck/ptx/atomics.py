@@ -9,17 +9,22 @@ import numpy as np
 
 from mcheck.graph.terms import type_size
 from mcheck.program import ops
-from mcheck.program.expr import Reg
+from mcheck.program.expr import Const, Reg
 from mcheck.program.memory import SHARED_WINDOW
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
-from mcheck.ptx.accesses import at_lanes, constant, seen, widened
+from mcheck.ptx.accesses import Indices, at_lanes, constant, seen, waits, widened
+from mcheck.ptx.bits import Word
 from mcheck.ptx.cluster import Cluster, Step
 from mcheck.ptx.code import Unit, computes
 from mcheck.ptx.compiler import Compiler, makes
 from mcheck.ptx.flow import reads, registers, writes
-from mcheck.ptx.lanes import WARP, Mask
+from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
+from mcheck.ptx.waiting import Wait
+
+TAKEN = Reg("taken")
+"""What a compare-and-swap has found that is repeated until it takes place."""
 
 
 @makes("atom", "red")
@@ -37,14 +42,21 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
     moved = k.code.moved and size <= 8 and elements == 1
+    waited = None
+    if moved and len(rows) == 1 and op.op == "cas":
+        waited = waits(k, unit, at - unit.start, size, unchanged=True)
 
     def run(c: Cluster, mask: Mask) -> Mask:
+        for some, wait in ((mask, None),) if waited is None else waited(mask):
+            done(c, some, wait)
+        return mask
+
+    def done(c: Cluster, mask: Mask, wait: Wait | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = at_lanes(fetch, mask, lanes)
         address = widened(address)
         given = [at_lanes(s, mask, lanes) for s in sources]
         c.settle_peeks(mask)
-        c.effect(mask)
         kept = np.ones(len(lanes), np.bool_)
         if reach is not None and (sure & quality.UNKNOWN).any() and (bounds := reach()) is not None:
             offset = address % np.uint64(SHARED_WINDOW)
@@ -58,6 +70,10 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]
         data = tuple(Reg("data") for _ in op.srcs)
+        if wait is not None and exact and _is_taken(wait, [v for v, _ in given], size):
+            locked(c, lanes, found, leaves, given, wait)
+            return
+        c.effect(mask)
         for element in range(elements if len(those) else 0):
             c.trace.emit(
                 (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
@@ -72,7 +88,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             for row in rows:
                 if row is not None:
                     known[row][lanes] = quality.NOTHING
-            return mask
+            return
         counted = quality.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
             held = "what is counted here begins with what the launch does not give"
@@ -95,9 +111,41 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 if row is not None:
                     values[row][lane] = old[0]
                     known[row][lane] = q[0] | counted
-        return mask
+
+    def locked(
+        c: Cluster, lanes: Indices, address: Word, leaves: list[Word], given: list[tuple[Word, Quality]], wait: Wait
+    ) -> None:
+        """One of the lanes takes the lock, if it is free; the others are to ask again."""
+        compare = wait.operator, Const(wait.right)
+        c.trace.emit(
+            (at, wait), leaves, lanes,
+            lambda v: ops.Await(
+                inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                text=op.text, section=op.section,
+            ),
+            spread=False, again=True,
+        )  # fmt: skip
+        c.locked = True
+        (row,) = rows
+        assert row is not None
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], size, one)
+            values[row][lane], known[row][lane] = old[0], q[0]
+            if q[0] or not wait.ends(int(old[0])):
+                c.spins(one)
+                continue
+            c.effect(np.arange(len(c.place)) == lane)
+            new, state = given[1][0][j : j + 1], np.zeros(1, np.uint8)
+            c.store.save(address[j : j + 1], size, one, new, state)
 
     return run
+
+
+def _is_taken(wait: Wait, given: list[Word], size: int) -> bool:
+    """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
+    expected = np.unique(given[0])
+    return wait.operator == "==" and len(expected) == 1 and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
 
 
 def around(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:

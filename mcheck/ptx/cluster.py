@@ -115,6 +115,8 @@ class Cluster:
     """By lane and place of a load that others may change, the address and what it brought last."""
     idle: NDArray[np.int64] = field(init=False)
     """How often in a row a lane has asked for what it knew: whoever has something else to do goes first."""
+    locked: bool = False
+    """Whether a thread has taken a lock, for which others may have waited that could have had it first."""
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
     elects: bool = False

@@ -71,13 +71,18 @@ def tests_of(function: ptx.Function, at: int) -> list[int]:
     ]
 
 
-def awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None]) -> Wait | None:
-    """What the load at ``at`` waits for, if it is asked again, nothing having changed but registers, until that holds;
-    ``value`` knows what operands hold now.
+def awaited(
+    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
+) -> Wait | None:
+    """What the load, or the atomic, at ``at`` waits for, if it is asked again, nothing having changed but registers,
+    until that holds; ``value`` knows what operands hold now. With ``unchanged`` it has to be seen that they are the
+    same the next time.
     """
     statement = function.body[at]
     target = statement.operands[0]
     asked = {r.index for o in statement.operands[1:] for r in registers(o)}
+    given = {r.index: v for o in statement.operands[1:] for r in registers(o) if r == o and (v := value(o)) is not None}
+    fixed = given if unchanged else None
     for place in tests_of(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
@@ -91,7 +96,8 @@ def awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int 
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         back = {
-            v: _returns(function, (at,), asked, at + 1, {**env, target.index: v}, AHEAD, {target.index}) for v in probes
+            v: _returns(function, (at,), asked, at + 1, {**given, **env, target.index: v}, AHEAD, {target.index}, fixed)
+            for v in probes
         }
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
         if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is asked again
@@ -139,15 +145,21 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
 
 
 def _returns(
-    function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int]
-) -> bool:
+    function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int],
+    fixed: Known | None = None, written: frozenset[int] = frozenset(),
+) -> bool:  # fmt: skip
     """Whether all ways from ``k`` on lead back to one of the polls, which ask for one phase; ``varying`` are registers
-    that may be others in every round.
+    that may be others in every round. What is asked by has to be what is ``fixed``, or not written at all.
     """
+
+    def on(way: int) -> bool:
+        return _returns(function, polls, asked, way, dict(known), left, set(varying), fixed, written)
+
     while left > 0:
         left -= 1
         if k in polls:
-            return not asked & varying
+            same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in asked & written)
+            return same and not asked & varying
         if k >= len(function.body):
             return False
         statement, first = function.body[k], function.body[polls[0]]
@@ -160,12 +172,16 @@ def _returns(
             polls = (*polls, k)
             known |= {r.index: 0 for r in writes(statement)}
         elif name == "trap":
-            return guard is None or _returns(function, polls, asked, k + 1, dict(known), left, set(varying))
+            return guard is None or _returns(
+                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
+            )
         elif name == "bra":
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
             taken = _goes(guard, known)
-            if taken is None and not _returns(function, polls, asked, k + 1, dict(known), left, set(varying)):
+            if taken is None and not _returns(
+                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
+            ):
                 return False
             if taken is not False:
                 k = function.labels[label.name]
@@ -174,6 +190,7 @@ def _returns(
             if not computes(statement):
                 return False
             targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
+            written |= targets
             varying = varying | targets if used & (varying | targets) else varying - targets
             _compute(statement, known)
         k += 1
