@@ -42,14 +42,36 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
     moved = k.code.moved and size <= 8 and elements == 1
-    waited = None
-    if moved and len(rows) == 1 and op.op == "cas":
-        waited = waits(k, unit, at - unit.start, size, unchanged=True)
+    swaps = moved and wanted and op.op == "cas"
+    waited = waits(k, unit, at - unit.start, size, unchanged=True) if swaps and len(rows) == 1 else None
 
-    def run(c: Cluster, mask: Mask) -> Mask:
+    def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
-            done(c, some, wait)
-        return mask
+            lock = (
+                wait
+                if wait is not None and _is_taken(wait, *at_lanes(sources[0], some, np.flatnonzero(some)), size)
+                else None
+            )
+            now = some & ~put_off(c, some) if swaps and lock is None else some
+            if now.any():
+                done(c, now, lock)
+            mask = mask & (now | ~some)
+        return mask if mask.any() else None
+
+    def put_off(c: Cluster, mask: Mask) -> Mask:
+        """The lanes that let others go first: their swap would fail, or fails when one of these lanes has done its."""
+        lanes, out, taken = np.flatnonzero(mask), np.zeros_like(mask), set[int]()
+        (address, q), (expected, r), (new, s) = (at_lanes(f, mask, lanes) for f in (fetch, *sources))
+        told = zip(
+            lanes.tolist(), widened(address).tolist(), expected.tolist(), (new != expected).tolist(), strict=True
+        )
+        for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
+            if unsure or not changes:
+                continue
+            out[lane] = c.puts_off(lane, where, size, old, taken=where in taken)
+            if not out[lane]:
+                taken.add(where)
+        return out
 
     def done(c: Cluster, mask: Mask, wait: Wait | None) -> None:
         lanes = np.flatnonzero(mask)
@@ -70,7 +92,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]
         data = tuple(Reg("data") for _ in op.srcs)
-        if wait is not None and exact and _is_taken(wait, [v for v, _ in given], size):
+        if wait is not None and exact:
             locked(c, lanes, found, leaves, given, wait)
             return
         c.effect(mask)
@@ -117,14 +139,17 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     ) -> None:
         """One of the lanes takes the lock, if it is free; the others are to ask again."""
         compare = wait.operator, Const(wait.right)
-        c.trace.emit(
-            (at, wait), leaves, lanes,
-            lambda v: ops.Await(
-                inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
-                text=op.text, section=op.section,
-            ),
-            spread=False, again=True,
-        )  # fmt: skip
+        new = np.array([lane not in c.asking for lane in lanes.tolist()])
+        if new.any():
+            c.trace.emit(
+                (at, wait), [leaf[new] for leaf in leaves], lanes[new],
+                lambda v: ops.Await(
+                    inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                    text=op.text, section=op.section,
+                ),
+                spread=False,
+            )  # fmt: skip
+        c.asking.update(lanes.tolist())
         c.locked = True
         (row,) = rows
         assert row is not None
@@ -135,17 +160,17 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if q[0] or not wait.ends(int(old[0])):
                 c.spins(one)
                 continue
+            c.asking.discard(lane)
             c.effect(np.arange(len(c.place)) == lane)
-            new, state = given[1][0][j : j + 1], np.zeros(1, np.uint8)
-            c.store.save(address[j : j + 1], size, one, new, state)
+            c.store.save(address[j : j + 1], size, one, given[1][0][j : j + 1], np.zeros(1, np.uint8))
 
     return run
 
 
-def _is_taken(wait: Wait, given: list[Word], size: int) -> bool:
+def _is_taken(wait: Wait, expected: Word, known: Quality, size: int) -> bool:
     """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
-    expected = np.unique(given[0])
-    return wait.operator == "==" and len(expected) == 1 and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
+    same = not known.any() and not (expected != expected[:1]).any()
+    return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
 
 
 def around(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:

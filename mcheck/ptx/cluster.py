@@ -31,8 +31,10 @@ from mcheck.ptx.tensor_memory import TensorMemory
 from mcheck.ptx.together import Together
 from mcheck.ptx.trace import Trace
 
-RUN, DONE, WAITS, MEETS, STANDS, ARRIVED = range(6)
-"""What a lane does: it can go on; has exited; waits for an mbarrier, for its warp, at a barrier, for the cluster."""
+RUN, DONE, WAITS, MEETS, STANDS, ARRIVED, LATER = range(7)
+"""What a lane does: it can go on; has exited; waits for an mbarrier, for its warp, at a barrier, for the cluster; lets
+others go first.
+"""
 
 MOST_ROUNDS = 20_000
 """Rounds of a loop without an operation that others may notice."""
@@ -115,8 +117,20 @@ class Cluster:
     """By lane and place of a load that others may change, the address and what it brought last."""
     idle: NDArray[np.int64] = field(init=False)
     """How often in a row a lane has asked for what it knew: whoever has something else to do goes first."""
+    asking: set[int] = field(default_factory=set)
+    """Lanes that have asked for a lock and do not have it yet."""
     locked: bool = False
     """Whether a thread has taken a lock, for which others may have waited that could have had it first."""
+    tries: int = 0
+    """How often a lane tries in vain to swap what is not there yet."""
+    later: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By lane that lets others go first, the word that it would swap: address, bytes, what it has to hold."""
+    tried: dict[int, int] = field(default_factory=dict)
+    """How often lanes have tried in vain."""
+    vainly: set[int] = field(default_factory=set)
+    """Lanes that try in vain since nobody else can go on."""
+    puts: bool = False
+    """Whether a lane has let others go first."""
     last_leads: bool = False
     """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
     elects: bool = False
@@ -154,6 +168,8 @@ class Cluster:
         """All lanes to their ends, or until none can go on."""
         count = 0
         while True:
+            if self.later:
+                self.try_again()
             ready = self.status == RUN
             if not ready.any():
                 if not self.waiting:
@@ -161,6 +177,10 @@ class Cluster:
                 self.send_on()
                 continue
             endless = ready & (self.idle > MOST_IDLE)
+            if endless.any() and self.later:
+                self.try_in_vain()
+                self.idle[endless] = 0
+                continue
             if endless.any():
                 self.give_up(endless, f"the same is asked for {MOST_IDLE} times in vain")
                 continue
@@ -232,8 +252,50 @@ class Cluster:
         if self.effects != self.vain[0]:
             self.vain = self.effects, 0
         self.vain = self.effects, self.vain[1] + 1
-        if self.vain[1] > MOST_VAIN:
+        if self.vain[1] <= MOST_VAIN:
+            return
+        if self.later:
+            self.try_in_vain()
+            self.vain = self.effects, 0
+        else:
             self.status[lanes] = WAITS
+
+    def puts_off(self, lane: int, address: int, size: int, expected: int, *, taken: bool) -> bool:
+        """Whether a swap is left for later because the word holds something else, or is ``taken`` just now, and others
+        may change that. It is in a loop, more likely than not, and each round would be one more that is followed. Here
+        every swap succeeds that can; ``tries`` is for those that fail.
+        """
+        if not taken and self._holds(lane, address, size, expected):
+            self.vainly.discard(lane)
+            return False
+        if self.tried.get(lane, 0) < self.tries or lane in self.vainly:
+            self.vainly.discard(lane)
+            self.tried[lane] = self.tried.get(lane, 0) + 1
+            return False
+        self.later[lane] = address, size, expected
+        self.status[lane], self.place[lane] = LATER, self.at
+        self.puts = True
+        return True
+
+    def try_again(self) -> None:
+        """Lets those go on whose word holds what they would swap; all, if nobody else can."""
+        self._resume([lane for lane, word in self.later.items() if self._holds(lane, *word)])
+        if self.later and not (self.status == RUN).any():
+            self.try_in_vain()
+
+    def try_in_vain(self) -> None:
+        """Lets all go on that would let others go first: those do nothing any more that would help."""
+        self.vainly.update(self.later)
+        self._resume(list(self.later))
+
+    def _resume(self, lanes: list[int]) -> None:
+        for lane in lanes:
+            del self.later[lane]
+            self.status[lane] = RUN
+
+    def _holds(self, lane: int, address: int, size: int, expected: int) -> bool:
+        word, known = self.store.load(np.array([address], np.uint64), size, np.array([lane]))
+        return bool(known[0]) or (int(word[0]) - expected) % (1 << 8 * size) == 0
 
     # --- control -----------------------------------------------------------------------------------------------
 

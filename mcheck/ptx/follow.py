@@ -91,13 +91,15 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
 @dataclass(frozen=True, slots=True)
 class Way:
     """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
-    how many clusters ``clusterlaunchcontrol`` wins, from what counters count whose contents are not given.
+    how many clusters ``clusterlaunchcontrol`` wins, from what counters count whose contents are not given, how often a
+    lane tries a swap in vain.
     """
 
     choices: tuple[tuple[int, bool], ...] = ()
     last: bool = False
     won: int = 0
     start: int = 0
+    tries: int = 0
 
 
 class Watcher(Protocol):
@@ -132,6 +134,8 @@ class Runner:
             yield replace(way, last=True)
         if c.answers.asked > way.won and way.won < min(MOST_WON, len(others(self.launch))):
             yield replace(way, won=way.won + 1)
+        if c.puts and not way.tries:
+            yield replace(way, tries=1)
         for start in c.counters.more():
             yield replace(way, start=start)
 
@@ -151,6 +155,7 @@ class Runner:
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
             compiler.decided, last_leads=way.last, why_missing=self._missing,
             answers=Answers(tuple(others(self.launch)[: way.won])), counters=counters,
+            tries=way.tries,
         )  # fmt: skip
         cluster.run(_every(256, self.limit.check))
         self._at_the_end(cluster)

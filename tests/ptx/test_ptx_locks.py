@@ -124,6 +124,98 @@ def test_what_is_known_without_a_lock_stays_known() -> None:
     assert ask(text, sums="00" * 64).verdict == "proved"
 
 
+TILE = """
+  setp.ne.u32 %p1, %r1, 0;
+AGAIN:
+  @%p1 bra MET;
+  atom.cas.acquire.gpu.b32 %r5, [%rd1], 0, 1;
+  st.shared.u32 [tile], %r5;
+MET:
+  bar.sync 0;
+  ld.shared.u32 %r6, [tile];
+  bar.sync 0;
+  setp.ne.s32 %p2, %r6, 0;
+  @%p2 bra AGAIN;
+  mul.wide.u32 %rd4, %r1, 4;
+  add.u64 %rd5, %rd2, %rd4;
+  ld.global.u32 %r7, [%rd5];
+  st.global.u32 [%rd5], %r7;
+  bar.sync 0;
+  @%p1 bra DONE;
+  atom.exch.release.gpu.b32 %r8, [%rd1], 0;
+DONE:
+  ret;
+}
+"""
+"""As Triton has it: one thread tries, the others hear whether it has succeeded."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("", "", ""),
+        ("cas.acquire", "cas.relaxed", "RACE001"),
+        ("exch.release", "exch.relaxed", "RACE001"),
+        ("st.global.u32 [%rd5], %r7;\n  bar.sync 0;", "st.global.u32 [%rd5], %r7;", "RACE001"),
+        ("@%p2 bra AGAIN;", "", "RACE001"),
+    ],
+)
+def test_a_lock_for_all_threads_of_a_cta(old: str, new: str, wanted: str) -> None:
+    assert old in TILE
+    found = ask(TILE.replace(old, new) if old else TILE, threads=64)
+    assert codes(found) >= set(wanted.split())
+    assert wanted or found.verdict in ("proved", "bounded"), (found.verdict, found.reason)
+
+
+SEVERAL = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;").replace(
+    "AGAIN:", "mul.wide.u32 %rd4, %r1, 4; add.u64 %rd1, %rd1, %rd4; add.u64 %rd2, %rd2, %rd4;\nAGAIN:"
+)
+"""A lock and a sum for each of two lanes of every CTA."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("", "", ""),
+        ("add.u64 %rd2, %rd2, %rd4;", "", "RACE001"),  # one sum under two locks
+        ("cas.acquire", "cas.relaxed", "RACE001"),
+        ("@%p2 bra AGAIN;", "", "RACE001"),
+    ],
+)
+def test_lanes_wait_for_locks_of_their_own(old: str, new: str, wanted: str) -> None:
+    assert old in SEVERAL
+    found = ask(SEVERAL.replace(old, new) if old else SEVERAL, threads=32)
+    assert codes(found) >= set(wanted.split())
+    assert wanted or found.verdict == "proved", (found.verdict, found.reason)
+
+
+def test_who_has_a_lock_does_not_get_it_again() -> None:
+    twice = SUM.replace("AGAIN:", "mov.u32 %r10, 0;\nAGAIN:").replace(
+        "ld.global.u32 %r6, [%rd2];",
+        "add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, 2; @%p4 bra AGAIN; ld.global.u32 %r6, [%rd2];",
+    )
+    assert "DEAD004" in codes(ask(twice))
+
+
+TRIED = SUM.replace("@%p2 bra AGAIN;", "ELSE")
+"""Who does not get the lock does something else."""
+
+
+@pytest.mark.parametrize(
+    ("other", "wanted"),
+    [
+        ("@%p2 bra DONE;", ""),
+        ("@%p2 st.global.u32 [%rd2+4], %r3; @%p2 bra DONE;", ""),  # one of two CTAs at most
+        ("@%p2 st.global.u32 [%rd2], %r3; @%p2 bra DONE;", "RACE001"),
+        ("@%p2 st.release.gpu.b32 [%rd1], %r3; @%p2 bra AGAIN;", "RACE001"),  # gives back what another one has
+    ],
+)
+def test_a_lock_that_is_tried_once(other: str, wanted: str) -> None:
+    found = ask(TRIED.replace("ELSE", other))
+    assert codes(found) >= set(wanted.split())
+    assert wanted or found.verdict == "bounded", (found.verdict, found.reason)
+
+
 LOOP = """.version 8.5
 .target sm_90
 .address_size 64
