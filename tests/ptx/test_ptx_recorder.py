@@ -81,6 +81,7 @@ DEVICE = """
 #include <string.h>
 int cudaGetDeviceProperties(void *, int);
 int cudaGetDeviceProperties_v2(void *, int);
+int cudaFuncGetAttributes(void *, const void *);
 int main(void) {
   static char bytes[2048];
   memset(bytes, 255, sizeof bytes);
@@ -89,6 +90,8 @@ int main(void) {
   memset(bytes, 255, sizeof bytes);
   if (cudaGetDeviceProperties_v2(bytes, 0)) return 2;
   printf(" %d %d %d %d", *(int *)(bytes + 360), *(int *)(bytes + 364), *(int *)(bytes + 388), bytes[1032]);
+  if (cudaFuncGetAttributes(bytes, NULL)) return 3;
+  printf(" %d %d %d", *(int *)(bytes + 24), *(int *)(bytes + 32), *(int *)(bytes + 44));
   return 0;
 }
 """
@@ -134,9 +137,9 @@ def test_a_launch_is_written_once(tmp_path: Path) -> None:
 
 
 @compiled
-def test_properties_of_the_device_as_cuda_13_and_12_lay_them_out(tmp_path: Path) -> None:
+def test_properties_of_the_device_and_of_functions_as_cuda_13_and_12_lay_them_out(tmp_path: Path) -> None:
     """And no byte behind the structure is written."""
-    assert ran(tmp_path, DEVICE, MCHECK_ARCH="100").stdout == "10 0 132 -1 10 0 132 -1"
+    assert ran(tmp_path, DEVICE, MCHECK_ARCH="100").stdout == "10 0 132 -1 10 0 132 -1 1024 100 232448"
 
 
 @compiled
