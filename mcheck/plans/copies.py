@@ -75,14 +75,18 @@ def destinations(faults: Faults, site: Site, address: int, mask: int | None) -> 
     elif not mask:
         faults.add("UB107", "ctaMask names no CTA")
     out = []
-    for rank in range(RANKS):
-        if mask >> rank & 1:
-            there = site.in_rank(address, rank)
-            if there is None:
-                faults.add("UB107", site.no_rank(rank))
-            else:
-                out.append(there)
+    for rank in ranks(mask):
+        there = site.in_rank(address, rank)
+        if there is None:
+            faults.add("UB107", site.no_rank(rank))
+        else:
+            out.append(there)
     return tuple(out)
+
+
+def ranks(mask: int) -> tuple[int, ...]:
+    """The ranks that a ctaMask names."""
+    return tuple(rank for rank in range(RANKS) if mask >> rank & 1)
 
 
 def window(address: int) -> int:
@@ -90,15 +94,29 @@ def window(address: int) -> int:
     return (address - SHARED_BASE) // SHARED_WINDOW
 
 
-def signals(faults: Faults, site: Site, bar: int, mask: int | None, count: int) -> tuple[Signal, ...]:
+def signals(
+    faults: Faults, site: Site, bar: int, mask: int | None, count: int, *, pairs: bool = False
+) -> tuple[Signal, ...]:
     """The complete-tx of a copy: on its mbarrier, or on that at the same place of every destination CTA, which tells of
-    what is written there.
+    what is written there. With ``pairs``, .cta_group::2, that of the CTA of the destination's pair whose rank is even
+    or odd as that of the CTA with the mbarrier is (9.7.9.27.1.2).
     """
     if mask is None:
         where = site.object(faults, bar, own=False)
         return () if where is None else (Signal(where, count),)
-    found = [site.object(faults, b, own=False) for b in destinations(Faults(), site, bar, mask)]
-    return tuple(Signal(where, count, window(where)) for where in found if where is not None)
+    owner = site.object(faults, bar, own=False) if pairs else bar
+    if owner is None:
+        return ()
+    out = []
+    for rank in ranks(mask):
+        peer = rank & ~1 | site.rank_of(owner) & 1 if pairs else rank
+        there, told = site.in_rank(bar, rank), site.in_rank(bar, peer)
+        if there is not None and told is None:
+            faults.add("UB107", site.no_rank(peer))
+        where = None if there is None or told is None else site.object(faults, told, own=False)
+        if there is not None and where is not None:
+            out.append(Signal(where, count, window(there)))
+    return tuple(out)
 
 
 def covers(signal: Signal, address: int) -> bool:

@@ -70,6 +70,11 @@ class Site:
                 return SHARED_BASE + cta.number * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
         return None
 
+    def rank_of(self, address: int) -> int:
+        """The rank of the CTA whose shared memory an address is in."""
+        number = (address - SHARED_BASE) // SHARED_WINDOW
+        return next(cta.rank for cta in self.layout.ctas if cta.number == number)
+
     def no_rank(self, rank: int) -> str:
         """What is wrong where ``in_rank`` finds nothing."""
         alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is one by itself"

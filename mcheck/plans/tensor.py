@@ -51,7 +51,7 @@ def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None
     if op.mbar is not None:
         bar = o.address("mbar")
         _group(faults, site, op, bar, shared)
-        told = signals(faults, site, bar, mask, box_bytes(spec, op.mode, info))
+        told = signals(faults, site, bar, mask, box_bytes(spec, op.mode, info), pairs=op.cta_group == 2)
     return Plan(faults=faults.all(), box=box if complete and targets else None, signals=told)
 
 
