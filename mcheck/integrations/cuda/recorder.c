@@ -435,6 +435,10 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, in
   *blocks = 1;
   return 0;
 }
+int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *f, int block, size_t shared, unsigned flags) {
+  (void)flags;
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, block, shared);
+}
 int cudaMalloc(void **out, size_t size) { return allocate(out, size); }
 int cudaMallocAsync(void **out, size_t size, void *stream) { (void)stream; return allocate(out, size); }
 int cudaMallocManaged(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size); }
