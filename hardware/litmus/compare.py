@@ -39,8 +39,8 @@ EXPLAINED = {
     "tensor-store-tail-is-no-access": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-store-tail-is-skipped": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-map-replaced-after-store-read-wait": MAP_READ_LATE,
-    **dict.fromkeys(("chip-61", "chip-818", "chip-1085", "chip-1268", "chip-3373"), MAP_READ_LATE),
-    "chip-2615": "once in 0.1 s, and not in 9 G instances of it and its like",
+    **dict.fromkeys(("chip-61", "chip-818", "chip-1085", "chip-1268", "chip-3373", "chip3-2737"), MAP_READ_LATE),
+    **dict.fromkeys(("chip-2615", "chip3-137"), "the assembler puts a weak load before a relaxed one of the same word"),
 }
 """Tests in which sm_90 is known to differ from the text (docs, what a Hopper chip answered, and does)."""
 

@@ -2,6 +2,7 @@
 
 python -m hardware.litmus.plan FOLDER --out BUNDLE             # every *.litmus file below FOLDER that the chip can run
 python -m hardware.litmus.plan FOLDER --unseen --out BUNDLE    # of these, what the committed results lack
+python -m hardware.litmus.plan FOLDER --alone --out BUNDLE     # each instance with CTAs of its own
 
 What one GPU cannot run is counted, reason by reason.
 """
@@ -32,14 +33,17 @@ from mcheck.program.program import Program
 PER_MODULE = 24
 
 
-def entry(program: Program, number: int) -> tuple[Kernel, dict[str, Any]]:
+def entry(program: Program, number: int, *, alone: bool = False) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of a program, and its row of the plan; raises ``CannotEmit``.
 
-    Lanes that are instances of their own make more of them, so a test that can lie so does.
+    Lanes that are instances of their own make more of them, so a test that can lie so does, unless it shall be
+    ``alone``: where the lanes of a warp wait for different mbarriers no ``try_wait`` suspends for long.
     """
     try:
-        made = kernel(program, f"t{number}")
+        made = whole(program, f"t{number}") if alone else kernel(program, f"t{number}")
     except CannotEmit:
+        if alone:
+            raise
         made = whole(program, f"t{number}")
     names = {o.item.name: k for k, o in enumerate(made.objects) if not o.proxy}
     objects = []
@@ -114,7 +118,9 @@ def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]
             yield name, program
 
 
-def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60) -> tuple[int, Counter[str]]:
+def bundle(
+    tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int = 60, alone: bool = False
+) -> tuple[int, Counter[str]]:
     """Writes the bundle; the number of tests in it, and the reasons why others are not."""
     out.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
@@ -123,7 +129,7 @@ def bundle(tests: Iterable[tuple[str, Program]], out: Path, *, milliseconds: int
     for name, program in tests:
         number = len(rows)
         try:
-            made, row = entry(program, number)
+            made, row = entry(program, number, alone=alone)
         except CannotEmit as reason:
             skipped[str(reason)] += 1
             continue
@@ -154,9 +160,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--ms", type=int, default=60, help="time of a test")
     parser.add_argument("--unseen", action="store_true", help="leave out what the committed results have")
+    parser.add_argument("--alone", action="store_true", help="give each instance CTAs of its own")
     given = parser.parse_args()
     tests = programs(given.paths)
-    tell(bundle(unseen(tests) if given.unseen else tests, given.out, milliseconds=given.ms))
+    tell(bundle(unseen(tests) if given.unseen else tests, given.out, milliseconds=given.ms, alone=given.alone))
 
 
 if __name__ == "__main__":

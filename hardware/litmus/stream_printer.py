@@ -226,6 +226,8 @@ class StreamPrinter(LanePrinter):
             guard = f"@{'!' if op.guard.negated else ''}{self.reg(op.guard.reg)} "
         if of_warpgroup(op) and guard:
             raise CannotEmit("wgmma under a guard")
+        if isinstance(getattr(op, "cta_mask", None), Varying):
+            raise CannotEmit("the lanes of a warp copy to other CTAs")
         match op:
             case ops.WarpSync() if not op.text.lstrip("@! ").startswith("tensormap."):
                 self.lines.append(f"{guard}bar.warp.sync {self.number(op.mask)};")

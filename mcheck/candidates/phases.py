@@ -13,7 +13,7 @@ observe it).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -41,7 +41,7 @@ class Step:
     node: int
     what: MbarrierStep
     sequence: int
-    after: tuple[int, int] | None  # (sequence, how many of its steps must have been taken)
+    after: tuple[tuple[int, int], ...]  # other sequences, and how many of their steps must have been taken
     allowed: frozenset[int] | None  # results that the path admits
     last: bool  # a wait that never succeeds: taken when all else is done
     first: bool = False  # an init that no thread can have waited for something before
@@ -142,38 +142,64 @@ def allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
 def sequences_of(
     s: Structure, members: list[tuple[Event, int]], allowed: dict[Uid, frozenset[int]], stuck: frozenset[Uid]
 ) -> list[list[Step]]:
-    """The steps of each thread in program order, and every asynchronous signal by itself."""
+    """The steps of each thread in program order, and by itself every asynchronous signal, and every look that outlasts
+    what its thread does behind it.
+    """
     sequences: list[list[Step]] = []
     of_thread: dict[int, int] = {}
-    for event, node in members:
-        if event.order is None:
-            continue
-        k = of_thread.setdefault(event.uid[0], len(sequences))
-        if k == len(sequences):
+
+    def add(event: Event, node: int, sequence: int, before: Iterable[Event]) -> None:
+        if sequence == len(sequences):
             sequences.append([])
+        needed: dict[int, int] = {}
+        for earlier in before:
+            other, place = places[earlier.uid]
+            if other != sequence:
+                needed[other] = max(place, needed.get(other, 0))
         assert event.mbarrier is not None
         late, first = event.uid in stuck, comes_first(s, event)
-        sequences[k].append(Step(event, node, event.mbarrier, k, None, allowed.get(event.uid), late, first))
+        step = Step(
+            event, node, event.mbarrier, sequence, tuple(needed.items()), allowed.get(event.uid), late, first
+        )  # fmt: skip
+        sequences[sequence].append(step)
+        places[event.uid] = sequence, len(sequences[sequence])
+
+    places: dict[Uid, tuple[int, int]] = {}
+    ordered = [(event, node) for event, node in members if event.order is not None]
+    for k, (event, node) in enumerate(ordered):
+        thread = event.uid[0]
+        behind = [e for e, _ in ordered[k + 1 :] if e.uid[0] == thread]
+        if all(precedes(event, e) for e in behind):
+            sequence = of_thread.setdefault(thread, len(sequences))
+        else:
+            sequence = len(sequences)
+        add(event, node, sequence, [e for e, _ in ordered[:k] if e.uid[0] == thread and precedes(e, event)])
     for event, node in members:
-        if event.order is not None:
-            continue
-        assert event.mbarrier is not None and event.issue is not None
-        issue = s.events[event.issue].order or 0
-        own = of_thread.get(event.uid[0])
-        after = None
-        if own is not None:
-            held = [k for k, x in enumerate(sequences[own]) if (x.event.order or 0) < issue and holds(x.event, event)]
-            after = (own, held[-1] + 1 if held else 0)
-        sequences.append([Step(event, node, event.mbarrier, len(sequences), after, None, False)])
+        if event.order is None:
+            assert event.issue is not None
+            issue = s.events[event.issue].order or 0
+            before = [e for e, _ in ordered if e.uid[0] == event.uid[0] and (e.order or 0) < issue]
+            add(event, node, len(sequences), [e for e in before if precedes(e, event)])
     return sequences
 
 
-def holds(earlier: Event, signal: Event) -> bool:
-    """Whether an operation before the issue in program order comes before the completion signal, whatever a model says.
+def precedes(earlier: Event, later: Event) -> bool:
+    """Whether of two operations on one object that which is earlier in program order comes first, whatever a model
+    says; for an asynchronous signal its issue counts.
 
-    A look at the mbarrier does if its answer decides that there is an issue (PTX ISA 8.9.1.1, open questions Q29).
+    A ``try_wait`` suspends, and what does not wait for its answer goes on: other operations on the object come before
+    it then, but for the end of the object, and what stands behind an acquire fence. A signal comes before any look that
+    does not decide that there is an issue (PTX ISA 8.9.1.1; open questions, Q29).
     """
-    return Tag.WAIT not in earlier.tags or earlier.uid in signal.ctrl
+    look, then = earlier.mbarrier, later.mbarrier
+    assert look is not None and then is not None
+    if look.kind != "wait" or earlier.uid in later.ctrl:
+        return True
+    if later.order is None:
+        return False
+    if not look.blocking or look.parity is None or look.fences != then.fences:
+        return True
+    return then.kind in ("init", "inval") or earlier.uid in later.addr | later.data
 
 
 def comes_first(s: Structure, event: Event) -> bool:
@@ -268,7 +294,7 @@ def _enabled(search: _Search, at: _Position) -> list[int]:
     for k, sequence in enumerate(search.steps):
         if at[k] < len(sequence):
             step = sequence[at[k]]
-            if step.after is None or at[step.after[0]] >= step.after[1]:
+            if all(at[other] >= taken for other, taken in step.after):
                 (late if step.last else out).append(k)
     return out or late
 
@@ -371,7 +397,7 @@ def _independent(
 ) -> bool:
     """Whether the next steps of sequences j and k commute here, so that only one order need be explored."""
     a, b = search.steps[j][at[j]], search.steps[k][at[k]]
-    if (a.after and a.after[0] == k) or (b.after and b.after[0] == j):
+    if any(other == k for other, _ in a.after) or any(other == j for other, _ in b.after):
         return False
     first = _pair(a, b, state, life, records)
     second = _pair(b, a, state, life, records)

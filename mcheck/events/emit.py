@@ -7,14 +7,14 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from mcheck.errors import InternalError
 from mcheck.events.semantics import Semantics
 from mcheck.events.state import State
 from mcheck.findings.afterwards import goes_on
-from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep
+from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep, ends_looks
 from mcheck.graph.tags import PROXY_TAG, Tag
 from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, typed
 from mcheck.plans.operands import Operands, decisive, evaluated
@@ -485,4 +485,5 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
 
 def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[Tag, ...], **more: Any) -> Event:
     """An event on an mbarrier object."""
-    return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=step, **more)
+    counted = replace(step, fences=sum(map(ends_looks, state.events)))
+    return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=counted, **more)

@@ -74,7 +74,8 @@ def _wait(e: Emitter, op: Op, state: State) -> list[State]:
     parity = e.maybe(op.parity, state)
     token: Term | None = None if op.state is None else e.term(op.state, state)
     step = MbarrierStep(address, "wait", parity=parity, state=token, blocking=op.blocking)
-    event = mbarrier_event(e, state, op, step, (Tag.WAIT, SEM_TAG[op.sem]), scope=op.scope)
+    suspends = (Tag.TRYWAIT,) if op.blocking else ()
+    event = mbarrier_event(e, state, op, step, (Tag.WAIT, *suspends, SEM_TAG[op.sem]), scope=op.scope)
     e.set_register(state, op.dst, ("e", event.uid))
     state.order += 1
     return [state]

@@ -23,7 +23,8 @@ class MbarrierStep:
 
     ``kind``: init, inval, expect, complete, arrive, drop, increment (cp.async.mbarrier.arrive without .noinc), wait,
     pending.
-    ``wait`` steps have ``parity`` or ``state`` (the term of a state token).
+    ``wait`` steps have ``parity`` or ``state`` (the term of a state token). ``fences`` counts the fences before it in
+    its thread that no ``try_wait`` outlasts.
     """
 
     address: int
@@ -34,6 +35,7 @@ class MbarrierStep:
     parity: int | None = None
     state: Term | None = None
     blocking: bool = False
+    fences: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ class Event:
     barrier: BarrierStep | None = None
     spaces: frozenset[str] = field(default=frozenset())
     covered: tuple[int, int] | None = None
+
+
+def ends_looks(event: Event) -> bool:
+    """Whether no ``try_wait`` outlasts an event: a fence that acquires, but ``fence.sc.cta`` (open questions, Q29)."""
+    acquires = bool({Tag.ACQ, Tag.ACQ_REL} & event.tags) or (Tag.SC in event.tags and event.scope != "cta")
+    return Tag.F in event.tags and acquires and Tag.RESTRICTED not in event.tags
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class Tag(StrEnum):
     ARRIVE = "ARRIVE", "arrive operations on an mbarrier", "9.7.13.15"
     EXPECT = "EXPECT", "expect-tx operations on an mbarrier", "9.7.13.15"
     WAIT = "WAIT", "test_wait and try_wait on an mbarrier", "9.7.13.15"
+    TRYWAIT = "TRYWAIT", "try_wait on an mbarrier, which may suspend its thread", "9.7.13.15.16"
     INVAL = "INVAL", "mbarrier.inval", "9.7.13.15"
     SIGNAL = "SIGNAL", "mbarrier.complete_tx as an instruction", "9.7.13.15"
     INCREMENT = "INCREMENT", "the count that cp.async.mbarrier.arrive adds at once", "9.7.13.15"

@@ -1,9 +1,10 @@
 """Whether a look at an mbarrier may see what comes only of what its thread does behind it.
 
-``test_wait`` takes effect late, and what does not depend on its answer need not come after it (open questions, Q29):
-the completion of a copy that its thread issues next, or the signal or arrival of another thread that has learnt of
-what this one did next. No interleaving shows that. It cannot be where the thread first waits for the answer, or an
-acquire fence stands behind the look, or what comes next depends on the answer.
+A look takes effect late, and what does not depend on its answer need not come after it (open questions, Q29): the
+completion of a copy that its thread issues next, or the signal or arrival of another thread that has learnt of what
+this one did next; behind a ``try_wait`` the thread's own operations on the same mbarrier, too. No interleaving shows
+that. It cannot be where the thread first waits for the answer, or an acquire fence stands behind the look, or what
+comes next depends on the answer.
 
 That a look orders nothing of what does not wait for it is for the model to say: the window has
 what is ``regardless`` of which look (``Machine.looks``).
@@ -25,7 +26,10 @@ _TELLS = (
     ops.Collective,
 )  # fmt: skip
 """By these other threads may learn that the thread has come so far."""
+_NEEDS = ops.Branch | ops.Await | ops.Load | ops.Store | ops.Atomic
+"""What depends on an answer by one of these is ordered behind the look, and with it all that comes later."""
 _MEETS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
+_ON_MBARRIERS = ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait | ops.CpAsyncArrive
 _LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
 """By these a thread learns of another one, but for meetings."""
 
@@ -39,8 +43,6 @@ def sees_what_follows(program: Program, needed: list[frozenset[str]]) -> str | N
         return None
     relayed = any(_relays(threads[0]) for threads in codes.values())
     signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
-    if not any(signalled.values()):
-        return None
     for (wanted, _), threads in codes.items():
         thread = threads[0]
         others = {w for k, words in signalled.items() if k != thread.index or len(threads) > 1 for w in words}
@@ -97,6 +99,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), effects(op)[0]
+    suspends = op.blocking and op.parity is not None
     seen = False
     for pc in in_order(thread):
         behind = thread.code[pc]
@@ -107,16 +110,21 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             continue
         defined, used = effects(behind)
         if isinstance(behind, ops.Fence) and behind.restrict is None and behind.guard is None:
-            if behind.sem in ("acquire", "acq_rel", "sc"):
+            if behind.sem in ("acquire", "acq_rel") or (
+                behind.sem == "sc" and not (op.blocking and behind.scope == "cta")
+            ):
                 return False
         elif tainted & used:
-            if isinstance(behind, ops.Branch | ops.Await):
+            if isinstance(behind, _NEEDS) or behind.guard is not None:
                 return False
             tainted |= defined
         else:
             signal = _signals(behind)
             if signal is not None and meets(signal, {word}):
                 return True
-            if isinstance(ops.performed(behind), _TELLS) and meets(word, others):
+            done = ops.performed(behind)
+            if isinstance(done, _TELLS) and meets(word, others):
+                return True
+            if suspends and isinstance(done, _ON_MBARRIERS) and meets(word_of(done.address), {word}):
                 return True
     return False

@@ -12,7 +12,7 @@ has no part here, so it can be asked to replay what a solution says: see ``mchec
 from __future__ import annotations
 
 from mcheck.candidates.choices import single_event
-from mcheck.candidates.phases import SIGNALS, holds
+from mcheck.candidates.phases import SIGNALS, precedes
 from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.terms import Uid
@@ -105,9 +105,8 @@ class Mbarrier:
             return self.late[b]
         if x.uid[0] != y.uid[0] or x.order is None:
             return False
-        if y.order is not None:
-            return x.uid[1] < y.uid[1]
-        return x.order < issued[y.uid] and holds(x, y)
+        first = x.uid[1] < y.uid[1] if y.order is not None else x.order < issued[y.uid]
+        return first and precedes(x, y)
 
     def before(self, a: int, b: int) -> int:
         """The literal of a coming before b in the order."""

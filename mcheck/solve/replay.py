@@ -132,8 +132,8 @@ class Phases:
             step = steps[uid]
             if sequences[step.sequence][at[step.sequence]] is not step:
                 raise InternalError("the solver's order of the operations on an mbarrier breaks program order")
-            if step.after is not None and at[step.after[0]] < step.after[1]:
-                raise InternalError("the solver signals an mbarrier before the operation was issued")
+            if any(at[other] < taken for other, taken in step.after):
+                raise InternalError("the solver lets an operation on an mbarrier come before what it waits for")
             at[step.sequence] += 1
             outcome = phases.take(step, state, life, records)
             if outcome is None:

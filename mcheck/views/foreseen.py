@@ -16,7 +16,7 @@ STRONG = frozenset((Tag.RLX, Tag.ACQ, Tag.REL, Tag.ACQ_REL))
 COPY = frozenset((Tag.ASYNC, Tag.ISSUE, Tag.COMPLETE, Tag.ASYNCSIGNAL, Tag.GROUPWAIT, Tag.PROXYFENCE, Tag.BOTH))
 ALWAYS = (
     frozenset((Tag.M, Tag.R, Tag.W, Tag.WEAK, Tag.GEN, Tag.GLOBAL, Tag.SHARED, Tag.F, Tag.B, Tag.BARRIVE, Tag.BWAIT))
-    | frozenset((Tag.MBAR, Tag.INIT, Tag.ARRIVE, Tag.WAIT, Tag.EXPECT, Tag.MBARRIER_INIT_FENCE))
+    | frozenset((Tag.MBAR, Tag.INIT, Tag.ARRIVE, Tag.WAIT, Tag.TRYWAIT, Tag.EXPECT, Tag.MBARRIER_INIT_FENCE))
     | frozenset((Tag.CLUSTERBAR, Tag.START, Tag.EXIT, "STRONG", *WIDTHS))
     | STRONG
     | COPY

@@ -144,7 +144,21 @@ SETS = (
     *("GEN", "SUR", "TEX", "CON", "ALIAS", "PROXYFENCE", "BOTH", "GLOBAL", "BARRIVE", "BWAIT"),
 )
 UNUSED = (
-    *("ASYNC", "TMAP", "SHARED", "ISSUE", "COMPLETE", "MBAR", "INIT", "ARRIVE", "EXPECT", "WAIT", "INVAL", "SIGNAL"),
+    *(
+        "ASYNC",
+        "TMAP",
+        "SHARED",
+        "ISSUE",
+        "COMPLETE",
+        "MBAR",
+        "INIT",
+        "ARRIVE",
+        "EXPECT",
+        "WAIT",
+        "TRYWAIT",
+        "INVAL",
+        "SIGNAL",
+    ),
     *(
         "INCREMENT",
         "ASYNCSIGNAL",

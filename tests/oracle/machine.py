@@ -2,7 +2,8 @@
 
 Written from the text of PTX ISA 9.7.13.15 and for reading beside it; nothing of the engines is used. An mbarrier is its
 state machine (phase, expected, pending, tx-count). Its changes of phase are its *epochs*; a poll may read any epoch
-that is not older than what its thread has seen of the object, or has been told by whoever released to it. Vector
+that is not older than what its thread has seen of the object, or has been told by whoever released to it. A try_wait
+by parity is answered any time before its answer is needed, the object is gone or the thread ends, as on a chip. Vector
 clocks say what is ordered, and so which plain accesses race and whether an operation comes after the initialisation.
 
 For programs in which all operations release and acquire (``expect_tx`` and ``complete_tx`` are relaxed) at scopes that
@@ -61,6 +62,8 @@ class Thread:
     registers: tuple[tuple[str, int | Token | None], ...] = ()
     end: str = ""  # "", "over", "undefined"
     arrived: bool = False  # at bar.sync
+    open: tuple[tuple[tuple[str, ...], str, int, int], ...] = ()
+    """Suspended polls: registers that get the answer, object, parity, the oldest epoch that they may read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ class Found:
     dead: bool = False
     dead_beside_misuse: bool = False
     states: int = 0
+
+
+def _forget(t: Thread, register: str) -> Thread:
+    """A register is written anew: what a suspended poll would give it is lost."""
+    return replace(t, open=tuple(("" if r == register else r, *more) for r, *more in t.open)) if register else t
 
 
 def _join(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -148,14 +156,36 @@ class Machine:
         if meeting := self._meeting(state):
             yield meeting, True
         for n, t in enumerate(state.threads):
-            if t.end or t.arrived:
+            if t.end:
+                continue
+            for k, (names, bar, parity, oldest) in enumerate(t.open):
+                free = replace(t, open=t.open[:k] + t.open[k + 1 :])
+                yield from self._answered(state, n, free, Step("poll", bar, (*names, parity)), oldest)
+            if t.arrived:
                 continue
             if t.at == len(self.code[n]):
-                yield self._with(state, n, replace(t, end="over")), True
+                if not t.open:
+                    yield self._with(state, n, replace(t, end="over")), True
                 continue
             step = self.code[n][t.at]
+            if self._needs(t, step):
+                continue
             if step.guard and self._register(t, step.guard[0]) != step.guard[1]:
                 yield self._with(state, n, replace(t, at=t.at + 1)), True
+                continue
+            if step.name == "try":
+                b = self.bars.index(step.bar)
+                if not state.objects[b].valid and t.views[b] == len(state.objects[b].epochs) - 1:
+                    yield self._stop(state, n, "UB201"), True
+                    continue
+                register, parity = step.args
+                on = _forget(replace(t, at=t.at + 1), str(register))
+                yield (
+                    self._with(
+                        state, n, replace(on, open=(*on.open, ((str(register),), step.bar, int(parity), t.views[b])))
+                    ),
+                    True,
+                )
                 continue
             if step.name in ("poll", "await"):
                 yield from self._wait(state, n, t, step)
@@ -188,7 +218,7 @@ class Machine:
                 inside = self._register(t, str(register)) == wanted
                 return self._with(state, n, on if inside else replace(t, at=int(end)))
             case "select":
-                return self._with(state, n, _set(on, str(step.args[0]), self._register(t, str(step.args[1]))))
+                return self._with(state, n, self._selected(t, on, *map(str, step.args)))
             case "load":
                 return self._load(state, n, on, str(step.args[0]))
             case "store":
@@ -197,6 +227,14 @@ class Machine:
                 return self._pending(state, n, t, step)
             case _:
                 return self._change(state, n, t, step)
+
+    def _selected(self, t: Thread, on: Thread, target: str, source: str) -> Thread:
+        """The answer of a suspended poll goes into one more register; nothing waits for it yet."""
+        on = _forget(on, target)
+        if not any(source in names for names, *_ in t.open):
+            return _set(on, target, self._register(t, source))
+        given = ((*names, target) if source in names else names for names, *_ in on.open)
+        return replace(on, open=tuple((names, *more) for names, (_, *more) in zip(given, on.open, strict=True)))
 
     def _register(self, t: Thread, name: str) -> int | Token:
         value = dict(t.registers).get(name)
@@ -240,13 +278,23 @@ class Machine:
         if t.clock[o.born[0]] < o.born[1]:
             self.found.codes.add("UB201")
 
+    def _needs(self, t: Thread, step: Step) -> bool:
+        """Whether a step waits for the answer of a poll that is suspended."""
+        read = {step.guard[0] if step.guard else "", str(step.args[0]) if step.name == "unless" else ""}
+        gone = step.name in ("init", "inval", "exit")
+        return any(gone or not read.isdisjoint(names) for names, *_ in t.open)
+
     def _wait(self, state: State, n: int, t: Thread, step: Step) -> Iterator[tuple[State, bool]]:
+        on = replace(t, at=t.at + 1)
+        return self._answered(state, n, _forget(on, str(step.args[0])), step, t.views[self.bars.index(step.bar)])
+
+    def _answered(self, state: State, n: int, t: Thread, step: Step, oldest: int) -> Iterator[tuple[State, bool]]:
         """9.7.13.15.16: false for the phase that is open, true for the one before."""
         b = self.bars.index(step.bar)
         o = state.objects[b]
-        register, meant = step.args
+        *names, meant = step.args
         newest = len(o.epochs) - 1
-        for k in range(t.views[b], newest + 1):
+        for k in range(oldest, newest + 1):
             e = o.epochs[k]
             if e.phase < 0:
                 yield self._stop(state, n, "UB201"), k == newest
@@ -258,9 +306,9 @@ class Machine:
                 continue
             if not passed and step.name == "await":
                 continue
-            on = replace(t, at=t.at + 1, views=tuple(k if j == b else v for j, v in enumerate(t.views)))
-            if register:
-                on = _set(on, str(register), int(passed))
+            on = replace(t, views=tuple(max(k, v) if j == b else v for j, v in enumerate(t.views)))
+            for name in filter(None, names):
+                on = _set(on, str(name), int(passed))
             for before in o.epochs[:k] if passed else ():
                 if before.life == e.life:
                     on = replace(on, clock=_join(on.clock, before.clock), views=_join(on.views, before.views))

@@ -86,7 +86,8 @@ def _step(line: str) -> Step:
     if m := _WAIT.fullmatch(line):
         if bool(m[1]) == bool(m[3]):
             raise NotForThis(line)
-        return Step("await" if m[1] else "poll", m[4], (m[3] or "", *_awaited(m)))
+        suspends = "try_wait.parity" in line
+        return Step("await" if m[1] else "try" if suspends else "poll", m[4], (m[3] or "", *_awaited(m)))
     if m := _ARRIVE.fullmatch(line):
         tx = m[2] == ".expect_tx"
         amount = int(m[5]) if m[5] else 1
