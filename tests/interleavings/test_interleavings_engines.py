@@ -23,6 +23,13 @@ from tests.interleavings.state import NotCovered
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
+NOT_KNOWN = {
+    "expectations-of-lanes-that-come-late.litmus",
+    "fence-by-a-leader-before-the-barrier.litmus",
+    "guard-that-nobody-knows-of-a-step-that-waits.litmus",
+    "multicast-to-a-pair-that-is-not-whole.litmus",
+}
+"""What the interpreter refuses of them: barriers of single lanes, unknown values, multicasts with ``.cta_group``."""
 SUITES = {
     "atomics": 57,
     "barriers": 70,
@@ -50,12 +57,12 @@ def covered(paths: list[Path]) -> Iterator[tuple[Path, Program, Found]]:
 
 def test_what_engines_once_differed_on() -> None:
     """All engines say one thing of these; ``test_agreement_cases.py`` sees to it."""
-    judged = 0
+    judged = set()
     for path, read, found in covered(CASES):
-        judged += 1
+        judged.add(path.name)
         heard = hear("explicit", read, model_of(DEFAULT_MODEL), 20)
         assert contradictions(read, found, heard) == [], path.name
-    assert judged >= len(CASES) - 3
+    assert {path.name for path in CASES} - judged == NOT_KNOWN
 
 
 @pytest.mark.parametrize("suite", SUITES)
