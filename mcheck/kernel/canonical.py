@@ -441,6 +441,7 @@ class _Former:
             self.time(bar.time), self.time(bar.next_time),
             tuple((p - now, self.time(v)) for p, v in sorted(bar.times.items()) if p - now >= oldest),
             frozenset(p - now for life, p in bar.waited if life == bar.generation and p >= now - 1),
+            frozenset(p - now for life, p in bar.glimpsed if life == bar.generation and p >= now - 1),
             frozenset(p - now for life, p in bar.arrived if life == bar.generation and p >= now),
             frozenset(
                 (life, p - now, event.op.span) for (life, p), event in bar.arrived.items()

@@ -133,6 +133,7 @@ class _Copies:
             phases={when: replace(acts) for when, acts in bar.phases.items()},
             times=dict(bar.times),
             waited=set(bar.waited),
+            glimpsed=set(bar.glimpsed),
             arrived=dict(bar.arrived),
             unannounced=list(bar.unannounced),
             known=dict(bar.known),

@@ -9,6 +9,7 @@ from mcheck.graph.tags import Tag
 from mcheck.kernel import aligned, overtaking, warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
+from mcheck.kernel.late_looks import REASON
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.mbarrier_waits import looked_in_vain
 from mcheck.kernel.mbarriers import unannounced
@@ -101,7 +102,11 @@ def _otherwise(agent: Agent) -> bool:
 def _unwaited(m: Machine, bar: Mbarrier) -> None:
     """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
     for (life, phase), event in bar.arrived.items():
-        if phase > 0 and (life, phase - 1) not in bar.waited:
+        if phase == 0 or (life, phase - 1) in bar.waited:
+            continue
+        if (life, phase - 1) in bar.glimpsed:
+            m.overtaken = m.overtaken or REASON  # behind the arrival it may find another phase, or may not
+        else:
             agent = m.agents[m.names[event.uid[0]]]
             name = m.label(bar.address)
             text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"

@@ -36,20 +36,27 @@ _LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
 
 def sees_what_follows(program: Program, needed: list[frozenset[str]]) -> str | None:
     """The reason why interleavings are not all, if some look whose answer decides something may do so."""
+    decides = any(_needed(program.threads[index], pc, needed[index]) for index, pc in late(program, needed))
+    return REASON if decides else None
+
+
+def late(program: Program, needed: list[frozenset[str]]) -> frozenset[tuple[int, int]]:
+    """The looks that may see it, each as (thread, place in its code)."""
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
     for thread in program.threads:
         codes.setdefault((needed[thread.index], tuple(map(id, thread.code))), []).append(thread)
     if not any(isinstance(op, ops.MbarrierWait) for threads in codes.values() for op in threads[0].code):
-        return None
+        return frozenset()
     relayed = any(_relays(threads[0]) for threads in codes.values())
     signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
-    for (wanted, _), threads in codes.items():
+    found: set[tuple[int, int]] = set()
+    for threads in codes.values():
         thread = threads[0]
         others = {w for k, words in signalled.items() if k != thread.index or len(threads) > 1 for w in words}
         for pc, op in enumerate(thread.code):
-            if isinstance(op, ops.MbarrierWait) and _decides(thread, pc, wanted) and _passed(thread, pc, others):
-                return REASON
-    return None
+            if isinstance(op, ops.MbarrierWait) and _goes_on(thread, pc) and _passed(thread, pc, others):
+                found.update((t.index, pc) for t in threads)
+    return frozenset(found)
 
 
 def _signals(op: Op) -> int | None:
@@ -87,11 +94,15 @@ def _signalled(thread: Thread, *, relayed: bool) -> set[int]:
     return found
 
 
-def _decides(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
+def _needed(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
     op = thread.code[pc]
     assert isinstance(op, ops.MbarrierWait)
-    used = op.dst is not None and op.dst.name in needed
-    return used and not spins(thread, pc) and not only_saves_a_wait(thread.code, thread.labels, pc)
+    return op.dst is not None and op.dst.name in needed
+
+
+def _goes_on(thread: Thread, pc: int) -> bool:
+    """Whether the thread may go on behind the look without having waited for the phase."""
+    return not spins(thread, pc) and not only_saves_a_wait(thread.code, thread.labels, pc)
 
 
 def _passed(thread: Thread, look: int, others: set[int]) -> bool:

@@ -158,10 +158,13 @@ def wait(
     if not must and op.dst is not None:
         for lane, entry in enumerate(entries):
             agent.origin[lane][op.dst.name] = entry.bit
+    if done or not op.blocking or op.parity is None:
+        bar.known[agent.index] = (
+            phase - 1
+        )  # no later look of the thread finds an earlier one; a try_wait suspends (Q29)
     if done:
-        bar.waited.add((bar.generation, phase - 1))
-    if done:
-        bar.known[agent.index] = phase - 1
+        late = not must and (agent.threads[0], agent.pc) in m.setup.late
+        (bar.glimpsed if late else bar.waited).add((bar.generation, phase - 1))
         over = bar.times.get(phase, bar.time) if phase else m.zero  # before the first phase nothing was
         agent.time = raised(joined(agent.time, over), bar.seen, phase)
     return done

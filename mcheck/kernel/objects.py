@@ -91,6 +91,8 @@ class Mbarrier:
     """When the latest phases were complete."""
     waited: set[When] = field(default_factory=set)
     """The phases that some wait saw complete."""
+    glimpsed: set[When] = field(default_factory=set)
+    """Those that a look saw complete which may take effect later (``Setup.late``), and perhaps see another phase."""
     arrived: dict[When, Event] = field(default_factory=dict)
     """The first arrival of each phase."""
     unannounced: list[Problem] = field(default_factory=list)

@@ -22,6 +22,7 @@ from mcheck.kernel.agents import Partition
 from mcheck.kernel.axioms import check_axioms
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
+from mcheck.kernel.late_looks import late
 from mcheck.kernel.lean import Told, lean
 from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
@@ -145,6 +146,8 @@ class Setup:
     """For each agent, whether one of its threads stands for all."""
     fenced: list[int] = field(default_factory=list)
     """For each agent, the place in its code up to which a fence may follow."""
+    late: frozenset[tuple[int, int]] = frozenset()
+    """The looks that may see what comes of what their threads do behind them, as (thread, place in its code)."""
 
     def in_map(self, address: int, size: int) -> bool:
         """Whether an access touches one of ``maps``."""
@@ -256,6 +259,7 @@ def prepare(
         ordered=ordered,
         loose=_loose(program) if known is None else known.loose,
     )
+    setup.late = late(program, setup.needed) if known is None else known.late
     setup.ends = may_end(program)
     setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
     for group in partition:

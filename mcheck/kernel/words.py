@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
+from mcheck.kernel import overtaking
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector, joined
 from mcheck.kernel.control import runs
@@ -410,9 +411,22 @@ def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, i
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
         _dependent(m, agent, word, event, "read", agent.now())
+        _may_pass(m, agent, word, event, edges[0], part)
         return enter_access(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
     _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
     return record
+
+
+def _may_pass(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> None:
+    """Notes a reduction that may come before the one before it: its thread has only come to them in this order, and
+    nothing orders their accesses (8.9.1.1). Those of threads that nothing orders are run in either order.
+    """
+    other = word.writes[-1]
+    if Tag.WEAK in event.tags or other.kind != COPIED or other.event is None or Tag.WEAK in other.event.tags:
+        return
+    ordered = agent.now()[other.agent] >= other.step
+    if ordered and not m.brief and _try(m, agent, event, {**edges, "rf": word.writes[-2].bits}, part=part):
+        overtaking.tell(m, other.event, event)
 
 
 # --- atomics ----------------------------------------------------------------------------------------------------

@@ -57,3 +57,32 @@ def test_what_holds_the_copy_back_is_proved(name: str) -> None:
     assert answer(program(HELD[name]), model, findings=True, timeout=60).findings == ()
     found = check(program(HELD[name]), model, timeout=30)
     assert (found.verdict, found.findings) == ("proved", ())
+
+
+TWICE = """PTX twice
+{ .shared .align 8 .b64 b; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], COUNT; mbarrier.arrive.shared::cta.b64 _, [b], COUNT;
+  mbarrier.LOOK.parity.shared::cta.b64 %p1, [b], 0; BEHIND mbarrier.arrive.shared::cta.b64 _, [b];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "look", "behind", "codes"),
+    [
+        # Behind the arrival the try_wait finds the phase after the next: none has seen the first one end (9.7.13.15.4).
+        ("1", "try_wait", "", {"UB212"}),
+        ("2", "try_wait", "", set()),
+        ("1", "test_wait", "", set()),
+        ("1", "try_wait", "fence.acq_rel.cta;", set()),
+    ],
+)
+def test_a_late_look_may_not_have_seen_the_phase_before_the_next_arrival(
+    count: str, look: str, behind: str, codes: set[str]
+) -> None:
+    text = TWICE.replace("COUNT", count).replace("LOOK", look).replace("BEHIND", behind)
+    p, model = parse(text, "twice.litmus"), load_model("ptx-9.0")
+    assert {f.code for f in answer(p, model, findings=True, timeout=60).findings} == codes
+    found = check(p, model, timeout=30)
+    assert found.verdict == ("bounded" if look == "try_wait" and not behind else "proved"), found

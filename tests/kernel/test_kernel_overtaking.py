@@ -217,3 +217,40 @@ def test_an_arrival_that_a_look_knows_of_in_time_alone_may_complete_the_phase_be
     found = check(p, model, thorough=True)
     assert not found.covered
     assert "may take effect only behind" in (found.bound or "")
+
+
+REDUCTIONS = """PTX reductions
+{ .shared .align 16 .u32 s; .shared .align 8 .b64 b, c; }
+P@cluster 0, cta 0 {
+  barrier.cluster.arrive; barrier.cluster.wait;
+  red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [s@1], 2, [b@1];
+  red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [s@1], 2, [c@1];
+  barrier.cluster.arrive; barrier.cluster.wait;
+}
+Q@cluster 0, cta 1 {
+  mbarrier.init.shared::cta.b64 [b], 1; mbarrier.init.shared::cta.b64 [c], 1; st.shared.u32 [s], 0;
+  fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 4; mbarrier.arrive.expect_tx.shared::cta.b64 _, [c], 4;
+  atom.relaxed.cluster.shared.add.u32 r0, [s], 1;
+  WAIT
+  await mbarrier.try_wait.parity.shared::cta.b64 [c], 0;
+  ld.shared.u32 r2, [s];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  barrier.cluster.arrive; barrier.cluster.wait;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "codes"), [("", {"RACE003"}), ("await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;", set())]
+)
+def test_reductions_of_one_thread_may_come_in_the_other_order(wait: str, codes: set[str]) -> None:
+    """The second may come first (8.9.1.1): whoever waits for it has then seen nothing of the first."""
+    p, model = (
+        parse(REDUCTIONS.replace("WAIT", wait), "reductions.litmus"),
+        load_model("ptx-9.0"),
+    )
+    assert {f.code for f in answer(p, model, findings=True).findings} == codes
+    found = check(p, model, thorough=True)
+    assert found.verdict == "bounded"
+    assert "red.async" in (found.bound or "")
