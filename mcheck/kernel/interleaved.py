@@ -63,7 +63,7 @@ def why_not(program: Program) -> str | None:
     if not shares_words(program):
         return None
     edges: dict[Edge, set[int]] = {}
-    known: dict[tuple[Step, ...], set[Edge]] = {}
+    known: dict[tuple[Step, ...], tuple[Edge, ...]] = {}
     facts = _Facts.of(program)
     for thread in program.threads:
         steps = tuple(facts.steps(thread))
@@ -251,10 +251,11 @@ def _lowest(at: int, back: list[tuple[int, int]]) -> int:
 # --- circles --------------------------------------------------------------------------------------------------
 
 
-def _edges(thread: Thread, steps: tuple[Step, ...]) -> set[Edge]:
+def _edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
+    """Each edge once, in the order of the code: which circle is named does not depend on anything else."""
     back = _backwards(thread)
     exits = [s for s in steps if s.out]
-    found: set[Edge] = set()
+    found: dict[Edge, None] = {}
     for entry in steps:
         if entry.tight is None:
             continue
@@ -263,8 +264,8 @@ def _edges(thread: Thread, steps: tuple[Step, ...]) -> set[Edge]:
             later = leave.at > entry.at or leave.at >= low < entry.at
             atomic = leave.at == entry.at and isinstance(ops.performed(thread.code[entry.at]), ops.Atomic)
             if atomic or (later and (leave.node != entry.node or entry.node[1] is None)):
-                found.add(Edge(entry.node, leave.node, entry.tight, entry.name))
-    return found
+                found[Edge(entry.node, leave.node, entry.tight, entry.name)] = None
+    return tuple(found)
 
 
 def _circle(edges: dict[Edge, set[int]]) -> str | None:
