@@ -1,6 +1,6 @@
 """Random programs for the chip, those of the comparison of engines: of all kinds of operations, most with a mistake.
 
-python -m hardware.litmus.drawn --programs 2000 --seed S --out BUNDLE
+python -m hardware.litmus.drawn --programs 2000 --seed S --out BUNDLE [--families spinning,counted]
 
 Left out are what has no defined behaviour or may wait for ever, which would cost a context, and what the exhaustive
 engine does not answer in time, since nobody could judge what was seen.
@@ -9,7 +9,7 @@ engine does not answer in time, since nobody could judge what was seen.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -23,17 +23,17 @@ from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
 from mcheck.testing.hearing import DEFAULT_MODEL, model_of
-from mcheck.testing.programs import program
+from mcheck.testing.programs import FAMILIES, program
 
 SECONDS = 1.5
 """For the answer about a program."""
 
 
-def drawn(seed: str, count: int, first: int = 0) -> Iterator[tuple[str, Program]]:
-    """The programs by name, each text once."""
+def drawn(seed: str, count: int, first: int = 0, families: Sequence[str] = ()) -> Iterator[tuple[str, Program]]:
+    """The programs by name, each text once; of all usual ``families`` or of these."""
     seen: set[str] = set()
     for number in range(first, first + count):
-        text = program(Random(f"{seed}-{number}"))
+        text = program(Random(f"{seed}-{number}"), families)
         code = text.split("{", 1)[1]
         if code not in seen:
             seen.add(code)
@@ -66,8 +66,12 @@ def main() -> None:
     parser.add_argument("--seed", default="0")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--ms", type=int, default=60, help="time of a test beyond one launch for each setting")
+    parser.add_argument("--families", default="", help=f"some of {','.join(FAMILIES)}")
     given = parser.parse_args()
-    tell(bundle(drawn(given.seed, given.programs, given.first), given.out, milliseconds=given.ms))
+    families = tuple(name for name in given.families.split(",") if name)
+    if unknown := sorted(set(families) - set(FAMILIES)):
+        parser.error(f"no family {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
+    tell(bundle(drawn(given.seed, given.programs, given.first, families), given.out, milliseconds=given.ms))
 
 
 if __name__ == "__main__":
