@@ -34,12 +34,16 @@ from mcheck.program.program import Program
 from mcheck.syntax import parse
 
 MAP_READ_LATE = "the map is read behind the .read wait, which the text excludes"
+KEPT = "the assembler takes what a weak access before an acquire had for what is read behind it"
+REREAD = ("acquire+race", "handshake-atomic-global+shared", "handshake-global+shared", "handshake-mbarrier+global")
 EXPLAINED = {
     "reduce-add-f32-subnormals-are-zero": "the chip keeps subnormal numbers, as ISA 9.4 says and 9.0 does not",
     "tensor-store-tail-is-no-access": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-store-tail-is-skipped": "the chip writes the 16 bytes in which a row ends whole",
     "tensor-map-replaced-after-store-read-wait": MAP_READ_LATE,
     **dict.fromkeys(("chip-61", "chip-818", "chip-1085", "chip-1268", "chip-3373", "chip3-2737"), MAP_READ_LATE),
+    **dict.fromkeys(("chip4-745", "chip4-999"), MAP_READ_LATE),
+    **dict.fromkeys(("chip4s-2", "chip4s-503", "chip4s-691", *(f"Reread+{name}" for name in REREAD)), KEPT),
     **dict.fromkeys(("chip-2615", "chip3-137"), "the assembler puts a weak load before a relaxed one of the same word"),
 }
 """Tests in which sm_90 is known to differ from the text (docs, what a Hopper chip answered, and does)."""

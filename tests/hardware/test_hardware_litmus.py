@@ -9,7 +9,7 @@ import pytest
 
 from hardware.emit import CannotEmit
 from hardware.litmus import formula, settings, tally
-from hardware.litmus.compare import EXPLAINED, as_seen, compare
+from hardware.litmus.compare import EXPLAINED, REREAD, as_seen, compare
 from hardware.litmus.kernel import kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry
@@ -143,12 +143,16 @@ def test_the_histogram_is_read_back() -> None:
 # --- the committed results ----------------------------------------------------------------------------------
 
 
-def test_the_results_are_complete() -> None:
-    runs, found = load(shipped())
-    assert {r.device for r in runs} == {"NVIDIA H200"}
-    assert len(found) > 7000
+@pytest.mark.parametrize(
+    ("chip", "device", "tests", "instances"),
+    [("h200", "NVIDIA H200", 7000, 10**11), ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11)],
+)
+def test_the_results_are_complete(chip: str, device: str, tests: int, instances: int) -> None:
+    runs, found = load(shipped(chip))
+    assert {r.device for r in runs} == {device}
+    assert len(found) > tests
     assert all(o.text for o in found.values())
-    assert sum(o.instances for o in found.values()) > 10**11
+    assert sum(o.instances for o in found.values()) > instances
 
 
 CONTROLS = (
@@ -164,9 +168,18 @@ def test_the_positive_controls_were_seen(name: str) -> None:
     assert any(o.hits for o in found.values() if o.name.endswith(f"/{name}.litmus"))
 
 
-def test_no_state_was_seen_that_the_model_forbids() -> None:
+@pytest.mark.parametrize("name", REREAD)
+def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
+    """The text excludes it, and so does the model: were it otherwise, ``EXPLAINED`` should not name these."""
+    _, found = load(shipped("h100"))
+    [seen] = [o for o in found.values() if o.name.endswith(f"/Reread+{name}.litmus")]
+    assert compare(as_seen(seen), seen, load_model("ptx-9.0")).contradicts
+
+
+@pytest.mark.parametrize("chip", ["h200", "h100"])
+def test_no_state_was_seen_that_the_model_forbids(chip: str) -> None:
     """A sample; ``python -m hardware.litmus.compare`` takes all."""
-    _, found = load(shipped())
+    _, found = load(shipped(chip))
     model = load_model("ptx-9.0")
     for seen in [o for o in found.values() if o.states][::60]:
         compared = compare(as_seen(seen), seen, model)
