@@ -14,7 +14,7 @@ from mcheck.errors import InternalError
 from mcheck.events.semantics import Semantics
 from mcheck.events.state import State
 from mcheck.findings.afterwards import goes_on
-from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep, ends_looks
+from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep
 from mcheck.graph.tags import PROXY_TAG, Tag
 from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, typed
 from mcheck.plans.operands import Operands, decisive, evaluated
@@ -210,7 +210,7 @@ class Emitter:
         try:
             out = handler(self, op, state)
         except Stop as stop:
-            del state.events[before:]  # the thread stops before it
+            state.cut(before)  # the thread stops before it
             state.misstep = stop.misstep
             state.ended = "undefined"
             out = [state]
@@ -218,7 +218,7 @@ class Emitter:
             if not s.ended:
                 s.pc += 1
         for s in self.stopped:
-            del s.events[before:]
+            s.cut(before)
         return out + self.stopped
 
     def stop(self, code: str, message: str, op: Op) -> Stop:
@@ -237,7 +237,7 @@ class Emitter:
             ctrl=state.ctrl,
             **more,
         )
-        state.events.append(event)
+        state.add(event)
         return event
 
     def memory(
@@ -485,5 +485,5 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
 
 def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[Tag, ...], **more: Any) -> Event:
     """An event on an mbarrier object."""
-    counted = replace(step, fences=sum(map(ends_looks, state.events)))
+    counted = replace(step, fences=state.fences) if state.fences else step
     return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=counted, **more)

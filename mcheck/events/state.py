@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcheck.graph.event import Event, Misstep, Path
+from mcheck.graph.event import Event, Misstep, Path, ends_looks
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate, reads_of, type_size
 from mcheck.program.ops import Op
@@ -77,6 +77,18 @@ class State:
     fixed: dict[Term, int] = field(default_factory=dict)
     idle: bool = False
     """Whether an iteration without effect is among the events, because what it does may be wrong."""
+    fences: int = 0
+    """Those of the events that no ``try_wait`` outlasts."""
+
+    def add(self, event: Event) -> None:
+        """The thread executes an event."""
+        self.events.append(event)
+        self.fences += ends_looks(event)
+
+    def cut(self, length: int) -> None:
+        """Takes back all events but so many."""
+        self.fences -= sum(map(ends_looks, self.events[length:]))
+        del self.events[length:]
 
     def fork(self) -> State:
         return State(
@@ -105,6 +117,7 @@ class State:
             self.misstep,
             dict(self.fixed),
             self.idle,
+            self.fences,
         )
 
     def again(self, position: int, here: tuple[object, int]) -> None:

@@ -22,7 +22,7 @@ KNOWN: dict[type, str] = {
     "wgmma_open wgmma_groups committed piped met last_read cluster_arrived visits effects looked spinning exit_time "
     "aligned origin rounds lean left",
     Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "
-    "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle",
+    "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle fences",
     Mbarrier: "address seen born state generation began ended renewed now before older looks failed phases time "
     "next_time times waited glimpsed arrived unannounced expected_bytes got_bytes known joined",
     Acts: "acts signals copies waits ending",
