@@ -116,8 +116,7 @@ def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
         mbarrier_event(e, state, op, MbarrierStep(address, "increment"), (Tag.INCREMENT,))
         state.order += 1
     issue = put_issue(e, op, state)
-    by_uid = {ev.uid: ev for ev in state.events}
-    memory = [by_uid[u] for r in state.cp_async for u in r.reads + r.writes]
+    memory = [state.events[u[1]] for r in state.cp_async for u in r.reads + r.writes]
     put_signal(e, op, state, issue, address, 0, memory, kind="async-arrive")
     return [state]
 

@@ -83,7 +83,8 @@ class State:
     def add(self, event: Event) -> None:
         """The thread executes an event."""
         self.events.append(event)
-        self.fences += ends_looks(event)
+        if Tag.F in event.tags:
+            self.fences += ends_looks(event)
 
     def cut(self, length: int) -> None:
         """Takes back all events but so many."""

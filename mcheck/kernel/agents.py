@@ -54,11 +54,11 @@ def partition(program: Program) -> Partition:
     """The largest agents: neighbours in a warp whose code has the same shape."""
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    alike = Alike(sequential=sequential.decides(program), shown=bool(terms_of(program.condition)))
+    mergeable, alike = _mergeable(program), Alike()
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
-        if alike.mergeable(thread):
+        if mergeable.holds_of(thread):
             for group in groups:
                 if alike.same(program.threads[group[0]], thread):
                     group.append(thread.index)
@@ -72,28 +72,27 @@ def partition(program: Program) -> Partition:
     return tuple(tuple(group) for group in found)
 
 
-@dataclass(slots=True)
-class Alike:
-    """Compares code; remembers what it has compared."""
+@dataclass(frozen=True, slots=True)
+class Mergeable:
+    """Which threads of a program may be lanes of an agent; operations are named by their identity."""
 
-    known: dict[tuple[int, int], bool] = field(default_factory=dict)
-    single: dict[int, bool] = field(default_factory=dict)
-    kept: list[Op] = field(default_factory=list)
-    sequential: bool = True
-    """Whether the order of the fence.sc decides anything, so that those of different lanes are told apart."""
-    shown: bool = False
+    alone: frozenset[int]
+    """Those that only one lane may execute at once."""
+    states: dict[int, str]
+    """Of arrives that return a state, the register that it goes to."""
+    shown: bool
     """Whether final values are asked for, of which the state operands of lanes are different ones."""
 
-    def mergeable(self, thread: Thread) -> bool:
+    def holds_of(self, thread: Thread) -> bool:
         """Whether every operation of the thread may be executed by several lanes at once.
 
         What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.
         """
-        return not thread.init and all(map(self._together, thread.code)) and self._only_waited_for(thread)
+        return not thread.init and self.alone.isdisjoint(map(id, thread.code)) and self._only_waited_for(thread)
 
     def _only_waited_for(self, thread: Thread) -> bool:
         """Whether nothing is done with the states that arrives return but to wait for their phases."""
-        states = {op.state.name for op in thread.code if isinstance(op, ops.MbarrierArrive) and op.state is not None}
+        states = {self.states[id(op)] for op in thread.code if id(op) in self.states} if self.states else ()
         if not states:
             return True
         return not self.shown and not any(
@@ -105,12 +104,23 @@ class Alike:
             for name in registers_of(expr)
         )
 
-    def _together(self, op: Op) -> bool:
-        found = self.single.get(id(op))
-        if found is None:
-            self.kept.append(op)
-            found = self.single[id(op)] = op.guard is not None or together(op, self.sequential)
-        return found
+
+def _mergeable(program: Program) -> Mergeable:
+    ordered = sequential.decides(program)  # whether the fence.sc of different lanes are told apart
+    code = program.operations
+    return Mergeable(
+        frozenset(id(op) for op in code if op.guard is None and not together(op, ordered)),
+        {id(op): op.state.name for op in code if isinstance(op, ops.MbarrierArrive) and op.state is not None},
+        bool(terms_of(program.condition)),
+    )
+
+
+@dataclass(slots=True)
+class Alike:
+    """Compares code; remembers what it has compared."""
+
+    known: dict[tuple[int, int], bool] = field(default_factory=dict)
+    kept: list[Op] = field(default_factory=list)
 
     def same(self, a: Thread, b: Thread) -> bool:
         """Whether two threads have the same code but for the operands of ``PER_LANE``."""

@@ -47,20 +47,15 @@ class Told:
 
 def lean(program: Program, partition: Sequence[tuple[int, ...]], told: Told) -> tuple[bool, ...]:
     """For each agent, whether one of its threads stands for all."""
-    known: dict[int, bool] = {}
-    return tuple(len(group) > 1 and _only_reads(program, group, told, known) for group in partition)
+    if all(len(group) == 1 for group in partition):
+        return (False,) * len(partition)
+    more = {id(op) for op in program.operations if not _harmless(op, told)}
+    return tuple(len(group) > 1 and _only_reads(program, group, more) for group in partition)
 
 
-def _only_reads(program: Program, group: tuple[int, ...], told: Told, known: dict[int, bool]) -> bool:
-    """Whether all that the lanes do is to wait, to meet and to read; ``known`` are operations that were looked at."""
-    for thread in group:
-        for op in program.threads[thread].code:
-            found = known.get(id(op))
-            if found is None:
-                found = known[id(op)] = _harmless(op, told)
-            if not found:
-                return False
-    return True
+def _only_reads(program: Program, group: tuple[int, ...], more: set[int]) -> bool:
+    """Whether all that the lanes do is to wait, to meet and to read: ``more`` are the operations that do more."""
+    return all(more.isdisjoint(map(id, program.threads[thread].code)) for thread in group)
 
 
 def _harmless(op: Op, told: Told) -> bool:

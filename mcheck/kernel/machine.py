@@ -252,7 +252,7 @@ class Machine:
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}
         for k, address in enumerate(setup.mbarriers):
-            self.mbarriers[address] = Mbarrier(address, base + 2 * k, base + 2 * k + 1, time=zero, next_time=zero)
+            self.mbarriers[address] = Mbarrier(address, base + k, time=zero, next_time=zero)
         self.mbarrier_places = sorted(self.mbarriers)
 
     def _agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:

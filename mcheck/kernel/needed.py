@@ -13,8 +13,8 @@ from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import registers_of
 
-Effects = tuple[set[str], set[str]]
-"""The registers that an operation defines, and those that it uses."""
+Uses = tuple[set[str] | None, set[str]]
+"""The registers that a computation defines, and those that it uses; of what is no computation those that decide."""
 Watched = dict[int, frozenset[str]]
 """By thread, registers whose final values are asked for."""
 
@@ -53,12 +53,12 @@ def _of_threads(program: Program, watched: Watched | None, *, stores: bool) -> l
     """The registers of each thread that decide something, or end up in what is stored."""
     found = []
     by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
-    known: dict[int, Effects] = {}
+    uses = _named(program, stores=stores)
     for thread in program.threads:
         names = (watched or {}).get(thread.index, frozenset())
         key = (names, tuple(map(id, thread.code)))
         if key not in by_code:
-            by_code[key] = _of_thread(thread, stores, names, known)
+            by_code[key] = _of_thread(thread, names, uses)
         found.append(by_code[key])
     return found
 
@@ -75,7 +75,7 @@ def data_decides(program: Program) -> bool:
 def _maps_are_moved(program: Program) -> bool:
     """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
     kinds = ops.TensormapReplace | ops.TensormapCopyFence
-    return any(isinstance(op, kinds) for code in {id(t.code): t.code for t in program.threads}.values() for op in code)
+    return any(isinstance(op, kinds) for op in program.operations)
 
 
 def _awaits_values(program: Program) -> bool:
@@ -98,32 +98,38 @@ def _results(op: Op) -> set[str]:
     return effects(op)[0]
 
 
-def _of_thread(thread: Thread, stores: bool, watched: frozenset[str], known: dict[int, Effects]) -> frozenset[str]:
-    """The registers of one thread; ``known`` are the effects of operations, most of which threads share."""
+def _named(program: Program, *, stores: bool) -> dict[int, Uses]:
+    """The operations that name registers, by their identity."""
+    found = {id(op): _uses(op, stores=stores) for op in program.operations}
+    return {k: uses for k, uses in found.items() if uses != (None, set())}
+
+
+def _uses(op: Op, *, stores: bool) -> Uses:
+    """What an operation has to do with registers; unless ``stores``, what is stored decides nothing."""
+    _, used = effects(op)
+    if isinstance(op, ops.Alu):
+        return {r.name for r in op.dsts if r is not None}, used
+    if isinstance(op, ops.Store) and not stores:
+        data = {name for src in op.srcs for name in registers_of(src)}
+        used = (used - data) | set(registers_of(op.address)) | _guard(op)
+    return None, used
+
+
+def _guard(op: Op) -> set[str]:
+    return set() if op.guard is None else {op.guard.reg.name}
+
+
+def _of_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -> frozenset[str]:
+    """The registers of one thread; ``uses`` are those of the operations that name any."""
     wanted: set[str] = set(watched)
     flows: list[tuple[set[str], set[str]]] = []
-    done: set[int] = set()
-    for op in thread.code:
-        if id(op) in done:
-            continue
-        done.add(id(op))
-        found = known.get(id(op))
-        if found is None:
-            found = known[id(op)] = effects(op)
-        defined, used = found
-        if isinstance(op, ops.Alu):
-            if op.guard is not None:
-                wanted.add(op.guard.reg.name)
-                defined = {r.name for r in op.dsts if r is not None}
+    for op in {id(op): op for op in thread.code if id(op) in uses}.values():
+        defined, used = uses[id(op)]
+        if defined is None:
+            wanted |= used
+        else:
+            wanted |= _guard(op)
             flows.append((defined, used))
-            continue
-        if isinstance(op, ops.Store) and not stores:
-            data = {name for src in op.srcs for name in registers_of(src)}
-            keep = set(registers_of(op.address))
-            used = (used - data) | keep
-            if op.guard is not None:
-                used.add(op.guard.reg.name)
-        wanted |= used
     changed = True
     while changed:
         changed = False

@@ -65,11 +65,10 @@ class Acts:
 
 @dataclass(slots=True)
 class Mbarrier:
-    """An mbarrier object. ``seen`` and ``born`` are its components in the vectors of time."""
+    """An mbarrier object. ``seen`` is its component in the vectors of time."""
 
     address: int
     seen: int
-    born: int
     state: state_machine.State | None = None
     generation: int = 0
     began: Done | None = None

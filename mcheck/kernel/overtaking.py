@@ -34,11 +34,19 @@ def landed(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], tim
     Within one phase operations commute, but for those that may be postponed to the next one: they are remembered.
     """
     done.entries = entries
-    other = unordered(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
-    if other:
-        tell(m, other[0].event, done.event)
-    made(m, bar, done, time)
+    if m.watch is not None or bar.failed or bar.renewed or m.window.not_ahead(_over(bar, done.phase)):
+        other = unordered(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
+        if other:
+            tell(m, other[0].event, done.event)
+        made(m, bar, done, time)
     done.loose = unordered(m, done, (*bar.now, *bar.looks), time)
+
+
+def _over(bar: Mbarrier, phase: int) -> int:
+    """The initialisation of an object, and the operations of the phase before one, as a set of the window."""
+    began = () if bar.began is None else bar.began.entries
+    last = bar.phases.get((bar.generation, phase - 1))
+    return sum_of(began) | (0 if last is None else last.acts)
 
 
 def made(m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:

@@ -21,8 +21,7 @@ def decides(program: Program) -> bool:
 
 def fenced(program: Program) -> bool:
     """Whether the program has ``fence.sc`` at all: under models of which the above is not known."""
-    codes = {id(t.code): t.code for t in program.threads}.values()
-    return any(isinstance(op, ops.Fence) and op.sem == "sc" for code in codes for op in code)
+    return any(isinstance(op, ops.Fence) and op.sem == "sc" for op in program.operations)
 
 
 def _looks(thread: Thread, pc: int) -> bool:

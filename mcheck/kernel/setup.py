@@ -49,7 +49,7 @@ SCOPED_PROXIES = frozenset(("texture", "surface", "constant"))
 
 
 class NewMbarrier(Exception):
-    """An mbarrier at an address that was not foreseen: the vectors need two more components."""
+    """An mbarrier at an address that was not foreseen: the vectors need one more component."""
 
     def __init__(self, address: int) -> None:
         super().__init__("an mbarrier at a computed address")
@@ -230,8 +230,7 @@ def prepare(
     found = sorted(
         {
             op.address.value
-            for code in {id(t.code): t.code for t in program.threads}.values()
-            for op in code
+            for op in program.operations
             if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
         }
         if known is None
@@ -282,7 +281,7 @@ def prepare(
     if not setup.words and watched is None and not program.free:
         setup.blind = known.blind if known is not None else _blind(setup)
     setup.contents = known.contents if known is not None else _contents(setup)
-    setup.components = len(partition) + 2 * len(mbarriers)
+    setup.components = len(partition) + len(mbarriers)
     told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
     setup.lean = lean(program, partition, Told(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
     read_code(setup)
@@ -393,21 +392,16 @@ def _check(program: Program, semantics: Semantics) -> None:
     aliases = [
         (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
     ]
-    if aliases and any(names_into(op, aliases) for thread in program.threads for op in thread.code):
+    if aliases and any(names_into(op, aliases) for op in program.operations):
         raise Unsupported("aliases are not followed by the kernel engine")
-    seen: set[int] = set()
-    for thread in program.threads:
-        for op in thread.code:
-            if id(op) in seen:
-                continue
-            seen.add(id(op))
-            inner = ops.performed(op)
-            if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
-                isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
-            ):
-                raise Unsupported("texture, surface and constant proxies are not followed by the kernel engine")
-            if isinstance(inner, ops.Barrier) and inner.instance is not None:
-                raise Unsupported("static barriers of the table dialect are not followed by the kernel engine")
+    for op in program.operations:
+        inner = ops.performed(op)
+        if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
+            isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
+        ):
+            raise Unsupported("texture, surface and constant proxies are not followed by the kernel engine")
+        if isinstance(inner, ops.Barrier) and inner.instance is not None:
+            raise Unsupported("static barriers of the table dialect are not followed by the kernel engine")
 
 
 def names_into(value: object, ranges: list[tuple[int, int]]) -> bool:

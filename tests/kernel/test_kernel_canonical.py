@@ -23,7 +23,7 @@ KNOWN: dict[type, str] = {
     "aligned origin rounds lean left",
     Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "
     "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle fences",
-    Mbarrier: "address seen born state generation began ended renewed now before older looks failed phases time "
+    Mbarrier: "address seen state generation began ended renewed now before older looks failed phases time "
     "next_time times waited glimpsed arrived unannounced expected_bytes got_bytes known joined",
     Acts: "acts signals copies waits ending",
     Rendezvous: "key members round count here twice brought kinds arrivals time before failed votes own warps last",
