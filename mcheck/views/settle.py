@@ -10,7 +10,8 @@ such events stand for all: what leads from an earlier one to something new leads
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from mcheck.graph.tags import Tag
@@ -25,6 +26,8 @@ MANY = 10_000_000
 """Cells of a table from which on it is worth the import of numpy, a tenth of a second, unless that is done."""
 TABLE = 16_000_000
 """Cells of a table that are looked at together."""
+SAMPLE = 64
+"""So many rows of a table mostly show that few events would go, where few would."""
 
 
 def stand_ins(
@@ -40,11 +43,12 @@ def stand_ins(
         assert entry is not None
         groups.setdefault((entry.thread, entry.sort, entry.exact), []).append(k)
     large = [members for members in groups.values() if len(members) > KEPT]
-    most = sum(len(members) - KEPT for members in large)
-    if not most or (most * WORTH < w.all.bit_count() and not every):
+    least = 1 if every else -(-w.all.bit_count() // WORTH)
+    if _beyond(map(len, large)) < least:
         return {}
-    events = sorted(k for members in large for k in members)
-    seen_from = _seen_from(w, watched, events, deadline, together)
+    seen_from = _seen_from(w, watched, large, deadline, together, least)
+    if seen_from is None:
+        return {}
     to_come = union(together)
     gone: dict[int, int] = {}
     for members in large:
@@ -63,7 +67,12 @@ def stand_ins(
                 same.sort(key=lambda k: _time(w, k))
                 for k in same[:-KEPT]:
                     gone[k] = same[-KEPT]
-    return gone if every or len(gone) * WORTH >= w.all.bit_count() else {}
+    return gone if len(gone) >= least else {}
+
+
+def _beyond(sizes: Iterable[int]) -> int:
+    """How many events go of sets of so many that are alike."""
+    return sum(size - KEPT for size in sizes if size > KEPT)
 
 
 def named(w: State, pinned: int) -> int:
@@ -96,11 +105,13 @@ def _statement(w: State, k: int) -> object:
 
 
 def _seen_from(
-    w: State, watched: int, events: list[int], deadline: Callable[[], None], together: tuple[int, ...]
-) -> dict[int, int]:
-    """A number for each event, the same for those that are in the same ones of the watched events' columns, of the
-    sets gathered along threads, and of those ``together``.
+    w: State, watched: int, groups: list[list[int]], deadline: Callable[[], None], together: tuple[int, ...], least: int
+) -> dict[int, int] | None:
+    """A number for each event of the groups, the same for those that are in the same ones of the watched events'
+    columns, of the sets gathered along threads, and of those ``together``. ``None`` once it shows that less than the
+    ``least`` would go of those of one group and number.
     """
+    events = sorted(k for members in groups for k in members)
     asked = sum(1 << k for k in events)
     rows = {x & asked for gathered in w.memo.values() for x in gathered}
     rows.update(x & asked for x in together)
@@ -112,13 +123,22 @@ def _seen_from(
     table = sorted(rows - {0, asked})  # the others tell nothing apart
     size = len(w.entries)
     numbers = dict.fromkeys(events, 0)
-    step = max(TABLE // size, 1)
-    for start in range(0, len(table), step):
+    for part in _parts(table, max(TABLE // size, 1)):
         deadline()
-        digits = columns_of(table[start : start + step], size)
+        digits = columns_of(part, size)
         known: dict[object, int] = {}
         numbers = {k: known.setdefault((number, digits[k]), len(known)) for k, number in numbers.items()}
+        if _beyond(size for group in groups for size in Counter(map(numbers.__getitem__, group)).values()) < least:
+            return None
     return numbers
+
+
+def _parts(table: list[int], most: int) -> Iterator[list[int]]:
+    """Some rows from everywhere in a table, then all of them, so many at a time."""
+    if table:
+        yield table[:: len(table) // SAMPLE + 1]
+    for start in range(0, len(table), most):
+        yield table[start : start + most]
 
 
 def columns_of(rows: list[int], size: int) -> Sequence[object]:

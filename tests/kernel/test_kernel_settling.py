@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
+from benchmarks.scale import multicast
 from mcheck.cat import load_model
 from mcheck.check.agree import said
 from mcheck.syntax import parse
+from mcheck.views import settle
 from mcheck.views.settle import columns_of
 
 LOOP = """  mov.u32 %r1, 0;
@@ -56,3 +59,17 @@ def test_the_same_events_are_in_the_same_sets_with_numpy_and_without(monkeypatch
 
 def rows_of(rows: list[int]) -> list[tuple[int, ...]]:
     return [tuple(row >> k & 1 for row in rows) for k in range(64)]
+
+
+def test_where_few_events_would_go_a_look_at_some_rows_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def counted(rows: list[int], size: int) -> Sequence[object]:
+        seen.append(len(rows))
+        return columns_of(rows, size)
+
+    monkeypatch.setattr(settle, "columns_of", counted)
+    found = said("protocol", parse(multicast(4), "cluster.litmus"), load_model("ptx-9.0"), timeout=60)
+    assert (found.complete, found.codes) == (True, frozenset())
+    assert seen
+    assert max(seen) <= settle.SAMPLE
