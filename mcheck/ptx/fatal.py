@@ -16,11 +16,14 @@ from mcheck.ptx.lanes import Mask
 
 FAILS = "__assertfail"
 """What the system's ``assert`` calls where it does not hold; it does not return."""
+PRINTS = "vprintf"
+OWN = frozenset(("param", "local"))
+"""The lane's own memory: where the arguments of a call are put."""
 SPARED = "no data leads to the trap at line {}"
 
 
 def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
-    """The trap that control comes to from a place, whatever data says, without doing anything before it."""
+    """The trap that control comes to from a place, whatever data says, with nothing done before it but to print."""
     seen: set[int] = set()
     while at < len(function.body) and at not in seen:
         seen.add(at)
@@ -28,19 +31,26 @@ def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
         name = statement.opcode[0]
         if name in ("bra", "trap", "call") and statement.guard is not None:
             return None
-        if name == "trap" or (name == "call" and _fails(statement)):
+        if name == "trap" or (name == "call" and _calls(statement, FAILS)):
             return statement
         if name == "bra" and isinstance(statement.operands[0], ptx.Label):
             at = function.labels[statement.operands[0].name]
-        elif computes(statement) or (name == "st" and "param" in statement.opcode):
+        elif computes(statement) or _quiet(statement):
             at += 1
         else:
             return None
     return None
 
 
-def _fails(statement: ptx.Statement) -> bool:
-    return any(isinstance(o, ptx.Symbol) and o.name == FAILS for o in statement.operands)
+def _quiet(statement: ptx.Statement) -> bool:
+    name = statement.opcode[0]
+    return (name in ("ld", "st") and not OWN.isdisjoint(statement.opcode)) or (
+        name == "call" and _calls(statement, PRINTS)
+    )
+
+
+def _calls(statement: ptx.Statement, function: str) -> bool:
+    return any(isinstance(o, ptx.Symbol) and o.name == function for o in statement.operands)
 
 
 def in_doubt(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *, holds: bool) -> Mask:

@@ -10,6 +10,7 @@ from mcheck.program.expr import apply_binary
 from mcheck.ptx import module as ptx
 from mcheck.ptx.bits import arithmetic, width
 from mcheck.ptx.code import computes
+from mcheck.ptx.fatal import trap_at
 from mcheck.ptx.flow import reads, registers, writes
 from mcheck.ptx.forms import fault
 from mcheck.records import dataclass
@@ -188,7 +189,7 @@ def _returns(
                 continue
         elif name not in QUIET:
             if not computes(statement):
-                return False
+                return trap_at(function, k) is not None
             targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
             written |= targets
             varying = varying | targets if used & (varying | targets) else varying - targets

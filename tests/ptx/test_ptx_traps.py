@@ -66,3 +66,72 @@ def test_a_parameter_that_decides_it_is_asked_for() -> None:
     found = check(text, {"grid": 1, "params": {"index": {"buffer": 256}}})
     assert found.verdict == "error"
     assert "'n'" in str(found.problem.hint)
+
+
+TIMED = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 status) vprintf (.param .b64 format, .param .b64 arguments);
+.visible .entry timed()
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  .local .align 8 .b8 said[8];
+  .shared .align 8 .b64 bar;
+  .shared .b32 box, flag;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  st.shared.u32 [flag], 0;
+READY:
+  bar.sync 0;
+  @%p1 bra WAIT;
+  st.shared.u32 [box], 7;
+  mbarrier.arrive.shared::cta.b64 _, [bar];
+  st.release.cta.shared.u32 [flag], 1;
+  ret;
+WAIT:
+  setp.ne.u32 %p1, %r1, 32;
+  @%p1 ret;
+  mov.u64 %rd1, %clock64;
+AGAIN:
+  POLL
+  @%p2 bra DONE;
+  mov.u64 %rd2, %clock64;
+  sub.s64 %rd3, %rd2, %rd1;
+  setp.lt.s64 %p3, %rd3, 2000000000;
+  @%p3 bra AGAIN;
+  mov.u64 %rd4, 0;
+  st.local.u32 [said], %r1;
+  { .param .b64 format, arguments; .param .b32 status;
+    st.param.b64 [format], %rd4; st.param.b64 [arguments], %rd4;
+    call.uni (status), vprintf, (format, arguments);
+    ld.param.b32 %r7, [status]; }
+  LATE
+DONE:
+  ld.shared.u32 %r2, [box];
+  ret;
+}
+"""
+POLLED = {
+    "mbarrier": "mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;",
+    "flag": "ld.acquire.cta.shared.u32 %r3, [flag]; setp.ne.u32 %p2, %r3, 0;",
+}
+
+
+@pytest.mark.parametrize("poll", POLLED.values(), ids=POLLED)
+def test_a_wait_that_prints_and_traps_when_it_takes_too_long_is_a_wait(poll: str) -> None:
+    text = TIMED.replace("POLL", poll)
+    found = check(text.replace("LATE", "trap;"), {"grid": 1})
+    assert (found.verdict, found.findings) == ("proved", ())
+    late = text.replace("LATE", "trap;").replace("%p2, [bar], 0", "%p2, [bar], 1").replace("acquire", "relaxed")
+    assert "race" in [f.kind for f in check(late, {"grid": 1}).findings]
+
+
+@pytest.mark.parametrize("poll", POLLED.values(), ids=POLLED)
+def test_a_wait_that_goes_on_after_too_long_is_none(poll: str) -> None:
+    found = check(TIMED.replace("POLL", poll).replace("LATE", ""), {"grid": 1})
+    assert found.verdict == "bounded" or [f.code for f in found.findings] == ["RACE001"]
