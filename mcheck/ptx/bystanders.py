@@ -20,6 +20,8 @@ from mcheck.program.program import Program, Thread
 Code = tuple[Op, ...]
 OF_A_WARP = (ops.WarpSync, ops.Collective)
 """What the lanes of a warp do together, without a trace for others."""
+FENCES = (ops.ProxyFence, ops.Fence)
+"""What orders what a thread does and has learnt, and does nothing by itself."""
 
 
 def without_bystanders(program: Program) -> tuple[Program, tuple[int, ...]]:
@@ -27,8 +29,9 @@ def without_bystanders(program: Program) -> tuple[Program, tuple[int, ...]]:
 
     Behind the last point where it meets others a bystander only waits on mbarriers, and a thread that was there and
     does more waits for all of that too; the lanes of a warp may meet again on the way. So nothing ends earlier without
-    its waits, and what is wrong with one of them is wrong with that of the other thread. Nobody may end the life of
-    these mbarriers.
+    its waits, and what is wrong with one of them is wrong with that of the other thread. Its fences, between which it
+    does nothing, stay where the lanes meet again: one of them may hand on what it has learnt. Nobody may end the life
+    of these mbarriers.
     """
     ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
     lighter: dict[int, Code] = {}
@@ -70,7 +73,7 @@ def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -
 def _start(code: Code, ended: set[Expr]) -> int | None:
     """Where a thread begins to do nothing but wait, behind a point where it meets others."""
     start = len(code)
-    while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP)):
+    while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP + FENCES)):
         start -= 1
     waits = [key for op in code[start:] if (key := _key(op)) is not None]
     if not waits or not start or any(Const(place) in ended for place, _ in waits):
@@ -95,8 +98,8 @@ def _in_step(other: Code, code: Code, start: int) -> Code | None:
     out: list[Op] = list(code[:start])
     for (waits, meeting), (there, _) in zip(mine, theirs, strict=True):
         first = next((k for k, op in enumerate(there) if _key(op) is not None), len(there))
-        if not (_waits_for(there, waits) and any(map(_does, there[first:]))):
-            out += waits
+        covered = _waits_for(there, waits) and any(map(_does, there[first:]))
+        out += (op for op in waits if not covered or _key(op) is None)
         out += () if meeting is None else (meeting,)
     return tuple(out) if len(out) < len(code) else None
 
@@ -127,7 +130,7 @@ def _waits_for(code: Code, waits: Code) -> bool:
 
 def _does(op: Op) -> bool:
     """Whether others may notice an operation."""
-    return _key(op) is None and not isinstance(op, OF_A_WARP)
+    return _key(op) is None and not isinstance(op, OF_A_WARP + FENCES)
 
 
 def _meets(op: Op) -> bool:

@@ -77,8 +77,15 @@ def answered(block: int, producers: int, each: str = "", end: str = "", old: str
 
 @pytest.mark.parametrize(
     ("block", "producers", "each"),
-    [(64, 32, ""), (64, 32, "bar.warp.sync -1;"), (128, 96, ""), (128, 96, "bar.warp.sync -1;")],
-    ids=["lanes", "lanes in step", "warps", "warps in step"],
+    [
+        (64, 32, ""),
+        (64, 32, "bar.warp.sync -1;"),
+        (64, 32, "fence.proxy.async.shared::cta;"),
+        (128, 96, ""),
+        (128, 96, "bar.warp.sync -1;"),
+        (128, 96, "fence.proxy.async;"),
+    ],
+    ids=["lanes", "lanes in step", "lanes with fences", "warps", "warps in step", "warps with fences"],
 )
 def test_who_only_waits_is_taken_to_keep_up(block: int, producers: int, each: str) -> None:
     found = answered(block, producers, each)
@@ -109,3 +116,21 @@ def test_of_who_cannot_fall_behind_nothing_is_assumed() -> None:
 )
 def test_who_does_more_or_waits_for_more_is_followed(changes: dict[str, str]) -> None:
     assert answered(64, 32, **changes).verdict == "finding"
+
+
+def test_who_waits_in_vain_beside_others_that_do_is_no_bystander() -> None:
+    """A fence is nothing that others do with what they have waited for."""
+    text = (
+        RING[: RING.index("\tsetp.lt.u32 %p2")]
+        + """
+IDLE:
+	mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r4], 0;
+	@!%p3 bra IDLE;
+	fence.proxy.async.shared::cta;
+	ret;
+}
+"""
+    )
+    buffers = {"0": {"buffer": 128}, "1": {"buffer": 128}}
+    found = check(text, {"grid": [1], "block": [64], "params": buffers})
+    assert [f.kind for f in found.findings] == ["deadlock"]
