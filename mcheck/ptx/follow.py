@@ -37,7 +37,7 @@ from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import MOST_WON, Answers, others
 from mcheck.ptx.lonely import without_lonely_atomics
 from mcheck.ptx.module import Address, Module, Register, Statement, Symbol
-from mcheck.ptx.places import Places, holding, place, workspace
+from mcheck.ptx.places import SYSTEM, Places, holding, place, reserved, workspace
 from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
@@ -48,6 +48,8 @@ MODULES = (accesses, asynchronous, atomics, fragments, launch_control, meetings,
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
+ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) holds zeros at first"
+INITIALISED = "global variables of the module hold at first what their initialisers say: {}"
 MOST_WAYS = 8
 """Ways through branches on data that are followed."""
 
@@ -144,7 +146,9 @@ class Runner:
         lanes = Lanes(self.launch, self.code.rows)
         counters = Counters(self.counters, way.start)
         places = holding(self.places, counters.contents())
-        lanes.special |= {name: np.full(lanes.count, half, np.uint64) for name, half in workspace(places).items()}
+        system = reserved(places)
+        given = workspace(places) | system
+        lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
         steps = compiler.steps()
         if watch is not None:
@@ -157,6 +161,11 @@ class Runner:
             answers=Answers(tuple(others(self.launch)[: way.won])), counters=counters,
             tries=way.tries,
         )  # fmt: skip
+        if system:
+            store.zero(SYSTEM)
+            cluster.trace.assumptions[ZEROED] = None
+        if places.initialised:
+            cluster.trace.assumptions[INITIALISED.format(", ".join(places.initialised))] = None
         cluster.run(_every(256, self.limit.check))
         self._at_the_end(cluster)
         return cluster

@@ -8,7 +8,7 @@ and the parameters of ``.func``s are the lane's own: their addresses start at ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 
@@ -29,7 +29,7 @@ from mcheck.program.memory import (
     TensorMapSpec,
 )
 from mcheck.ptx.launch import Argument, Buffer, Launch, Map
-from mcheck.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Variable
+from mcheck.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Symbol, Variable
 from mcheck.ptx.problems import problem
 from mcheck.ptx.quality import MISSING, UNKNOWN
 from mcheck.records import dataclass
@@ -47,6 +47,13 @@ MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 
 """The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
 MOST_OWN = 1 << 28
 """Bytes of memory of their own that all lanes may have together: so much can be followed."""
+RESERVED = "reserved"
+"""The system's part of shared memory, which cooperative groups use for tiles of several warps."""
+RESERVED_OFFSETS: Mapping[str, int] = {
+    "reserved_smem_offset_begin": 0, "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 64,
+    "reserved_smem_offset_end": SYSTEM, "reserved_smem_offset_cap": SYSTEM,
+}  # fmt: skip
+"""What the registers say of it (chapter 10); behind the last of its parts ``cooperative_groups`` expects 288 bytes."""
 LAUNCH_CONTROL = "launch control"
 """What answers of clusterlaunchcontrol are copied from."""
 ELSEWHERE = "elsewhere"
@@ -78,6 +85,8 @@ class Places:
     local_size: int
     contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
+    initialised: tuple[str, ...] = ()
+    """The global variables of the module that hold what their initialisers say, unless somebody has changed it."""
 
 
 def holding(places: Places, words: Mapping[int, bytes]) -> Places:
@@ -107,6 +116,8 @@ class _Builder:
     """What is placed: a variable, or a parameter, in the launch if that says something of it."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
+    tables: dict[int, Variable] = field(default_factory=dict)
+    """Variables whose contents are known, by address; their initialisers may name what gets its address later."""
 
     def variable(self, owner: str, name: str, item: Variable) -> None:
         """A declared variable."""
@@ -131,9 +142,10 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            if space == "const" and (item.linkage != "extern" or item.initial is not None):
+            if item.initial is not None or (space == "const" and item.linkage != "extern"):
                 initial = _initial(item)
                 self.contents[at] = initial, bytes(len(initial))
+                self.tables[at] = item
 
     def reserve(self, size: int, align: int) -> int:
         """Room in global memory."""
@@ -193,6 +205,25 @@ def _initial(item: Variable) -> bytes:
     return bytes(data)
 
 
+def _addresses(b: _Builder) -> None:
+    """Writes the addresses that initialisers name: tables of functions, pointers to variables."""
+    for at, item in b.tables.items():
+        named = [(offset, size, v) for offset, size, v in item.initial or () if isinstance(v, Symbol)]
+        if not named:
+            continue
+        data, sure = bytearray(b.contents[at][0]), bytearray(len(b.contents[at][0]))
+        for offset, size, value in named:
+            place = b.symbols.get(("", value.name))
+            if size == POINTER and place is not None and ("", value.name) not in b.shared:
+                data[offset : offset + size] = ((place + value.offset) & (1 << 64) - 1).to_bytes(size, "little")
+            else:
+                sure[offset : offset + size] = bytes([UNKNOWN] * size)
+        b.contents[at] = bytes(data), bytes(sure)
+    for k, (held, at) in enumerate(b.objects):
+        if held.space == "global" and at in b.tables and not any(b.contents[at][1]):
+            b.objects[k] = replace(held, held=((0, b.contents[at][0]),)), at
+
+
 def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
     """Addresses for all variables that these functions can name, and for what the launch brings."""
     b = _Builder()
@@ -210,6 +241,7 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         b.symbols["", name] = FUNCTION_BASE + number
     for alias, name in module.aliases.items():
         b.symbols["", alias] = b.symbols["", name]
+    _addresses(b)
     if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
@@ -221,6 +253,9 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
         b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
     _dynamic(b, launch)
+    if any(_names_reserved(o) for f in functions for s in f.body for o in s.operands):
+        b.symbols["", RESERVED] = 0
+        b.shared_objects.append((_object(RESERVED, "shared", SYSTEM, 1, bytes(SYSTEM)), 0))
     entry = module.functions[launch.entry]
     _followed(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
     lanes = len(ctas) * prod(launch.block)
@@ -236,8 +271,16 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
     instances.sort(key=lambda i: i.base)
     return Places(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
-        b.next_local - LOCAL_BASE, b.contents,
+        b.next_local - LOCAL_BASE, b.contents, tuple(_named(functions, b)),
     )  # fmt: skip
+
+
+def _named(functions: Sequence[Function], b: _Builder) -> Iterator[str]:
+    """The initialised global variables that these functions name; what begins with $ only the compiler could change."""
+    used = {o.name for f in functions for s in f.body for o in s.operands if isinstance(o, Symbol)}
+    for item in b.tables.values():
+        if item.space == "global" and item.name in used and not item.name.startswith("$"):
+            yield _short(item.name)
 
 
 def _copies(opcode: Sequence[str]) -> bool:
@@ -253,6 +296,15 @@ def workspace(places: Places) -> dict[str, int]:
     """What the registers hold that name the workspace of a cooperative launch, if the kernel asks."""
     at = places.symbols.get(("", GRID_WORKSPACE))
     return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
+
+
+def _names_reserved(operand: Operand) -> bool:
+    return isinstance(operand, Special) and operand.name in RESERVED_OFFSETS
+
+
+def reserved(places: Places) -> dict[str, int]:
+    """What the registers hold that name the system's part of shared memory, if the kernel asks."""
+    return dict(RESERVED_OFFSETS) if ("", RESERVED) in places.symbols else {}
 
 
 def _dynamic(b: _Builder, launch: Launch) -> None:

@@ -62,6 +62,12 @@ class Store:
             data[where] = np.ascontiguousarray(value[some])[:, None].view(np.uint8)[:, :size]
             known[where] = quality[some][:, None]
 
+    def zero(self, size: int) -> None:
+        """The first bytes of every CTA's shared memory are known to be zeros."""
+        for cta in range(self.ctas):
+            first = cta * self.size
+            self.shared[0][first : first + size], self.shared[1][first : first + size] = 0, 0
+
     def forget(self, address: int, size: int) -> None:
         """What an asynchronous operation writes is data, and unknown."""
         low = address - SHARED_BASE if address >= SHARED_BASE else address
