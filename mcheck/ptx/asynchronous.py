@@ -228,6 +228,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
     send = sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+    pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -248,7 +249,9 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
             for rank in ranks:
                 place, to = int(found["mbar"][0][j]), int(targets[j])
                 if rank is not None:
-                    place, to = _in_rank(place, rank), _in_rank(to, rank)
+                    # of a pair the mbarrier of the even or of the odd CTA, as the operand is (9.7.9.27.1.2)
+                    told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
+                    place, to = _in_rank(place, told), _in_rank(to, rank)
                 c.store.forget(to, size)
                 c.tensor.overwritten(to, size)
                 c.change(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
@@ -266,6 +269,10 @@ def _ranks(found: Operands, j: int) -> list[int | None]:
 
 def _in_rank(address: int, rank: int) -> int:
     return SHARED_BASE + rank * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
+
+
+def _rank_of(address: int) -> int:
+    return (address - SHARED_BASE) // SHARED_WINDOW
 
 
 def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
