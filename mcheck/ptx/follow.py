@@ -164,9 +164,9 @@ class Runner:
         if system:
             store.zero(SYSTEM)
             cluster.trace.assumptions[ZEROED] = None
-        if places.initialised:
-            cluster.trace.assumptions[INITIALISED.format(", ".join(places.initialised))] = None
         cluster.run(_every(256, self.limit.check))
+        if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
+            cluster.trace.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._at_the_end(cluster)
         return cluster
 

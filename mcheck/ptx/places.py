@@ -8,7 +8,7 @@ and the parameters of ``.func``s are the lane's own: their addresses start at ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 
@@ -85,8 +85,8 @@ class Places:
     local_size: int
     contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
-    initialised: tuple[str, ...] = ()
-    """The global variables of the module that hold what their initialisers say, unless somebody has changed it."""
+    initialised: Mapping[int, str] = field(default_factory=dict)
+    """By address, the global variables that hold what their initialisers say, unless the host has changed it."""
 
 
 def holding(places: Places, words: Mapping[int, bytes]) -> Places:
@@ -269,18 +269,11 @@ def place(module: Module, functions: Sequence[Function], launch: Launch, ctas: t
         base = SHARED_BASE + cta.number * SHARED_WINDOW
         instances += [Instance(item, base + at, base + at, cta) for item, at in owned]
     instances.sort(key=lambda i: i.base)
+    initialised = {at: _short(item.name) for at, item in b.tables.items() if item.space == "global"}
     return Places(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
-        b.next_local - LOCAL_BASE, b.contents, tuple(_named(functions, b)),
+        b.next_local - LOCAL_BASE, b.contents, initialised,
     )  # fmt: skip
-
-
-def _named(functions: Sequence[Function], b: _Builder) -> Iterator[str]:
-    """The initialised global variables that these functions name; what begins with $ only the compiler could change."""
-    used = {o.name for f in functions for s in f.body for o in s.operands if isinstance(o, Symbol)}
-    for item in b.tables.values():
-        if item.space == "global" and item.name in used and not item.name.startswith("$"):
-            yield _short(item.name)
 
 
 def _copies(opcode: Sequence[str]) -> bool:

@@ -39,6 +39,8 @@ class Store:
         self.times = 0
         self.maps: dict[int, int] = {}
         """Tensor maps that the kernel has written to global memory."""
+        self.asked: set[int] = set()
+        """Where what is given begins that was read or written."""
         known = sorted(contents)
         self.bases = [at for at, _, _ in known]
         self.given = [(np.frombuffer(d, np.uint8).copy(), np.frombuffer(q, np.uint8).copy()) for _, d, q in known]
@@ -116,4 +118,5 @@ class Store:
                 k = bisect_right(self.bases, int(base)) - 1
                 if k >= 0 and int(base) + size <= self.bases[k] + len(self.given[k][0]):
                     some = rest & (where == base)
+                    self.asked.add(self.bases[k])
                     yield some, self.given[k], where[some] - self.bases[k]
