@@ -1,4 +1,4 @@
-"""Compiles the modules of ``tests/ptx/corpus`` again: by nvcc, triton and tilelang.
+"""Compiles the modules of ``tests/ptx/corpus`` again: by nvcc, triton, tilelang and CuTe DSL.
 
     python -m benchmarks.corpus [--only TEXT,…] [--check]
 
@@ -13,6 +13,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -154,6 +155,29 @@ def tilelang(folder: Path, entry: dict[str, Any]) -> Built:
     )
 
 
+def cute(folder: Path, entry: dict[str, Any]) -> Built:
+    """The module of a kernel in CuTe DSL, which is told by its environment what to compile for and what to keep."""
+    if importlib.util.find_spec("nvidia_cutlass_dsl") is None:
+        raise Missing("nvidia-cutlass-dsl")
+    source = Path(entry["source"])
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = {"CUTE_DSL_ARCH": entry["arch"], "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": scratch}
+        call = f"from {source.stem} import {entry['function']} as f; f(**{entry['arguments']})"
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", call],
+            cwd=folder,
+            env={**os.environ, **kept, "CUTE_DSL_LINEINFO": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        text = next(Path(scratch).glob("*.ptx")).read_text(encoding="utf-8")
+    said = ", ".join(f"{name}={value}" for name, value in entry["arguments"].items())
+    version = importlib.metadata.version("nvidia-cutlass-dsl")
+    header = f"// {source}: {entry['function']}({said}) by nvidia-cutlass-dsl {version} for {entry['arch']}"
+    return Built(text=lean(text, header))
+
+
 def _function(path: Path, name: str) -> Callable[..., Any]:
     spec = importlib.util.spec_from_file_location(f"corpus_{path.parent.name}_{path.stem}", path)
     assert spec is not None
@@ -164,7 +188,7 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
     return getattr(module, name)  # type: ignore[no-any-return]
 
 
-BUILDERS = {"cuda": cuda, "triton": triton, "gluon": triton, "tilelang": tilelang}
+BUILDERS = {"cuda": cuda, "cute": cute, "triton": triton, "gluon": triton, "tilelang": tilelang}
 
 
 def changed(path: Path, text: str) -> bool:

@@ -13,14 +13,14 @@ from mcheck.ptx.reading import module
 CASES = list(cases())
 MODULES = [case for case in CASES if not case.edits]
 TWINS = [case for case in CASES if case.edits]
-COMPILERS = ("cuda", "gluon", "tilelang", "triton")
+COMPILERS = ("cuda", "cute", "gluon", "tilelang", "triton")
 
 
 def test_the_corpus_is_whole() -> None:
     folders = {case.path.parent.name for case in MODULES}
     assert folders == set(COMPILERS)
-    assert len(MODULES) == 75
-    assert len(TWINS) == 280
+    assert len(MODULES) == 81
+    assert len(TWINS) == 309
     known = {case.path.with_suffix(suffix) for case in MODULES for suffix in (".ptx", ".json", ".toml")}
     sources = (".cu", ".cuh", ".py")
     assert {p for p in MODULES[0].path.parent.parent.glob("*/*.*") if p.suffix not in sources} == known

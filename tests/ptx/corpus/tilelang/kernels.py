@@ -83,3 +83,26 @@ def blocks(length, width, height, chosen, block):
             T.copy(total, out[bx * height, 0])
 
     return main
+
+
+def persistent(m, n, k, tile, stages, blocks):
+    """Each block goes through several tiles of a product; the warps beside the one that loads only wait."""
+    bm, bn, bk = tile
+
+    @T.prim_func
+    def main(a: T.Tensor((m, k), "float16"), b: T.Tensor((k, n), "float16"), c: T.Tensor((m, n), "float16")):
+        with T.Kernel(blocks, threads=128) as block:
+            at_a = T.alloc_shared((bm, bk), "float16")
+            at_b = T.alloc_shared((bk, bn), "float16")
+            at_c = T.alloc_shared((bm, bn), "float16")
+            total = T.alloc_fragment((bm, bn), "float32")
+            for bx, by in T.Persistent([T.ceildiv(m, bm), T.ceildiv(n, bn)], blocks, block):
+                T.clear(total)
+                for step in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
+                    T.copy(a[bx * bm, step * bk], at_a)
+                    T.copy(b[step * bk, by * bn], at_b)
+                    T.gemm(at_a, at_b, total)
+                T.copy(total, at_c)
+                T.copy(at_c, c[bx * bm, by * bn])
+
+    return main
