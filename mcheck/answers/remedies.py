@@ -129,17 +129,26 @@ def _in_order(first: Node, second: Node) -> bool:
 
 
 def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
-    """The waits for groups that may have been meant for the operation: first those of its own thread behind it."""
+    """The waits for groups that may have been meant for the operation: those of its own thread behind it, or, if it has
+    none, those of others.
+    """
     s = prepared.s
-    paths = sorted(s.paths, key=lambda path: path.thread != old.thread)
-    for path in paths:
-        own = path.thread == old.thread
+    mine = [e for e in s.paths[old.thread].events if _behind(issue, e)]
+    own = [(e.op, _closed_behind(prepared, old, issue, e)) for e in mine if isinstance(e.op, WaitGroup)]
+    for op, later in own:
+        yield Wait(op=op, thread=s.thread(old).name, own=True, later=later)
+    if own or isinstance(issue.op, Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
+        return
+    its = {op.span for op in s.thread(old).code}
+    for path in s.paths:
         for event in path.events:
-            behind = event.order is not None and issue.order is not None and event.order > issue.order
-            if isinstance(event.op, WaitGroup) and (behind or not own):
-                name = s.program.threads[path.thread].name
-                committed = _committed(prepared, old, event)
-                yield Wait(op=event.op, thread=name, own=own, committed=committed)
+            if isinstance(event.op, WaitGroup) and event.op.span not in its:
+                yield Wait(op=event.op, thread=s.program.threads[path.thread].name, own=False, later=None)
+
+
+def _behind(first: Event, second: Event) -> bool:
+    """Whether one event comes before another one of its thread."""
+    return first.order is not None and second.order is not None and first.order < second.order
 
 
 def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | None) -> int | None:
@@ -147,7 +156,7 @@ def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | Non
     code = prepared.s.thread(old).code
     if new is not None and not any(isinstance(op, Branch) for op in code):
         return closed_behind(code[issue.instruction : new.instruction], issue.op)
-    return 0 if _committed(prepared, old, None) else None
+    return 0 if _committed(prepared, old, new) else None
 
 
 def _committed(prepared: Prepared, old: Node, before: Event | None) -> bool:

@@ -90,10 +90,15 @@ def remedy(narrow: Narrow) -> str:
     """Which scope would do, and where."""
     lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
     where = f" at {' and at '.join(lines)}" if lines else ""
-    kinds = [
-        f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{narrow.wanted}" for op in narrow.at_fault
-    ]
-    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(kinds))}){where}."
+    spelled = [_spelled(op, narrow.wanted) for op in narrow.at_fault]
+    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(spelled))}){where}."
+
+
+def _spelled(op: Op, scope: str) -> str:
+    """How an operation of another scope is written; ``membar`` has names of its own for them, none for clusters."""
+    if text_of(op).startswith("membar"):
+        return "membar.sys" if scope == "sys" else "membar.gl"
+    return f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{scope}"
 
 
 def wider(one: tuple[Event, Place], other: tuple[Event, Place]) -> str:

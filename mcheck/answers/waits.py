@@ -16,14 +16,15 @@ MOST_OF_WGMMA = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A wait for groups that ``thread`` executes behind an operation. ``own``: it is the one that issued the operation;
-    ``committed``: a group was closed between the two.
+    """A wait for groups that ``thread`` executes behind an operation. ``own``: it is the one that issued the operation,
+    or its group is that thread's too; ``later``: so many groups were closed behind that of the operation by then,
+    ``None`` if its own was open.
     """
 
     op: WaitGroup
     thread: str
     own: bool
-    committed: bool
+    later: int | None
 
 
 class Meets(Enum):
@@ -101,13 +102,12 @@ def half(op: Op, waits: Iterable[Wait], *, write: bool) -> str:
             return f"{where} is executed by {wait.thread}; groups belong to the issuing thread."
         if wait.op.read and write:
             return f"{where} has .read: it waits until the source has been read, not for the writes."
-        if isinstance(wait.op.pending, Const) and wait.op.pending.value:
-            number = wait.op.pending.value
-            latest = (
-                "the latest group pending, which is this one" if number == 1 else f"the {number} latest groups pending"
-            )
-            return f"{where} leaves {latest}{'' if number == 1 else ', this one among them'}."
-        if not wait.committed and not wait.op.commits:
+        if wait.later is None and not wait.op.commits:
             return f"{where} does not cover the operation, which no commit_group precedes it for."
+        pending = wait.op.pending.value if isinstance(wait.op.pending, Const) else 0
+        if pending > (wait.later or 0):
+            latest = "the latest group pending, which is this one"
+            several = f"the {pending} latest groups pending, this one among them"
+            return f"{where} leaves {latest if pending == 1 else several}."
         return ""  # it does
     return ""

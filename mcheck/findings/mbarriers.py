@@ -151,7 +151,10 @@ The expected count lies in 1..2^20-1, the pending count in 0..2^20-1, the tx-cou
 arrival when none is pending, a count of 0 and more bytes than the tx-count holds are undefined. Often it is a
 thread too many, or one phase in which somebody arrives twice.""",
         section="PTX ISA 9.0 section 9.7.13.15.2",
-        remedy="Initialise with the number of arrivals that a phase gets, and let each participant arrive once.",
+        remedy=(
+            "Initialise with the number of arrivals that a phase gets, let each participant arrive once, and let a "
+            "phase announce less than 1 MiB."
+        ),
         bad="""\
 PTX two-arrivals-at-once-of-one
 { .shared .align 8 .b64 bar; }

@@ -192,7 +192,7 @@ def _remedy(m: Machine, group: Waits) -> str:
         came = state.expected - state.pending
         return (
             f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
-            f"init, or let the others arrive."
+            f"init, or let the others arrive.{_arrives_for_itself(m, bar)}"
         )
     if state.phase == 0 and parity == 0 and bar.got_bytes:
         return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
@@ -201,11 +201,21 @@ def _remedy(m: Machine, group: Waits) -> str:
         fill = _fill(group.agents[0])
         if fill is not None and not _came_before(group.agents[0], group.op) and not _came_before(group.agents[0], fill):
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
-        return f"{nothing}."
+        return f"{nothing}.{_arrives_for_itself(m, bar)}"
     return (
         f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
-        f"line {line_of(group.op)} waits for."
+        f"line {line_of(group.op)} waits for, or correct the parity.{_arrives_for_itself(m, bar)}"
     )
+
+
+def _arrives_for_itself(m: Machine, bar: Mbarrier) -> str:
+    """What a cp.async.mbarrier.arrive without .noinc does not do: it raises the count that it lowers (9.7.13.15.15)."""
+    for entry in m.trace:
+        op = entry.op
+        if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
+            raises = f" The arrive at line {line_of(op)} raises the count that it lowers"
+            return f"{raises}: give it .noinc, or let the thread arrive too."
+    return ""
 
 
 def _begun(group: Waits) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
 from mcheck.answers.waits import Meets, Wait, half
 from mcheck.kernel.fills import meets
+from mcheck.kernel.handed import seen
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.remedies import committed, hand_over, line_of, only_wgmma_fence, remedy, seen
+from mcheck.kernel.remedies import hand_over, later_groups, line_of, only_wgmma_fence, remedy
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import SHARED_WINDOW
@@ -26,7 +27,7 @@ def missing(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
         remarks.append(_half_waits(m, old))
     apart = old.agent != new.agent and not old.asynchronous
     if code in UNORDERED and apart and not only_wgmma_fence(m, old, new):
-        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent], old.step))
+        remarks.append(seen(m, m.agents[new.agent], m.agents[old.agent], old))
     return " ".join(filter(None, remarks))
 
 
@@ -43,7 +44,8 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
         agent = m.agents[entry.agent]
         where = f"the fence.proxy.async at line {op.span.line}"
         if not _names(op, space):
-            remarks.append(f"{where} is for {', '.join(sorted(op.spaces)) or 'another space'}, not for these bytes")
+            named = ", ".join(sorted(op.spaces)) or op.restrict or "another space"
+            remarks.append(f"{where} is for {named}, not for these bytes")
         elif agent is writer:
             release = hand_over(m, agent, old.position, entry.step)
             if release is not None:
@@ -67,15 +69,27 @@ def _names(op: ops.ProxyFence, space: str) -> bool:
 
 
 def _half_waits(m: Machine, old: Record) -> str:
-    """Whether a wait of the issuing thread, or of another one, was meant for this operation and does not cover it."""
+    """Whether a wait of the issuing thread, or of another one if it has none, was meant for this operation and does not
+    cover it.
+    """
+    op = old.event.op
     if not old.asynchronous or old.bars:
         return ""
-    waits = (
-        Wait(op=e.op, thread=m.name(m.agents[e.agent]), own=e.agent == old.agent, committed=committed(m, old, e.step))
-        for e in m.trace[old.position :]
-        if isinstance(e.op, ops.WaitGroup)
+    behind = [(k, e) for k, e in enumerate(m.trace) if k >= old.position and isinstance(e.op, ops.WaitGroup)]
+    mine = [
+        Wait(op=e.op, thread=m.name(m.agents[e.agent]), own=True, later=later_groups(m, old, k))
+        for k, e in behind
+        if e.agent == old.agent and isinstance(e.op, ops.WaitGroup)
+    ]
+    if mine or isinstance(op, ops.Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
+        return half(op, mine, write=old.write)
+    its = {o.span for o in m.agents[old.agent].code}
+    others = (
+        Wait(op=e.op, thread=m.name(m.agents[e.agent]), own=False, later=None)
+        for _, e in behind
+        if isinstance(e.op, ops.WaitGroup) and e.op.span not in its
     )
-    return half(old.event.op, waits, write=old.write)
+    return half(op, others, write=old.write)
 
 
 MOST = 2

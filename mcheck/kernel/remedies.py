@@ -7,7 +7,6 @@ and the tests carry them out.
 from __future__ import annotations
 
 from mcheck.answers.scopes import needed, or_else, scope_of, wider
-from mcheck.answers.steps import text_of
 from mcheck.answers.waits import (
     Meets,
     before_issue,
@@ -191,7 +190,7 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     """The wait for an asynchronous operation that something else comes too early for."""
     op = old.event.op
     second = line_of(new.event.op)
-    mechanism, what = _mechanism(m, old)
+    mechanism, what = _mechanism(m, old, new)
     if new.proxy == "TMAP":
         releases = [e.op for e in m.trace[old.position :] if _is_half(e.op, "release")]
         if old.done or not releases:
@@ -200,9 +199,10 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     relaxed = _unacquired(m, old, new) if what == "mbar" else ""
     if relaxed:
         return relaxed
-    if old.agent == new.agent and m.agents[old.agent].single:
+    if old.agent == new.agent and (m.agents[old.agent].single or isinstance(op, ops.Wgmma)):
         mechanism, later = _group(m, old, new.position) if what == "group" else (mechanism, 0)
-        return f"{mechanism} before line {second}. {remark(later)}".strip()
+        told = " and hand over" if mechanism.startswith("Let") else ""
+        return f"{mechanism}{told} before line {second}. {remark(later)}".strip()
     if not old.write and m.agents[new.agent].time[old.agent] < old.step:
         waited = _own_wait(m, m.agents[old.agent], old) if what == "group" else None
         if waited is not None and _round(m, new) > _round(m, old):
@@ -226,13 +226,15 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
         if over is not None and not _waited_by(m, issuer, old, over):
             mechanism, later = _group(m, old, over)
             line = line_of(m.trace[over].op)
-            also = " ".join(filter(None, (remark(later), instead)))
+            also = " ".join(filter(None, (remark(later), _too_late(m, issuer, old, m.trace[over]), instead)))
             return f"{mechanism} before line {line}, which hands the bytes over. {also}".strip()
         waited = _own_wait(m, issuer, old)
         how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
         if waited is not None:
             return f"After the wait at line {line_of(waited)} in {m.name(issuer)}, {how}"
         return f"{mechanism} in {m.name(issuer)}, then {how}"
+    if mechanism.startswith("Let"):
+        return f"{mechanism} and hand over before line {second}."
     return f"{mechanism} before line {second}, or take over from a thread that did."
 
 
@@ -248,7 +250,7 @@ def _unacquired(m: Machine, old: Record, new: Record) -> str:
     return f"Execute fence.acquire.{wait.scope} after line {line_of(wait)}, whose wait is relaxed and acquires nothing."
 
 
-def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
+def _mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
     """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
     op = old.event.op
     if old.bars:
@@ -259,13 +261,21 @@ def _mechanism(m: Machine, old: Record) -> tuple[str, str]:
                 now = bar.state.phase if bar.state is not None else 0
                 phase = signals.get(bar.seen, now)
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
-        return f"Wait for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
-    text = completion(op, write=old.write, later=0 if committed(m, old) else None)
+        far = any(not _same_cta(m, bar.address, new) for bar in m.mbarriers.values() if bar.seen in old.bars)
+        who = "Let a thread of its CTA wait" if far else "Wait"  # only the owner's threads may (9.7.13.15.16)
+        return f"{who} for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
+    text = completion(op, write=old.write, later=0 if _committed(m, old) else None)
     if text is not None:
         return text, "group"
     if getattr(op, "mbar", None) is not None:
         return f"Wait for the phase of the mbarrier that line {line_of(op)} signals", "mbar"
     return f"Wait for the completion of line {line_of(op)}", "mbar"
+
+
+def _same_cta(m: Machine, address: int, record: Record) -> bool:
+    """Whether a shared object is in the CTA whose thread makes an access."""
+    instance = m.program.memory.find(address)
+    return instance is None or instance.cta == m.program.threads[m.agents[record.agent].threads[0]].place.cta
 
 
 def _signals(m: Machine, old: Record) -> dict[int, int]:
@@ -279,9 +289,14 @@ def _signals(m: Machine, old: Record) -> dict[int, int]:
 
 def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
     """What waits, before a step of the trace, for an operation of a group, and how many later groups that leaves."""
-    behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
-    later = closed_behind(behind, old.event.op)
+    later = later_groups(m, old, until)
     return completion(old.event.op, write=old.write, later=later) or "", later
+
+
+def later_groups(m: Machine, old: Record, until: int) -> int | None:
+    """How many groups were closed behind that of an operation before a step of the trace, ``None`` if it was open."""
+    behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
+    return closed_behind(behind, old.event.op)
 
 
 def _own_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
@@ -302,11 +317,22 @@ def _own_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
     return None
 
 
+def _too_late(m: Machine, issuer: Agent, old: Record, over: Entry) -> str:
+    """That the issuing thread's next wait for the groups of an operation comes after it has handed the bytes over."""
+    family = family_of(old.event.op)
+    for k, op in enumerate(issuer.code[m.trace[old.position].place + 1 :], m.trace[old.position].place + 1):
+        if isinstance(op, ops.Branch):
+            break
+        if isinstance(op, WaitGroup) and op.family == family:
+            return f"The wait at line {line_of(op)} comes after that." if k > over.place else ""
+    return ""
+
+
 def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
     """The last step of ``issuer`` in a part of the trace that hands its accesses over and that ``other`` knows of."""
     for k in range(min(until, len(m.trace)) - 1, since, -1):
         entry = m.trace[k]
-        if entry.agent == issuer.index and _hands_over(entry) and other.time[entry.agent] >= entry.step:
+        if entry.agent == issuer.index and hands_over(entry) and other.time[entry.agent] >= entry.step:
             return k
     return None
 
@@ -316,7 +342,7 @@ def _waited_by(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
     return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.done)
 
 
-def _hands_over(entry: Entry) -> bool:
+def hands_over(entry: Entry) -> bool:
     releases = isinstance(entry.op, HANDS_OVER) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
     return entry.signal < 0 and releases
 
@@ -383,20 +409,16 @@ def hand_over(m: Machine, agent: Agent, position: int, step: int | None = None) 
     over.
     """
     for entry in m.trace[position + 1 :]:
-        if entry.agent == agent.index and (step is None or entry.step < step) and _hands_over(entry):
+        if entry.agent == agent.index and (step is None or entry.step < step) and hands_over(entry):
             return entry.op
     return None
 
 
-def committed(m: Machine, old: Record, step: int | None = None) -> bool:
-    """Whether the issuing thread closed a group behind the operation (and before a step)."""
-    return any(
-        isinstance(e.op, ops.Commit)
-        and e.op.family == family_of(old.event.op)
-        and e.agent == old.agent
-        and (step is None or e.step < step)
-        for e in m.trace[old.position :]
-    )
+def _committed(m: Machine, old: Record) -> bool:
+    """Whether the issuing thread closed a group behind the operation."""
+    family = family_of(old.event.op)
+    behind = (e.op for e in m.trace[old.position :] if e.agent == old.agent)
+    return any(isinstance(op, Commit) and op.family == family for op in behind)
 
 
 def at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
@@ -405,17 +427,3 @@ def at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
         return None
     found = (e for e in reversed(m.trace) if e.agent == agent.index and e.signal < 0 and e.step == step)
     return next(found, None)
-
-
-def seen(m: Machine, issuer: Agent, owner: Agent, step: int) -> str:
-    """How far the one knows what the other did, and why that is too little for what it did at a step."""
-    last = at_step(m, owner, issuer.time[owner.index])
-    if last is None:
-        return f"Nothing that {m.name(owner)} did is handed to {m.name(issuer)}."
-    where = f"line {line_of(last.op)} ({text_of(last.op)}, step {m.trace.index(last) + 1})"
-    if last.step > step and _hands_over(last):
-        return (
-            f"{m.name(issuer)} comes after {where} of {m.name(owner)} in time alone: memory is handed over by a "
-            f"release there, or a release fence before it, and an acquire where that is seen."
-        )
-    return f"What {m.name(issuer)} knows of {m.name(owner)} ends with {where}."

@@ -12,6 +12,8 @@ _LONG_LIST = re.compile(r"\{\s*([^{},]+)(?:,[^{},]+){8,},\s*([^{},]+?)\s*\}")
 """Ten elements in braces, or more."""
 NARROWEST = 12
 """Characters of a lane."""
+LANES = 6
+"""Lanes that stand side by side. The steps of more threads name theirs instead, or no line would fit a screen."""
 
 
 def texts(trace: Trace) -> tuple[str, ...]:
@@ -23,11 +25,13 @@ def _schedule(trace: Trace) -> Iterator[str]:
     """Each role has a lane. A step stands alone in its line, so that its text may go on over the lanes to its right."""
     names = list(dict.fromkeys(step.thread for step in trace))
     width = max(NARROWEST, *map(len, names)) + 2
-    yield "step  " + "".join(name.ljust(width) for name in names).rstrip()
+    abreast = len(names) <= LANES
+    yield "step  " + ("".join(name.ljust(width) for name in names).rstrip() if abreast else "thread")
     for step in trace:
         if step.skipped:
             yield f"   ... {step.skipped} other step{'' if step.skipped == 1 else 's'}"
-        yield f"{step.number:4d}  {' ' * (width * names.index(step.thread))}{_cell(step)}"
+        before = " " * (width * names.index(step.thread)) if abreast else step.thread.ljust(width)
+        yield f"{step.number:4d}  {before}{_cell(step)}"
 
 
 def _cell(step: Step) -> str:

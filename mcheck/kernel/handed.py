@@ -1,0 +1,69 @@
+"""How far one thread knows what another one did, and which half of a hand-over that is there is missing (8.8)."""
+
+from __future__ import annotations
+
+from mcheck.answers.scopes import RELEASES, needed, releases
+from mcheck.answers.steps import text_of
+from mcheck.kernel.history import Record
+from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.remedies import at_step, line_of
+from mcheck.program import ops
+from mcheck.program.program import Place
+from mcheck.program.scopes import WIDTH
+
+ALONE = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
+"""What is complete for others with its own accesses, and publishes nothing before them (8.9.1.1)."""
+
+
+def seen(m: Machine, issuer: Agent, owner: Agent, old: Record) -> str:
+    """How far ``issuer`` knows what ``owner`` did, and why that is too little for the access ``old``."""
+    one, other = m.name(issuer), m.name(owner)
+    last = at_step(m, owner, issuer.time[owner.index])
+    if last is None:
+        return f"Nothing that {other} did is handed to {one}."
+    where = f"line {line_of(last.op)} ({text_of(last.op)}, step {m.trace.index(last) + 1})"
+    if last.step < old.step:
+        return f"What {one} knows of {other} ends with {where}."
+    if last.step == old.step and owner.status == "done":
+        return f"{one} comes after the end of {other} in time alone: an exit hands nothing over."
+    return f"{one} comes after {where} of {other} in time alone: {_why(m, issuer, owner, old, last)}."
+
+
+def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:
+    """Which half is missing, where the other one knows of the step ``last`` behind the access."""
+    if isinstance(last.op, ops.CpAsyncArrive):
+        return "it tells of the cp.async before it, and of nothing else"
+    if isinstance(last.op, ALONE):
+        return "its completion tells of its own accesses, and of nothing before them"
+    fences = [
+        e
+        for e in m.trace[old.position :]
+        if e.agent == owner.index and isinstance(e.op, ops.Fence) and e.op.sem in RELEASES and e.signal < 0
+    ]
+    writer, reader = _place(m, owner), _place(m, issuer)
+    idle = [text for e in fences for text in [_idle(m, e, last, old, writer, reader)] if text]
+    if releases(last.op) or len(idle) < len(fences):
+        return "the release is there, and an acquire is missing where it is seen, or behind that a fence that acquires"
+    way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
+    return "; ".join([way, *dict.fromkeys(idle[:2])])
+
+
+def _idle(m: Machine, fence: Entry, last: Entry, old: Record, writer: Place, reader: Place) -> str:
+    """Why a fence of the owner that releases does not do it; empty if it does."""
+    op = fence.op
+    assert isinstance(op, ops.Fence)
+    where = f"the fence at line {line_of(op)}"
+    if fence.step > last.step:
+        return f"{where} comes after it"
+    if op.restrict is not None:
+        instance = m.program.memory.find(old.event.address)
+        home = instance.cta if instance is not None else None
+        if home is None or (op.restrict == "shared::cta" and home != writer.cta):
+            return f"{where} is for {op.restrict}, not for these bytes"
+    if WIDTH[op.scope] < WIDTH[needed(writer, reader)]:
+        return f"{where} has scope .{op.scope}, and needs .{needed(writer, reader)}"
+    return ""
+
+
+def _place(m: Machine, agent: Agent) -> Place:
+    return m.program.threads[agent.threads[0]].place

@@ -1,0 +1,191 @@
+"""A hand-over that does not count is told which half is missing, and a wait whether it was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.findings.finding import Finding
+from mcheck.findings.trace import Step, StepKind
+from mcheck.kernel.engine import check
+from mcheck.report.trace import LANES, texts
+from mcheck.syntax import parse
+
+
+def found(text: str) -> list[Finding]:
+    return list(check(parse(text, "judged.litmus"), load_model("ptx-9.0"), timeout=60).findings)
+
+
+def missing(text: str) -> str:
+    return " / ".join(f.missing for f in found(text) if f.severity == "error")
+
+
+HANDED = """PTX handed
+{{ .global .u32 x, f; }}
+A@cta 0 {{ {before} st.global.u32 [x], 1; {give} {after} }}
+B@cta 1 {{ {take} if (r0 == 1) {{ {then} ld.global.u32 r1, [x]; }} }}
+"""
+RELAXED = "st.relaxed.gpu.global.u32 [f], 1;"
+SEEN = "ld.relaxed.gpu.global.u32 r0, [f];"
+
+
+@pytest.mark.parametrize(
+    ("give", "after", "take", "then", "told"),
+    [
+        ("red.release.gpu.global.add.u32 [f], 1;", "", SEEN, "", "an acquire is missing where it is seen"),
+        ("fence.release.gpu; " + RELAXED, "", SEEN, "fence.release.gpu;", "an acquire is missing where it is seen"),
+        (RELAXED, "", SEEN, "fence.acquire.gpu;", "memory is handed over by a release there"),
+        (RELAXED, "fence.release.gpu;", SEEN, "fence.acquire.gpu;", "the fence at line 3 comes after it"),
+        ("membar.cta; " + RELAXED, "", SEEN, "fence.acquire.gpu;", "Give scope .gpu (membar.gl) at line 3"),
+    ],
+    ids=["red", "no-acquire", "no-release", "fence-late", "membar"],
+)
+def test_the_half_that_is_missing_is_named(give: str, after: str, take: str, then: str, told: str) -> None:
+    assert told in missing(HANDED.format(before="", give=give, after=after, take=take, then=then))
+
+
+CLUSTER = """PTX in-a-cluster
+{ .shared .u32 x; .shared .b64 b; }
+A@cluster 0, cta 0 {
+  barrier.cluster.arrive; barrier.cluster.wait;
+  st.shared::cluster.u32 [x@1], 6;
+  GIVE
+}
+B@cluster 0, cta 1 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  await mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 [b], 0;
+  ld.shared.u32 r0, [x];
+}
+"""
+ARRIVE = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [b@1];"
+
+
+def test_a_restricted_fence_that_leaves_the_bytes_out_is_named() -> None:
+    """x is in the window of the peer, which ``shared::cta`` is not (9.7.13.4)."""
+    told = missing(CLUSTER.replace("GIVE", "fence.release.sync_restrict::shared::cta.cluster; " + ARRIVE))
+    assert "the fence at line 6 is for shared::cta, not for these bytes" in told
+
+
+def test_a_fence_of_too_narrow_a_scope_is_named() -> None:
+    told = missing(CLUSTER.replace("GIVE", "fence.acq_rel.cta; " + ARRIVE))
+    assert "scope" in told
+    assert ".cluster" in told
+
+
+ASYNC = """PTX beside-a-copy
+{ .global .align 16 .u32 src[8]; .shared .align 16 .u32 buf[8]; .shared .b64 b; }
+A@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  bar.sync 0;
+  st.shared.u32 [buf + 20], 9;
+  cp.async.cg.shared::cta.global [buf], [src], 16;
+  cp.async.mbarrier.arrive.noinc.shared::cta.b64 [b];
+}
+B@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  ld.shared.u32 r0, [buf + 20];
+}
+"""
+
+
+def test_an_arrive_for_copies_publishes_nothing_else() -> None:
+    told = missing(ASYNC)
+    assert "it tells of the cp.async before it, and of nothing else" in told
+    assert "ends with" not in told
+
+
+def test_an_arrive_that_raises_its_own_count_is_named_in_a_deadlock() -> None:
+    """The net effect on the pending count is none, a trap of the form without .noinc (9.7.13.15.15)."""
+    told = missing(ASYNC.replace(".noinc", ""))
+    assert "The arrive at line 8 raises the count that it lowers: give it .noinc" in told
+
+
+GROUPS = """PTX groups
+{ .global .align 16 .u32 src[8]; .shared .align 16 .u32 buf[8]; }
+A@cta 0, warp 0, lane 0 {
+  cp.async.ca.shared::cta.global [buf], [src], 16;
+  cp.async.commit_group;
+  cp.async.ca.shared::cta.global [buf + 16], [src + 16], 16;
+  COMMIT
+  cp.async.wait_group 1;
+  ld.shared.u32 r0, [buf + 16];
+  WAIT
+}
+"""
+
+
+def test_a_wait_is_told_to_leave_a_group_only_if_there_is_one() -> None:
+    opened = missing(GROUPS.replace("COMMIT", "").replace("WAIT", ""))
+    assert "The wait at line 8 does not cover the operation, which no commit_group precedes it for." in opened
+    closed = missing(GROUPS.replace("COMMIT", "cp.async.commit_group;").replace("WAIT", ""))
+    assert "The wait at line 8 leaves the latest group pending, which is this one." in closed
+
+
+WARPS = """PTX warps
+{ .global .align 16 .b8 src[512]; .shared .align 16 .b8 buf[512]; }
+w@cta 0, warp 0..2 {
+  if (%warpid == 0) { cp.async.cg.shared::cta.global [buf + 16*%laneid], [src + 16*%laneid], 16; }
+  cp.async.commit_group;
+  FIRST
+  SECOND
+  ld.shared.u32 r0, [buf + 4*%laneid + 128*%warpid];
+}
+"""
+
+
+def test_a_wait_that_covers_is_not_blamed() -> None:
+    told = missing(WARPS.replace("FIRST", "cp.async.wait_group 0;").replace("SECOND", ""))
+    assert "After the wait at line 6 in w[0..31], hand over to line 8" in told
+    assert "leaves" not in told
+
+
+def test_a_wait_behind_the_hand_over_is_told_to_come_too_late() -> None:
+    """Not that another thread executes it, who executes the same statement."""
+    told = missing(WARPS.replace("FIRST", "bar.sync 0;").replace("SECOND", "cp.async.wait_group 0;"))
+    assert "before line 6, which hands the bytes over. The wait at line 7 comes after that." in told
+    assert "groups belong" not in told
+
+
+WGMMA = """PTX operand
+{ .shared .align 128 .b8 a[1024]; }
+mma@cta 0, warpgroup 0 {
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {r1}, [a, 1024], [a, 1024];
+  wgmma.commit_group.sync.aligned;
+  st.shared.u64 [a + 8*%tid.x], 1;
+}
+"""
+
+
+def test_what_a_lane_does_behind_its_warps_wgmma_stays_behind() -> None:
+    told = missing(WGMMA)
+    assert "Execute wgmma.wait_group.sync.aligned 0 before line 7." in told
+
+
+def test_only_the_owner_waits_for_an_mbarrier() -> None:
+    told = missing("""PTX a-copy-to-a-peer
+{ .global .align 16 .u32 src[4]; .shared .align 16 .u32 buf[4]; .shared .b64 b; }
+A@cluster 0, cta 0 {
+  barrier.cluster.arrive; barrier.cluster.wait;
+  for k in 0..2 {
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf@1], [src], 16, [b@1];
+  }
+}
+B@cluster 0, cta 1 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], 32;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+}
+""")
+    assert "Let a thread of its CTA wait for phase 0 (parity 0) of b@1" in told
+
+
+def test_the_steps_of_many_threads_name_them() -> None:
+    steps = [Step(thread=f"P{k}", instruction="bar.sync 0", kind=StepKind.BARRIER, number=k + 1) for k in range(9)]
+    assert texts(tuple(steps))[::8] == ("step  thread", "   8  P7            bar.sync 0")
+    assert texts(tuple(steps[:LANES]))[0].split() == ["step", *(f"P{k}" for k in range(LANES))]
