@@ -53,7 +53,8 @@ def completion(op: Op, *, write: bool, later: int | None) -> str | None:
     """
     match op:
         case ops.Wgmma():
-            return f"Execute wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
+            commit = "wgmma.commit_group.sync.aligned; " if later is None else ""
+            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
         case ops.CpAsync():
             return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
         case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):

@@ -10,13 +10,13 @@ from mcheck.kernel import aligned, overtaking, warps
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.late_looks import REASON
+from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.mbarrier_waits import looked_in_vain
 from mcheck.kernel.mbarriers import unannounced
 from mcheck.kernel.objects import Mbarrier, Word
 from mcheck.kernel.postponing import postponed
 from mcheck.kernel.races import use_of_object
-from mcheck.kernel.remedies import line_of
 from mcheck.kernel.vain import read_in_vain
 from mcheck.program import ops
 from mcheck.program.ops import Exit

@@ -5,10 +5,12 @@ from __future__ import annotations
 from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
 from mcheck.answers.waits import Meets, Wait, half
 from mcheck.kernel.fills import meets
+from mcheck.kernel.groups import changes, later_groups
 from mcheck.kernel.handed import seen
 from mcheck.kernel.history import Record
+from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.remedies import hand_over, later_groups, line_of, only_wgmma_fence, remedy
+from mcheck.kernel.remedies import hand_over, only_wgmma_fence, remedy
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import SHARED_WINDOW
@@ -82,14 +84,14 @@ def _half_waits(m: Machine, old: Record) -> str:
         if e.agent == old.agent and isinstance(e.op, ops.WaitGroup)
     ]
     if mine or isinstance(op, ops.Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
-        return half(op, mine, write=old.write)
+        return half(op, mine, write=changes(old))
     its = {o.span for o in m.agents[old.agent].code}
     others = (
         Wait(op=e.op, thread=m.name(m.agents[e.agent]), own=False, later=None)
         for _, e in behind
         if isinstance(e.op, ops.WaitGroup) and e.op.span not in its
     )
-    return half(op, others, write=old.write)
+    return half(op, others, write=changes(old))
 
 
 MOST = 2

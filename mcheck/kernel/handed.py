@@ -5,8 +5,8 @@ from __future__ import annotations
 from mcheck.answers.scopes import RELEASES, needed, releases
 from mcheck.answers.steps import text_of
 from mcheck.kernel.history import Record
+from mcheck.kernel.lines import at_step, line_of
 from mcheck.kernel.machine import Agent, Entry, Machine
-from mcheck.kernel.remedies import at_step, line_of
 from mcheck.program import ops
 from mcheck.program.program import Place
 from mcheck.program.scopes import WIDTH

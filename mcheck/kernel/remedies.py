@@ -11,29 +11,24 @@ from mcheck.answers.waits import (
     Meets,
     before_issue,
     before_wgmma,
-    closed_behind,
     completion,
-    family_of,
     or_before_issue,
     remark,
 )
 from mcheck.findings import catalogue
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.fills import meets
+from mcheck.kernel.groups import changes, committed, own_wait, too_late, wait_of_group, waited_by
 from mcheck.kernel.history import Record
+from mcheck.kernel.lines import at_step, line_of
 from mcheck.kernel.machine import Agent, Entry, Machine
 from mcheck.kernel.objects import Mbarrier
 from mcheck.program import ops
 from mcheck.program.expr import Const
-from mcheck.program.ops import Commit, Op, WaitGroup
+from mcheck.program.ops import Op
 from mcheck.program.scopes import WIDTH
 
 HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
-
-
-def line_of(op: Op) -> int:
-    """The line of an instruction."""
-    return op.span.line if op.span is not None else 0
 
 
 def remedy(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
@@ -200,11 +195,11 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     if relaxed:
         return relaxed
     if old.agent == new.agent and (m.agents[old.agent].single or isinstance(op, ops.Wgmma)):
-        mechanism, later = _group(m, old, new.position) if what == "group" else (mechanism, 0)
+        mechanism, later = wait_of_group(m, old, new.position) if what == "group" else (mechanism, 0)
         told = " and hand over" if mechanism.startswith("Let") else ""
         return f"{mechanism}{told} before line {second}. {remark(later)}".strip()
     if not old.write and m.agents[new.agent].time[old.agent] < old.step:
-        waited = _own_wait(m, m.agents[old.agent], old) if what == "group" else None
+        waited = own_wait(m, m.agents[old.agent], old) if what == "group" else None
         if waited is not None and _round(m, new) > _round(m, old):
             return (
                 f"After the wait at line {line_of(waited)} in {m.name(m.agents[old.agent])}, hand over to line "
@@ -223,12 +218,12 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
             return before_issue(second, line_of(op))
         instead = or_before_issue(second, line_of(op)) if met is Meets.EITHER else ""
         over = _taken_over(m, issuer, other, old.position, new.position)
-        if over is not None and not _waited_by(m, issuer, old, over):
-            mechanism, later = _group(m, old, over)
+        if over is not None and not waited_by(m, issuer, old, over):
+            mechanism, later = wait_of_group(m, old, over)
             line = line_of(m.trace[over].op)
-            also = " ".join(filter(None, (remark(later), _too_late(m, issuer, old, m.trace[over]), instead)))
+            also = " ".join(filter(None, (remark(later), too_late(m, issuer, old, m.trace[over]), instead)))
             return f"{mechanism} before line {line}, which hands the bytes over. {also}".strip()
-        waited = _own_wait(m, issuer, old)
+        waited = own_wait(m, issuer, old)
         how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
         if waited is not None:
             return f"After the wait at line {line_of(waited)} in {m.name(issuer)}, {how}"
@@ -264,7 +259,7 @@ def _mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
         far = any(not _same_cta(m, bar.address, new) for bar in m.mbarriers.values() if bar.seen in old.bars)
         who = "Let a thread of its CTA wait" if far else "Wait"  # only the owner's threads may (9.7.13.15.16)
         return f"{who} for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
-    text = completion(op, write=old.write, later=0 if _committed(m, old) else None)
+    text = completion(op, write=changes(old), later=0 if committed(m, old) else None)
     if text is not None:
         return text, "group"
     if getattr(op, "mbar", None) is not None:
@@ -287,47 +282,6 @@ def _signals(m: Machine, old: Record) -> dict[int, int]:
     return out
 
 
-def _group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
-    """What waits, before a step of the trace, for an operation of a group, and how many later groups that leaves."""
-    later = later_groups(m, old, until)
-    return completion(old.event.op, write=old.write, later=later) or "", later
-
-
-def later_groups(m: Machine, old: Record, until: int) -> int | None:
-    """How many groups were closed behind that of an operation before a step of the trace, ``None`` if it was open."""
-    behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
-    return closed_behind(behind, old.event.op)
-
-
-def _own_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
-    """The wait of the issuing thread that completes an operation of a group, be it that it is still to come."""
-    done = at_step(m, issuer, next((step for agent, step in old.done if agent == issuer.index), 0))
-    if done is not None:
-        return done.op
-    family = family_of(old.event.op)
-    closed = isinstance(old.event.op, ops.Wgmma)
-    for op in issuer.code[m.trace[old.position].place + 1 :]:
-        if isinstance(op, ops.Branch):
-            break
-        closed = closed or (isinstance(op, Commit) and op.family == family and op.guard is None)
-        if not isinstance(op, WaitGroup) or op.family != family or op.guard is not None:
-            continue
-        if (closed or op.commits) and op.pending == Const(0) and not (op.read and old.write):
-            return op
-    return None
-
-
-def _too_late(m: Machine, issuer: Agent, old: Record, over: Entry) -> str:
-    """That the issuing thread's next wait for the groups of an operation comes after it has handed the bytes over."""
-    family = family_of(old.event.op)
-    for k, op in enumerate(issuer.code[m.trace[old.position].place + 1 :], m.trace[old.position].place + 1):
-        if isinstance(op, ops.Branch):
-            break
-        if isinstance(op, WaitGroup) and op.family == family:
-            return f"The wait at line {line_of(op)} comes after that." if k > over.place else ""
-    return ""
-
-
 def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
     """The last step of ``issuer`` in a part of the trace that hands its accesses over and that ``other`` knows of."""
     for k in range(min(until, len(m.trace)) - 1, since, -1):
@@ -335,11 +289,6 @@ def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int)
         if entry.agent == issuer.index and hands_over(entry) and other.time[entry.agent] >= entry.step:
             return k
     return None
-
-
-def _waited_by(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
-    """Whether the issuing thread had waited for an operation of a group before a step of the trace."""
-    return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.done)
 
 
 def hands_over(entry: Entry) -> bool:
@@ -412,18 +361,3 @@ def hand_over(m: Machine, agent: Agent, position: int, step: int | None = None) 
         if entry.agent == agent.index and (step is None or entry.step < step) and hands_over(entry):
             return entry.op
     return None
-
-
-def _committed(m: Machine, old: Record) -> bool:
-    """Whether the issuing thread closed a group behind the operation."""
-    family = family_of(old.event.op)
-    behind = (e.op for e in m.trace[old.position :] if e.agent == old.agent)
-    return any(isinstance(op, Commit) and op.family == family for op in behind)
-
-
-def at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
-    """What an agent did at a step."""
-    if step <= 0:
-        return None
-    found = (e for e in reversed(m.trace) if e.agent == agent.index and e.signal < 0 and e.step == step)
-    return next(found, None)

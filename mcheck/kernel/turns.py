@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcheck.kernel.lines import at_step
 from mcheck.kernel.machine import Agent, Machine
-from mcheck.kernel.remedies import at_step
 
 
 def turn_at(m: Machine, k: int) -> str:

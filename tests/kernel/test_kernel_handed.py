@@ -6,6 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.findings.finding import Finding
+from mcheck.findings.repair import applied, edits
 from mcheck.findings.trace import Step, StepKind
 from mcheck.kernel.engine import check
 from mcheck.report.trace import LANES, texts
@@ -189,3 +190,23 @@ def test_the_steps_of_many_threads_name_them() -> None:
     steps = [Step(thread=f"P{k}", instruction="bar.sync 0", kind=StepKind.BARRIER, number=k + 1) for k in range(9)]
     assert texts(tuple(steps))[::8] == ("step  thread", "   8  P7            bar.sync 0")
     assert texts(tuple(steps[:LANES]))[0].split() == ["step", *(f"P{k}" for k in range(LANES))]
+
+
+REDUCED = """PTX beside-a-reduction
+{ .global .align 16 .u32 out[4]; .shared .align 16 .u32 buf[4]; }
+A@cta 0, warp 0, lane 0 {
+  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [out], [buf], 16;
+  red.relaxed.gpu.global.add.u32 [out], 1;
+}
+"""
+UNCOMMITTED = WGMMA.replace("commit_group", "wait_group").replace("aligned;\n  st", "aligned 0;\n  st")
+
+
+@pytest.mark.parametrize("text", [REDUCED, UNCOMMITTED], ids=["reads-of-a-reduction", "wgmma-without-a-commit"])
+def test_the_wait_that_is_named_mends_it(text: str) -> None:
+    """A reduction reads what it changes, which ``.read`` does not wait for (9.7.9.25.6.2); a group has to be closed."""
+    first = next(f for f in found(text) if f.code == "RACE003")
+    lines = text.split("\n")
+    changes = edits(first, lines, table=False)
+    assert changes
+    assert [f.code for f in found("\n".join(applied(lines, changes))) if f.severity == "error"] == []
