@@ -254,11 +254,25 @@ def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
         lines = sorted({line_of(op) for _, op in able})
         waiting = names(m, [b for b, _ in able])
         where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-        return f"Still to signal {name}: {waiting} at {where}, and waits itself."
+        itself = "waits itself" if len(able) == 1 and len(able[0][0].threads) == 1 else "wait themselves"
+        return f"Still to signal {name}: {waiting} at {where}, and {itself}."
     over = [b for b in m.agents if b not in stuck and _signals(b.code, bar) is not None]
     if over:
         return f"Nobody is left who would signal {name}: {names(m, over)} did what they had to, and ended."
+    if any(_signals_somewhere(b) for b in stuck):
+        return ""
     return f"Nobody is left who would signal {name}."
+
+
+def _signals_somewhere(agent: Agent) -> bool:
+    """Whether an agent still signals an mbarrier whose address a register holds."""
+    rest = (ops.performed(op) for op in agent.code[agent.pc + 1 :])
+    kept = ((getattr(op, "mbar", None), op) for op in rest)
+    return any(_held(mbar) or (isinstance(op, ops.MbarrierArrive) and _held(op.address)) for mbar, op in kept)
+
+
+def _held(address: object) -> bool:
+    return address is not None and not isinstance(address, Const)
 
 
 def _signals_later(agent: Agent, bar: Mbarrier) -> Op | None:

@@ -8,6 +8,7 @@ from mcheck.kernel.history import Record
 from mcheck.kernel.lines import at_step, line_of
 from mcheck.kernel.machine import Agent, Entry, Machine
 from mcheck.program import ops
+from mcheck.program.ops import Op
 from mcheck.program.program import Place
 from mcheck.program.scopes import WIDTH
 
@@ -35,11 +36,9 @@ def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> s
         return "it tells of the cp.async before it, and of nothing else"
     if isinstance(last.op, ALONE):
         return "its completion tells of its own accesses, and of nothing before them"
-    fences = [
-        e
-        for e in m.trace[old.position :]
-        if e.agent == owner.index and isinstance(e.op, ops.Fence) and e.op.sem in RELEASES and e.signal < 0
-    ]
+    if isinstance(last.op, ops.Collective):
+        return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
+    fences = [e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and _releases(e.op)]
     writer, reader = _place(m, owner), _place(m, issuer)
     idle = [text for e in fences for text in [_idle(m, e, last, old, writer, reader)] if text]
     if releases(last.op) or len(idle) < len(fences):
@@ -48,10 +47,17 @@ def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> s
     return "; ".join([way, *dict.fromkeys(idle[:2])])
 
 
+def _releases(op: Op) -> bool:
+    """Whether a fence releases, be it for another proxy (8.8, 9.7.13.4)."""
+    return (isinstance(op, ops.Fence) and op.sem in RELEASES) or (
+        isinstance(op, ops.ProxyFence) and op.half == "release"
+    )
+
+
 def _idle(m: Machine, fence: Entry, last: Entry, old: Record, writer: Place, reader: Place) -> str:
     """Why a fence of the owner that releases does not do it; empty if it does."""
     op = fence.op
-    assert isinstance(op, ops.Fence)
+    assert isinstance(op, ops.Fence | ops.ProxyFence)
     where = f"the fence at line {line_of(op)}"
     if fence.step > last.step:
         return f"{where} comes after it"
@@ -60,7 +66,7 @@ def _idle(m: Machine, fence: Entry, last: Entry, old: Record, writer: Place, rea
         home = instance.cta if instance is not None else None
         if home is None or (op.restrict == "shared::cta" and home != writer.cta):
             return f"{where} is for {op.restrict}, not for these bytes"
-    if WIDTH[op.scope] < WIDTH[needed(writer, reader)]:
+    if op.scope is not None and WIDTH[op.scope] < WIDTH[needed(writer, reader)]:
         return f"{where} has scope .{op.scope}, and needs .{needed(writer, reader)}"
     return ""
 

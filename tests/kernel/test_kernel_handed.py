@@ -210,3 +210,71 @@ def test_the_wait_that_is_named_mends_it(text: str) -> None:
     changes = edits(first, lines, table=False)
     assert changes
     assert [f.code for f in found("\n".join(applied(lines, changes))) if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("fence.proxy.tensormap::generic.release.cta;", "", "the fence at line 5 has scope .cta, and needs .gpu"),
+        ("", "fence.proxy.tensormap::generic.release.gpu;", "the fence at line 7 comes after it"),
+    ],
+    ids=["narrow", "late"],
+)
+def test_the_release_half_of_a_proxy_fence_is_one(before: str, after: str, told: str) -> None:
+    text = """PTX map-for-another
+{ .global .align 128 .u32 g[64]; .global .u32 flag; .shared .align 128 .b8 buf[128]; .shared .b64 full; MAP }
+A@cta 0 {
+  tensormap.replace.tile.global_address.global.b1024.b64 [tm], g;
+  BEFORE
+  st.relaxed.gpu.global.u32 [flag], 1;
+  AFTER
+}
+B@cta 1 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  await ld.relaxed.gpu.global.u32 r0, [flag] == 1;
+  fence.proxy.tensormap::generic.acquire.gpu [tm], 128;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+  cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes.tile [buf], [tm, {0}], [full];
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+}
+"""
+    fields = (
+        "global_address = g, elemtype = u32, rank = 1, global_dim = {64}, global_stride = {}, box_dim = {32}, "
+        "element_stride = {1}, interleave_layout = none, swizzle_mode = none, swizzle_atomicity = 16B, fill_mode = zero"
+    )
+    text = text.replace("MAP", f".global .tensormap tm = {{ {fields} }};")
+    assert told in missing(text.replace("BEFORE", before).replace("AFTER", after))
+
+
+def test_what_makes_lanes_meet_is_told_to_hand_nothing_over() -> None:
+    """shfl.sync, elect.sync and their like order no memory (Q23)."""
+    told = missing("""PTX lanes-that-meet
+{ .shared .u32 x; }
+w@cta 0, warp 0 {
+  if (%laneid == 0) { st.shared.u32 [x], 1; }
+  elect.sync r0|%p1, 0xffffffff;
+  ld.shared.u32 r2, [x];
+}
+""")
+    assert "lanes wait for each other there, and hand nothing over; bar.warp.sync does" in told
+
+
+def test_who_signals_what_a_register_names_is_not_told_to_be_gone() -> None:
+    told = missing("""PTX slot-in-a-register
+{ .shared .b64 bar, go; }
+A@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  mbarrier.init.shared::cta.b64 [go], 1;
+  bar.sync 0;
+  mov.u32 r1, bar;
+  await mbarrier.try_wait.parity.shared::cta.b64 [go], 0;
+  mbarrier.arrive.shared::cta.b64 _, [r1];
+}
+B@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  mbarrier.arrive.shared::cta.b64 _, [go];
+}
+""")
+    assert "Still to signal go@0: B at line 14, and waits itself." in told
+    assert "Nobody is left who would signal bar@0" not in told
