@@ -24,10 +24,22 @@ def seen(m: Machine, issuer: Agent, owner: Agent, old: Record) -> str:
         return f"Nothing that {other} did is handed to {one}."
     where = f"line {line_of(last.op)} ({text_of(last.op)}, step {m.trace.index(last) + 1})"
     if last.step < old.step:
-        return f"What {one} knows of {other} ends with {where}."
+        return f"What {one} knows of {other} ends with {where}.{_looked(m, owner, old)}"
     if last.step == old.step and owner.status == "done":
         return f"{one} comes after the end of {other} in time alone: an exit hands nothing over."
     return f"{one} comes after {where} of {other} in time alone: {_why(m, issuer, owner, old, last)}."
+
+
+def _looked(m: Machine, owner: Agent, old: Record) -> str:
+    """That the last wait of an agent before an access was a look, which does not wait (9.7.13.15.16)."""
+    behind = (e.op for e in reversed(m.trace[: old.position]) if e.agent == owner.index and e.signal < 0)
+    wait = next((op for op in behind if isinstance(ops.performed(op), ops.MbarrierWait)), None)
+    if not isinstance(wait, ops.MbarrierWait):
+        return ""
+    line, access = line_of(wait), line_of(old.event.op)
+    if line >= access:
+        return ""
+    return f" The look at line {line} may answer false, and line {access} then comes too early."
 
 
 def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:

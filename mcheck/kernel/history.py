@@ -126,6 +126,13 @@ def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     return any(_lane(a, byte) != _lane(b, byte) for byte in range(low, high))
 
 
+def first_apart(a: Lanes, b: Lanes, low: int, high: int) -> int:
+    """The first byte of a cell that one lane touches by ``a`` and another by ``b``; ``low`` where no byte tells."""
+    if a is None or b is None or (isinstance(a, int) and isinstance(b, int)):
+        return low
+    return next((byte for byte in range(low, high) if _lane(a, byte) != _lane(b, byte)), low)
+
+
 def _apart(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     """Whether some byte of a cell has different lanes in ``a`` and in ``b``: where either changes from lane to lane."""
     byte = low

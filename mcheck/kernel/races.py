@@ -14,7 +14,7 @@ from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import overtaking
 from mcheck.kernel.explain import missing, narrow_between
-from mcheck.kernel.history import Record, lanes_overlap
+from mcheck.kernel.history import Record, first_apart, lanes_overlap
 from mcheck.kernel.machine import Agent, Machine
 from mcheck.kernel.observations import heed
 from mcheck.kernel.problems import Problem
@@ -263,9 +263,10 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     if spans in m.reported:
         return
     m.reported.add(spans)
-    first, second = access_of(m, old, low, high), access_of(m, new, low, high)
+    told = first_apart(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
+    first, second = access_of(m, old, told, high), access_of(m, new, told, high)
     base = _base(m, low)
-    where = ", ".join(filter(None, (bytes_of(first.object, low - base, high - base), _slot(m, old, new))))
+    where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
     what = " and ".join(f"the {a.proxy} {a.access} by {a.thread}" for a in (first, second))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = narrow_between(m, old, new) if code == "RACE010" else []

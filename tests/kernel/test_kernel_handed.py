@@ -278,3 +278,33 @@ B@cta 0 {
 """)
     assert "Still to signal go@0: B at line 14, and waits itself." in told
     assert "Nobody is left who would signal bar@0" not in told
+
+
+def test_two_lanes_are_named_where_two_lanes_race() -> None:
+    """Lane 0 has waited for its own copy, and reads what it has written: lane 1 reads bytes of lane 0's."""
+    (race,) = (f for f in found(WARPS.replace("FIRST", "cp.async.wait_group 0;").replace("SECOND", "")) if f.accesses)
+    assert [a.thread for a in race.accesses] == ["w[0]", "w[1]"]
+    assert "[bytes 4..128]" in race.message
+
+
+LOOK = """PTX look
+{ .shared .u32 x; .shared .b64 b; }
+A@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  bar.sync 0;
+  st.shared.u32 [x], 1;
+  mbarrier.arrive.shared::cta.b64 _, [b];
+}
+B@cta 0 {
+  bar.sync 0;
+  mbarrier.test_wait.parity.shared::cta.b64 %p1, [b], 0;
+  GUARD ld.shared.u32 r0, [x];
+}
+"""
+
+
+@pytest.mark.parametrize("guard", ["", "@!%p1"], ids=["none", "inverted"])
+def test_a_look_whose_answer_nothing_waits_for_is_named(guard: str) -> None:
+    told = missing(LOOK.replace("GUARD", guard))
+    assert "The look at line 11 may answer false, and line 12 then comes too early." in told
+    assert missing(LOOK.replace("GUARD", "@%p1")) == ""
