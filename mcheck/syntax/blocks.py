@@ -360,6 +360,8 @@ class _Statements:
             tokens.semicolon()
         elif text in FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
             raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {FUNCTIONS[text]} in PTX")
+        elif text == "while" and tokens.texts[tokens.at + 1] == "(":
+            raise tokens.unexpected("a statement", "a loop is for k in 0..N { }, or a label and a branch")
         elif text == "else":
             raise tokens.unexpected("a statement", "else follows the closing brace of an if")
         else:

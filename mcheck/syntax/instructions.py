@@ -107,7 +107,11 @@ class _Lowering:
         return op if self.wait is None else self._await(op, self.wait)
 
     def _hint(self, instruction: Instruction) -> str | None:
-        """What is often forgotten of a wait on an mbarrier."""
+        """What is often forgotten of a wait on an mbarrier, or of an arrival."""
+        first = instruction.operands[0] if instruction.operands else None
+        arrives = instruction.opcode[:2] in (("mbarrier", "arrive"), ("mbarrier", "arrive_drop"))
+        if arrives and isinstance(first, Memory):
+            return "the state comes first: a register for it, or _ where nobody needs it"
         if "_wait" not in "".join(instruction.opcode):
             return None
         if self.wait is not None:
