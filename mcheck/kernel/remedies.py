@@ -333,11 +333,19 @@ def publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> str:
     owner = m.agents[began.agent]
     line = line_of(began.event.op)
     if owner.place[2] != agent.place[2]:
-        return (
-            f"Execute fence.mbarrier_init.release.cluster after line {line}, in the thread that initialises, and "
-            f"barrier.cluster.arrive and barrier.cluster.wait between that and line {line_of(op)}."
-        )
+        barrier = "barrier.cluster.arrive and barrier.cluster.wait"
+        fences = [(a, fence) for a in m.agents for fence in a.code if _of_inits(fence)]
+        there = next((fence for a, fence in fences if a is owner and line_of(fence) > line), None)
+        if there is not None:
+            return f"Let {barrier} stand in both CTAs between line {line_of(there)} and line {line_of(op)}."
+        fence = f"Execute fence.mbarrier_init.release.cluster after line {line}, in the thread that initialises,"
+        others = [f"The one at line {line_of(f)} is for the inits of its own thread, {m.name(a)}." for a, f in fences]
+        return " ".join([f"{fence} and {barrier} between that and line {line_of(op)}.", *others[:1]])
     return f"Put a barrier such as bar.sync 0 between the mbarrier.init at line {line} and line {line_of(op)}."
+
+
+def _of_inits(op: Op) -> bool:
+    return isinstance(op, ops.Fence) and op.restrict == "mbarrier_init"
 
 
 def once(bar: Mbarrier, op: Op) -> str:

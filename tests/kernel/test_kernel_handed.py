@@ -308,3 +308,38 @@ def test_a_look_whose_answer_nothing_waits_for_is_named(guard: str) -> None:
     told = missing(LOOK.replace("GUARD", guard))
     assert "The look at line 11 may answer false, and line 12 then comes too early." in told
     assert missing(LOOK.replace("GUARD", "@%p1")) == ""
+
+
+INIT = """PTX init-for-a-peer
+{ .shared .b64 b; }
+A@cluster 0, cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  OWN
+  MEET
+  await mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 [b], 0;
+}
+F@cluster 0, cta 0, warp 1, lane 0 { OTHER MEET }
+B@cluster 0, cta 1, warp 0, lane 0 {
+  MEET
+  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b@0];
+}
+"""
+MEET = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
+FENCE = "fence.mbarrier_init.release.cluster;"
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "meet", "told"),
+    [
+        ("", FENCE, MEET, "The one at line 9 is for the inits of its own thread, F."),
+        (
+            FENCE,
+            "",
+            "",
+            "Let barrier.cluster.arrive and barrier.cluster.wait stand in both CTAs between line 5 and line 12.",
+        ),
+    ],
+    ids=["fence-elsewhere", "no-barrier"],
+)
+def test_what_is_there_of_a_publication_counts(own: str, other: str, meet: str, told: str) -> None:
+    assert told in missing(INIT.replace("OWN", own).replace("OTHER", other).replace("MEET", meet))
