@@ -136,7 +136,9 @@ def wait(
     if matters and not m.brief:
         phase = _which(m, agent, op, bar, state, step, event, done, must, used)
         done = _answer(m, agent, op, bar, _as_of(state, phase), step)
-    if isinstance(done, Misuse):
+    if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
+        bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", phase))
+        m.assigned.append((agent.index, agent.step, "refused", bar.generation, state))
         unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:
