@@ -26,6 +26,8 @@ Numbers = NDArray[np.int64]
 PRODUCERS: dict[tuple[str, ...], str] = {("wgmma", "mma_async"): "wgmma", ("tcgen05", "ld"): "tcgen05.ld"}
 WAITS = {"wgmma": "wgmma.wait_group", "tcgen05.ld": "tcgen05.wait::ld"}
 """What waits for them."""
+CODES = {"wgmma": "UB701", "tcgen05.ld": "UB702"}
+"""What is told where nothing has waited."""
 KEPT = frozenset(("local", "param"))
 """Spaces of a thread's own, where compilers keep values without looking at them."""
 MEETING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
@@ -177,10 +179,10 @@ class Flight:
                 self.early.setdefault(id(entry.producer), (entry, int(late[0])))
                 del self.uses[key]
 
-    def told(self) -> Iterator[tuple[Statement, str, int]]:
-        """The uses that were too early, and what is wrong with them, with a lane."""
+    def told(self) -> Iterator[tuple[Statement, str, str, int]]:
+        """The uses that were too early: a code, and what is wrong with them, with a lane."""
         for entry, lane in self.early.values():
             line, wait = entry.producer.span.line, WAITS[entry.kind]
             name = ".".join(entry.producer.opcode[:2])
             text = f"uses what {name} of line {line} may still be writing: no {wait} comes between"
-            yield entry.statement, text, lane
+            yield entry.statement, CODES[entry.kind], text, lane

@@ -20,8 +20,8 @@ def end(c: Cluster) -> None:
     for statement, lane in c.together.parted():
         _wrong(c, statement, "UB307", parted(None), SECTIONS[statement.opcode[0]], lane)
     c.flight.tell(c.lanes.exists, WAITS)
-    for statement, text, lane in c.flight.told():
-        _wrong(c, statement, "UB701", text, "", lane)
+    for statement, code, text, lane in c.flight.told():
+        _wrong(c, statement, code, text, "", lane)
 
 
 def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:

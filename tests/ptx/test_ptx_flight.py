@@ -1,4 +1,4 @@
-"""Registers that wgmma and tcgen05.ld may still be writing (UB701)."""
+"""Registers that wgmma and tcgen05.ld may still be writing (UB701, UB702)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_accumulators_that_were_waited_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOAD_TOO_EARLY)
 def test_what_tensor_memory_gives_is_used_before_the_wait(name: str) -> None:
-    assert "UB701" in codes(TENSOR, LOAD_TOO_EARLY[name])
+    assert "UB702" in codes(TENSOR, LOAD_TOO_EARLY[name])
 
 
 @pytest.mark.parametrize("name", LOAD_IN_TIME)
