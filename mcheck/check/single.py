@@ -15,8 +15,8 @@ from mcheck.findings.suppress import apply, suppressions
 from mcheck.limit import of_all_the_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
-from mcheck.program.program import Program
-from mcheck.run.case import DEFAULT_MODEL, Case
+from mcheck.program.program import CLEAN, Program
+from mcheck.run.case import DEFAULT_MODEL, Case, kinds_hold
 from mcheck.run.single import internal, left, load, located, model_of, out_of_memory, traceback_of
 
 
@@ -30,11 +30,22 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         model = model_of(name, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
+        if given.verdict == "finding" and not (given.covered or _expected(program, given)):
+            # An engine stops soon after its first error: what the file expects may be what it has not come to.
+            asked = replace(asked, timeout=left(settings.timeout, started), thorough=True, excused=None)
+            more = ask(program, model, asked, options.engine)
+            given = more if _expected(program, more) else given
         given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
     return replace(concluded, digest=model.digest)
+
+
+def _expected(program: Program, given: Answer) -> bool:
+    """Whether the answer has findings of the kinds that the file asks for, if it asks for any."""
+    kinds = program.expectation.kinds
+    return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
 
 
 def question(program: Program | Subject, settings: Settings, options: Options) -> Question:

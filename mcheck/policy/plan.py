@@ -56,7 +56,7 @@ def _for_findings(program: Program) -> Plan:
     """
     attempts = (Attempt("protocol"), Attempt("explicit", BESIDE))
     if is_litmus(program):
-        return Plan(attempts, "a litmus test, whose executions are all looked at besides")
+        return Plan(attempts, "a litmus test: where it finds nothing, all executions are looked at besides")
     return Plan(attempts, "its work grows with the program alone")
 
 

@@ -150,6 +150,36 @@ def test_what_is_ignored_does_not_keep_the_search_from_its_end(file: Path, capsy
     assert looked == [(1, every, True), (1, every - {"UB212"}, True)]
 
 
+RACE_BEHIND_A_DEADLOCK = """\
+PTX late
+{ .shared .u32 x; .shared .b64 b; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  bar.sync 0;
+  mbarrier.arrive.shared::cta.b64 _, [b];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  mbarrier.arrive.shared::cta.b64 _, [b];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 1;
+  st.shared.u32 [x], 1;
+  mbarrier.arrive.shared::cta.b64 _, [b];
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+}
+Q@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [b], 0;
+  ld.shared.u32 r0, [x];
+  mbarrier.arrive.shared::cta.b64 _, [b];
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["deadlock", "race", "undefined"])
+def test_what_a_file_expects_is_looked_for(file: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    file.write_text(f"{RACE_BEHIND_A_DEADLOCK}expect {kind}\n")
+    assert main(["check", str(file)]) == 0
+    assert "(as expected)" in capsys.readouterr().out
+
+
 def test_suppression_wants_a_reason(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(RACE.replace(STORE, f"{STORE}  // mcheck: ignore RACE004 the fence is in the caller"))
     code, out = run(capsys, "-v", str(file))
