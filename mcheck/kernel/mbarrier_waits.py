@@ -160,10 +160,8 @@ def wait(
     if not must and op.dst is not None:
         for lane, entry in enumerate(entries):
             agent.origin[lane][op.dst.name] = entry.bit
-    if done or not op.blocking or op.parity is None:
-        bar.known[agent.index] = (
-            phase - 1
-        )  # no later look of the thread finds an earlier one; a try_wait suspends (Q29)
+    if done or not op.blocking or op.parity is None:  # no later look of the thread finds an earlier phase (Q29)
+        bar.known[agent.index] = phase - 1
     if done:
         late = not must and (agent.threads[0], agent.pc) in m.setup.late
         (bar.glimpsed if late else bar.waited).add((bar.generation, phase - 1))
