@@ -47,6 +47,8 @@ MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 
 """The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
 MOST_OWN = 1 << 28
 """Bytes of memory of their own that all lanes may have together: so much can be followed."""
+MOST_TOLD = 1 << 20
+"""Bytes of the largest variable of which it is known what an initialiser leaves; of larger ones nothing is."""
 RESERVED = "reserved"
 """The system's part of shared memory, which cooperative groups use for tiles of several warps."""
 RESERVED_OFFSETS: Mapping[str, int] = {
@@ -142,7 +144,8 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            if item.initial is not None or (space == "const" and item.linkage != "extern"):
+            told = item.initial is not None or (space == "const" and item.linkage != "extern")
+            if told and size <= MOST_TOLD:
                 initial = _initial(item)
                 self.contents[at] = initial, bytes(len(initial))
                 self.tables[at] = item

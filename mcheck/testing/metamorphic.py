@@ -150,7 +150,8 @@ def renamed(random: Random, draft: Draft) -> Pair | None:  # noqa: ARG001 - a re
         shown,
         condition,
     )
-    return Pair(draft, second, labels=dict(zip(shown, draft.shown, strict=True)))
+    labels = {names[name]: name for name in objects} | dict(zip(shown, draft.shown, strict=True))
+    return Pair(draft, second, labels=labels)
 
 
 DECLARED = re.compile(r"^\.(shared|global) (?:\.align \d+ )?\.\w+ (\w+)")
