@@ -189,23 +189,23 @@ class Cluster:
             self.at = at = int(self.place[first].min())
             mask: Mask | None = first & (self.place == at)
             steps, heads = self.steps, self.heads
-            while True:
-                assert mask is not None
-                mask = steps[at](self, mask)
-                count += 1
-                if mask is None:
-                    break
-                self.at = at = at + 1
-                if at in heads:
-                    self.place[mask] = at
-                    break
+            try:
+                while True:
+                    assert mask is not None
+                    mask = steps[at](self, mask)
+                    count += 1
+                    deadline()
+                    if mask is None:
+                        break
+                    self.at = at = at + 1
+                    if at in heads:
+                        self.place[mask] = at
+                        break
+            except TimeOut:
+                raise TimeOut(self.so_far()) from None
             if count > MOST_STEPS:
                 self.trace.gap(f"the kernel takes more than {MOST_STEPS} steps", None, complete=True)
                 return
-            try:
-                deadline()
-            except TimeOut:
-                raise TimeOut(self.so_far()) from None
 
     def so_far(self) -> str:
         """How far the lanes have come."""

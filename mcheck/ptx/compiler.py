@@ -131,7 +131,7 @@ class Compiler:
         """
         if self.module.ptx > KNOWN:
             known, written = ".".join(map(str, KNOWN)), self.module.version
-            return unfollowed(statement, f"{error.message} up to PTX {known}, and the module is of PTX {written}")
+            return unfollowed(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
         if error.span is None:
             error.span = statement.span
         self.mistakes[at] = error

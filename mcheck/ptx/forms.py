@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mcheck.errors import InputError
 from mcheck.isa.decode import ILLEGAL
+from mcheck.ptx.bits import floating
 from mcheck.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.ptx.types import SIZES
 from mcheck.records import dataclass
@@ -138,7 +139,8 @@ def fault(statement: Statement) -> Fault | None:
             return Fault(f"'.{part}' is not a qualifier of '{name}'", at, tuple(sorted(legal)))
     if name == "setp" and opcode[1] not in _TESTS:
         return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
-    if name == "setp" and len(operands) != (takes := 4 if _COMBINING.intersection(opcode) else 3):
+    takes = _takes(opcode)
+    if takes is not None and len(operands) != takes:
         return Fault(f"'{statement.name}' takes {takes} operands, {len(operands)} given")
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
         return Fault(f"operand {ADDRESS[name] + 1} of '{statement.name}' is not an address in brackets")
@@ -146,4 +148,19 @@ def fault(statement: Statement) -> Fault | None:
         return Fault(f"the first operand of '{statement.name}' is not a register")
     if name not in ("bra", "brx", "call") and any(isinstance(o, Label) for o in operands):
         return Fault(f"'{statement.name}' takes no label")
+    return None
+
+
+def _takes(opcode: tuple[str, ...]) -> int | None:
+    """How many operands an instruction has whose form leaves it open; ``None`` where its name does not tell."""
+    name, kind = opcode[0], opcode[-1]
+    match name:
+        case "setp":
+            return 4 if _COMBINING.intersection(opcode) else 3
+        case "min" | "max" if not floating(kind):  # only of f32 there is one of three numbers (9.7.3.11, 9.7.3.12)
+            return 3
+        case "cvt" if "pack" not in opcode and not any(floating(part) for part in opcode[-2:]):
+            return 2
+        case "lop3":  # that with a predicate names how it is combined (9.7.8.6)
+            return 6 if _COMBINING.intersection(opcode) else 5
     return None

@@ -20,23 +20,30 @@ def no_memory(limit: int) -> str:
 
 
 def limit_memory(limit: int) -> None:
-    """From now on this process cannot get more than ``limit`` bytes of memory of its own.
+    """From now on this process cannot get more than ``limit`` bytes of memory beyond those it was copied with.
 
     Mapped files are not counted; the parent looks at what is resident as well.
     """
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    bound = limit if most == resource.RLIM_INFINITY else min(limit, most)
+    bound = _statm(os.getpid(), _DATA) + limit
+    if most != resource.RLIM_INFINITY:
+        bound = min(bound, most)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
 
 
 def resident(pid: int) -> int:
     """The bytes that process ``pid`` holds in memory; 0 where the system does not tell."""
+    return _statm(pid, _RESIDENT)
+
+
+def _statm(pid: int, field: int) -> int:
+    """A count of ``/proc/PID/statm``, in bytes; 0 where there is none."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE
+            return int(file.read().split()[field]) * _PAGE
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -60,4 +67,6 @@ def end_with(life: int) -> None:
         os._exit(1)
 
 
+_RESIDENT, _DATA = 1, 5
+"""Fields of ``statm``."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -77,12 +77,16 @@ def by_number(results: Iterable[tuple[int, T]]) -> Iterator[T]:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and this side's ends of its pipes; ``life`` carries nothing, its end tells the worker of ours."""
+    """A process and this side's ends of its pipes; ``life`` carries nothing, its end tells the worker of ours.
+
+    ``inherited``: the bytes that it shares with this process, of which it is a copy; a limit is for what comes to them.
+    """
 
     pid: int
     orders: int
     answers: int
     life: int
+    inherited: int = 0
     case: int = -1
     started: float = 0.0
 
@@ -145,7 +149,9 @@ class _Pool(Generic[T]):
                 os._exit(status)
         for descriptor in (orders_out, answers_in, life_out):
             os.close(descriptor)
-        worker = self._workers[answers_out] = _Worker(pid, orders_in, answers_out, life_in)
+        worker = self._workers[answers_out] = _Worker(
+            pid, orders_in, answers_out, life_in, bounds.resident(os.getpid())
+        )
         self._order(worker)
 
     def _order(self, worker: _Worker) -> None:
@@ -185,7 +191,7 @@ class _Pool(Generic[T]):
         if self._limit is not None and monotonic() - worker.started > self._limit:
             return no_time(self._settings.timeout)
         memory = self._settings.memory
-        if memory is not None and bounds.resident(worker.pid) > memory:
+        if memory is not None and bounds.resident(worker.pid) > worker.inherited + memory:
             return bounds.no_memory(memory)
         return None
 

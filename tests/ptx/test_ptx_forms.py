@@ -78,3 +78,31 @@ def test_a_misspelt_qualifier_is_no_instruction(old: str, new: str) -> None:
     assert all(fault(s) is None for s in module(text).functions["k"].body)
     changed = [s for s in module(text.replace(old, new)).functions["k"].body if fault(s) is not None]
     assert [".".join(s.opcode) for s in changed] == [new]
+
+
+COUNTS = {  # of each: whether the assembler takes it (ptxas 13.0, sm_90)
+    "cvt.u64.u32 %rd1, %r1": True,
+    "cvt.u64.u32 %rd1, %r1, %r2": False,
+    "cvt.sat.s32.s64 %r1, %rd1, %r2": False,
+    "cvt.pack.sat.s16.s32 %r1, %r2, %r3": True,
+    "cvt.pack.sat.s8.s32.b32 %r1, %r2, %r3, %r1": True,
+    "min.s32 %r1, %r2, %r3": True,
+    "min.s32 %r1, %r2, %r3, %r1": False,
+    "max.s16x2 %r1, %r2, %r3": True,
+    "max.s16x2 %r1, %r2, %r3, %r1": False,
+    "lop3.b32 %r1, %r2, %r3, %r1, 3": True,
+    "lop3.b32 %r1, %r2, %r3, %r1, 3, %p1": False,
+    "lop3.or.b32 %r1|%p1, %r2, %r3, %r1, 3, %p1": True,
+    "lop3.or.b32 %r1|%p1, %r2, %r3, %r1, 3": False,
+}
+
+
+@pytest.mark.parametrize(("text", "legal"), COUNTS.items(), ids=COUNTS.keys())
+def test_an_instruction_has_the_operands_that_its_name_asks_for(text: str, legal: bool) -> None:
+    registers = ".reg .pred %p<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;"
+    whole = f".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {{\n{registers}\n{text};\nret;\n}}\n"
+    given, _ = module(whole).functions["k"].body
+    wrong = fault(given)
+    assert (wrong is None) is legal
+    if wrong is not None:
+        assert wrong.message.startswith(f"'{text.split(maxsplit=1)[0]}' takes ")

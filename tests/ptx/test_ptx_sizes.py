@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 
 import pytest
 
@@ -27,16 +26,13 @@ WRONG = {
 }
 
 
-def settings() -> Settings:
-    """A process may take so much more than this one, of which it is a copy."""
-    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return Settings(profile="ptx", timeout=5.0, memory=ours + fuzz.MEMORY)
+SETTINGS = Settings(profile="ptx", timeout=5.0, memory=fuzz.MEMORY)
 
 
 @pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG.keys())
 def test_what_is_too_large_is_told_with_its_place(text: str, said: str) -> None:
     launch = json.dumps({"grid": 1, "block": 1024})
-    result, _ = fuzz.check(text, launch, settings(), apart=True)
+    result, _ = fuzz.check(text, launch, SETTINGS, apart=True)
     assert result.verdict == "error"
     assert result.problem is not None
     assert result.problem.span is not None
@@ -45,5 +41,5 @@ def test_what_is_too_large_is_told_with_its_place(text: str, said: str) -> None:
 
 def test_global_memory_may_be_large() -> None:
     text = f"{HEAD}.global .b8 table[1 << 34] = {{1}};\n{KERNEL}"
-    result, _ = fuzz.check(text, '{"grid": 1, "block": 32}', settings(), apart=True)
+    result, _ = fuzz.check(text, '{"grid": 1, "block": 32}', SETTINGS, apart=True)
     assert result.verdict == "proved"
