@@ -94,7 +94,8 @@ expect clean
         message="{first} and {second} are different aligned barriers, executed by threads of one warp",
         explanation="""\
 bar and the .aligned forms ask that all threads of the warp execute the same barrier instruction. In code where
-the threads of a warp go different ways, one of them at another barrier or at none, that is undefined.""",
+the threads of a warp go different ways, one of them to another barrier, that is undefined. A thread that exits is
+not waited for: a barrier is there for those that have not exited (Q33).""",
         section="PTX ISA 9.0 section 9.7.13.1",
         remedy="Move the barrier out of the divergent code, or use barrier.sync without .aligned.",
         bad="""\

@@ -92,7 +92,7 @@ def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int
         start = history.starts[k]
         end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
         for old in history.cells[k]:
-            if not (new.write or old.write) or old.event is new.event or (id(old), True) in seen:
+            if not (new.write or old.write or m.setup.reads) or old.event is new.event or (id(old), True) in seen:
                 continue
             a, b = old.event, new.event
             same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0

@@ -58,6 +58,7 @@ FOLLOWED = (5, 12), (8, 40)
 MOST_ROUNDS = 400
 WORDS = "words that strong operations access, or on which something depends"
 FOUND = "something is found"
+READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
 SEVERAL = "steps that could come in several orders, or to several effects"
 
 
@@ -203,6 +204,8 @@ class _Prover:
         if self.first.bounded is not None:
             raise Aperiodic(SEVERAL)
         setup = self.setup(whole)
+        if setup.reads:
+            raise Aperiodic(READS)
         if setup.words:
             raise Aperiodic(WORDS)
         more = self.beyond(setup)

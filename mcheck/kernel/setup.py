@@ -37,7 +37,7 @@ from mcheck.views.foreseen import foreseen
 from mcheck.views.kinds import Shown
 from mcheck.views.lanes import one_stands_for_all
 from mcheck.views.sorts import Sorts
-from mcheck.views.unheard import absent_from, unheard
+from mcheck.views.unheard import absent_from, of_two_reads, unheard
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
@@ -118,6 +118,8 @@ class Setup:
     watched: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
+    reads: bool = False
+    """Whether the model may hold two reads against each other."""
     shown: Shown = field(default_factory=Shown)
     sorts: Sorts | None = None
     """What tells events apart, as far as the executions so far have shown it."""
@@ -249,6 +251,7 @@ def prepare(
         layout=layout_of(program),
         watched=watched,
         tape=tape_of(model),
+        reads=of_two_reads(tape_of(model)),
         shown=foreseen(program) if known is None else known.shown,
         sorts=Sorts(program) if known is None else known.sorts,
         words={**(_words(program) if known is None else known.words), **(more_words or {})},
@@ -258,6 +261,8 @@ def prepare(
         ordered=ordered,
         loose=_loose(program) if known is None else known.loose,
     )
+    if setup.reads:
+        setup.unwritten = frozenset()  # reads of it conflict, too
     setup.late = late(program, setup.needed) if known is None else known.late
     setup.ends = may_end(program)
     setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)

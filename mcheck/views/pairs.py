@@ -1,7 +1,7 @@
 """Which kinds of pairs the relations of a model may hold, from the tape alone: a bound on any execution.
 
-An execution that grows has only some of the initial writes; two reads, or two accesses without a common byte, are not
-held against each other there. What a check might say of those, nobody would hear.
+An execution that grows has only some of the initial writes, and accesses without a common byte are not held against
+each other there. What a check might say of those, nobody would hear. Two reads are, where a flag may speak of them.
 """
 
 from __future__ import annotations

@@ -14,12 +14,11 @@ from mcheck.program import ops
 from mcheck.program.program import Program
 from mcheck.views.compile import late_nodes
 from mcheck.views.kinds import DYNAMIC, SET, Shown, is_set, kinds_of
-from mcheck.views.pairs import APART, INITIAL, READ, SAME, Pair, bounds_of
+from mcheck.views.pairs import APART, COMMON, INITIAL, READ, Pair, bounds_of
 from mcheck.views.state import checks_of
 
 UNHEARD: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
     ("initial writes", lambda p: INITIAL in p),
-    ("two reads", lambda p: p[:2] == (READ, READ) and p[2] != SAME),
     ("accesses without a common byte", lambda p: p[2] == APART),
 )
 """What the engine does not hold against each other."""
@@ -47,6 +46,13 @@ def absent_from(program: Program) -> frozenset[str]:
 def unheard(tape: Tape, absent: frozenset[str] = frozenset()) -> str | None:
     """Why some check of the model would go unheard in a program that has nothing in some base relations."""
     return _unheard(tape) and _why(tape, absent)
+
+
+@once_per_tape
+def of_two_reads(tape: Tape) -> bool:
+    """Whether some flag of the model may speak of two reads with common bytes."""
+    bounds = bounds_of(tape)
+    return any(check.role == "flag" and (READ, READ, COMMON) in bounds[check.node].may for check in checks_of(tape))
 
 
 @once_per_tape
