@@ -13,7 +13,7 @@ from mcheck.kernel import last_of_phase, overtaking
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Agent, Blocked, Machine, does
-from mcheck.kernel.mbarriers import misuse, object_at, unpublished, valid
+from mcheck.kernel.mbarriers import failed, misuse, object_at, unpublished, valid
 from mcheck.kernel.objects import Done, Mbarrier
 from mcheck.kernel.polling import only_saves_a_wait
 from mcheck.kernel.postponing import follows
@@ -137,8 +137,7 @@ def wait(
         phase = _which(m, agent, op, bar, state, step, event, done, must, used)
         done = _answer(m, agent, op, bar, _as_of(state, phase), step)
     if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
-        bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", phase))
-        m.assigned.append((agent.index, agent.step, "refused", bar.generation, state))
+        failed(m, agent, bar, event, time, phase)
         unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:

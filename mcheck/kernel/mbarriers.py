@@ -191,9 +191,14 @@ def valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None
         raise Blocked(bar)  # in another order there is an object
     m.reverse(bar.ended, agent.index, time, agent.single)
     overtaking.refused(m, agent, bar, event, [bar.ended], time)
-    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", -1))
-    m.assigned.append((agent.index, agent.step, "refused", bar.generation, None))
+    failed(m, agent, bar, event, time, -1)
     raise misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
+
+
+def failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int) -> None:
+    """Remembers an operation that is undefined where it came, and what it found there."""
+    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", phase))
+    m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
 
 
 # --- arrivals, expectations, completions ------------------------------------------------------------------------
@@ -210,7 +215,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     except Misuse as wrong:
         if lanes > 1:
             raise Split([(t,) for t in agent.threads]) from None
-        _failed(m, agent, bar, event, time)
+        _refused(m, agent, bar, event, time)
         if goes_on(m.program, wrong.code, op):  # the object is left as it is
             m.problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
             enter(m, agent, bar, event, before.phase)
@@ -244,14 +249,13 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
         _complete(m, bar)
 
 
-def _failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
+def _refused(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
     """An operation is undefined where it came: those before it could come after it."""
     assert bar.state is not None
     for other in bar.now + bar.before + bar.looks:
         m.reverse(other, agent.index, time, agent.single)
     overtaking.refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
-    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", bar.state.phase))
-    m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
+    failed(m, agent, bar, event, time, bar.state.phase)
 
 
 def unpublished(
