@@ -228,6 +228,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         if path.end != "stuck":
             continue
         looks = [s.events[u] for u in path.stuck if s.events[u].tags & LOOKS]
+        looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
         last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:

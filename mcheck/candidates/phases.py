@@ -5,10 +5,10 @@ the same answer are one assignment, found once: two adjacent operations are swap
 an answer (sleep sets). That is for the few threads of a litmus test; whole warps on one object are refused.
 
 An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
-``phase-order`` (operations of earlier phases -> later ones, and inside a phase what has to come in this order for the
-phases to be these: see ``decides``), ``phase-fr`` (a wait -> what completes the phase that it found incomplete, or
-invalidates the object that it found) and ``complete`` (memory operations of an asynchronous operation -> waits that
-observe it).
+``phase-order`` (operations of earlier phases -> later ones, inside a phase what has to come in this order for the
+phases to be these: see ``decides``, and an undefined operation -> what its thread does by its answer), ``phase-fr`` (a
+wait -> what completes the phase that it found incomplete, or invalidates the object that it found) and ``complete``
+(memory operations of an asynchronous operation -> waits that observe it).
 """
 
 from __future__ import annotations
@@ -459,8 +459,9 @@ def option_of(
             if signal in records:
                 tracked.setdefault(signal, []).extend(s.nodes_of[memory])
     if misuse is not None:
-        culprit = [n for e, n in members if e.uid == misuse[2] and e.uid not in records]
-        order += [(n, m) for n in culprit for m in pending if m != n]
+        culprit = [(e, n) for e, n in members if e.uid == misuse[2] and e.uid not in records]
+        order += [(n, m) for _, n in culprit for m in pending if m != n]
+        order += [(n, m) for e, n in culprit for m in waiting_for(s, e) if m not in pending]
     for _, w, q in waits:
         fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and (r.completed or r.invalidated))]
         if q.result:
@@ -476,6 +477,19 @@ def option_of(
         remarks=() if misuse else _unwaited(taken),
         phases=tuple((e.uid, r.phase) for e, _, r in taken),
     )
+
+
+def waiting_for(s: Structure, event: Event) -> list[int]:
+    """The operations on mbarriers that wait for what an operation answers. Where it is undefined its thread stops, so
+    that what has come before it in the life of its object owes nothing to these.
+    """
+    return [
+        node.index
+        for node in s.nodes
+        if node.source is not None
+        and node.source.mbarrier is not None
+        and event.uid in node.source.ctrl | node.source.addr | node.source.data
+    ]
 
 
 def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, Uid], ...]:

@@ -139,8 +139,8 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         if value is None:
             return code, f"reads {m.label(where.address)}, whose value nobody knows"
         return code, f"reads {m.label(where.address)}, which keeps the value {value}"
-    last = where[-1][0] if isinstance(where, list) and where else "word"
-    code = "DEAD003" if last == "mbarrier" else "DEAD001"
+    looked = [kind for kind, *_ in where] if isinstance(where, list) else []
+    code = "DEAD003" if "mbarrier" in looked else "DEAD001"
     return code, "repeats a loop that nobody ends: what it reads no longer changes"
 
 

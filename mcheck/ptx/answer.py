@@ -25,6 +25,8 @@ MOST_REASONS = 4
 """Gaps that a reason names one by one."""
 ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
 BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
+WHY = "it is that for modules"
+"""Why the kernel engine is asked where nobody names one."""
 
 
 def answer(module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto") -> Answer:
@@ -32,14 +34,14 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
 
     Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
     """
-    engine = "protocol" if engine == "auto" else engine
     limit = Limit(question.timeout)
     found: list[tuple[Followed, Answer]] = []
     unknown: str | None = None
     try:
         for way in follow(module, launch, limit):
             way = replace(way, program=way.program.assuming(launch.assume))
-            given = _in_the_grid(way.program, launch, _asked(way.program, model, question, engine, limit))
+            asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
+            given = _in_the_grid(way.program, launch, asked)
             if way.last_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), found[0][1]
                 continue
@@ -52,7 +54,8 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
         unknown = no_time(question.timeout, str(over))
     except Unsupported as error:
         unknown = error.message
-    return _joined(launch, found, unknown)
+    joined = _joined(launch, found, unknown)
+    return replace(joined, chosen=WHY) if engine == "auto" else joined
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
@@ -117,6 +120,7 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str |
         verdict, reason = "bounded", "; ".join(dict.fromkeys([*bounds, *_words(gaps)]))
     elif any(map(decides, kept)):
         verdict = "finding"
+    all_seen = not reasons and not gaps and not bounds and all(given.covered for _, given in found)
     first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
     said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
@@ -125,7 +129,7 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str |
         verdict=verdict,
         reason=reason,
         findings=kept,
-        covered=verdict == "proved" or (verdict == "finding" and not reasons and not gaps and not bounds),
+        covered=verdict == "proved" or (verdict == "finding" and all_seen),
         assumptions=tuple(dict.fromkeys(said)),
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),

@@ -29,6 +29,8 @@ _PERFORMANCE: Final = (
     "maxnreg", "maxntid", "reqntid", "minnctapersm", "maxnctapersm", "noreturn", "pragma", "abi_preserve",
     "abi_preserve_control", "reqnctapercluster", "explicitcluster", "maxclusterrank", "blocksareclusters",
 )  # fmt: skip
+_OF_BODIES: Final = (".reg", ".shared", ".local", ".param", ".loc")
+"""Directives that only a body has."""
 _WORDS: Final = (
     "version", "target", "address_size", "file", "section", "alias", "pragma", "entry", "func", "visible", "extern",
     "weak", "common", "global", "const", "shared", "tex",
@@ -270,6 +272,8 @@ class _Reader:
                 continue
             if word[1:] not in _PERFORMANCE:
                 hint = did_you_mean(word, [f".{known}" for known in _PERFORMANCE])
+                if word in _OF_BODIES:
+                    hint = "the '{' before the body is missing"
                 raise problem("PTX025", span, found=word, expected="such as .reqntid, or '{'", hint=hint)
             numbers: list[int] = []
             if cursor.kind == NUMBER or cursor.text in ("(", "-"):

@@ -46,6 +46,14 @@ class Phases:
             for value in {0, 1} - admitted if uid in self.object.index else ():
                 clauses.add(-self.object.returned(self.object.index[uid], value))
         self.number = {node: k for k, (_, node) in enumerate(members)}
+        self.never = {
+            (node, m): k
+            for k, (event, node) in enumerate(members)
+            if self.object.is_bad[k] != FALSE
+            for m in phases.waiting_for(s, event)
+            if m not in self.number
+        }
+        """What would come behind an operation if it were not undefined, and the number of that one."""
         self.tracked: dict[int, list[int]] = {}
         for path in s.paths:
             for memory, signal in path.tracked:
@@ -67,13 +75,16 @@ class Phases:
         if relation not in ("phase", "phase-order", "phase-fr"):
             return ()
         nodes = list(self.number.items())
-        return [(i, j) for i, a in nodes for j, b in nodes if o.may(relation, a, b)]
+        found = [(i, j) for i, a in nodes for j, b in nodes if o.may(relation, a, b)]
+        return [*found, *self.never] if relation == "phase-order" else found
 
     def literal(self, relation: str, i: int, j: int) -> int:
         b = self.number.get(j, -1)
         if relation == "complete":
             signals = self.tracked.get(i, ()) if b >= 0 else ()
             return self.clauses.any_of([self.object.pair("phase", k, b) for k in signals], Side.EXACT)
+        if relation == "phase-order" and (i, j) in self.never:
+            return self.object.is_bad[self.never[i, j]]
         a = self.number.get(i, -1)
         return self.object.pair(relation, a, b) if a >= 0 and b >= 0 else FALSE
 

@@ -55,7 +55,7 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
             here = tokens.at
             if tokens.kind != NAME or tokens.text[0] != ".":
                 raise tokens.unexpected("a type such as .u32")
-            words = tokens.text[1:].split(".")
+            words, at = tokens.text[1:].split("."), here
             tokens.at += 1
             continue
         if word == "align":

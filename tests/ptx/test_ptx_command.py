@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,19 @@ def put(folder: Path, old: str, new: str) -> str:
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("covered", "verdict"), [(True, "proved"), (False, "bounded")])
+def test_what_is_left_out_beside_executions_that_were_not_run_is_not_proved(
+    covered: bool, verdict: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcheck.ptx import answer
+
+    real = answer.ask
+    monkeypatch.setattr(answer, "ask", lambda *given: replace(real(*given), covered=covered))
+    _, out, _ = run(capsys, "racy.ptx", "--launch", "launch.json", "--ignore", "RACE")
+    assert out.startswith(f"{verdict} ")
 
 
 @pytest.mark.usefixtures("folder")

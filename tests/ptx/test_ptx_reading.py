@@ -230,6 +230,7 @@ WRONG = {
     f"{HEAD}.global .u32 a[2] = {{1, 2, 3}};": "PTX024",
     f"{HEAD}.entri k() {{ ret; }}": "PTX025",
     f"{HEAD}.entry k() {{ .rge .b32 %r<2>; }}": "PTX025",
+    f"{HEAD}.entry k() .reg .b32 %r<2>; ret; }}": "PTX025",
     f"{HEAD}.entry k() .regntid 5 {{ ret; }}": "PTX025",
     f"{HEAD}.entry k() {{ ret; }} .entry k() {{ ret; }}": "PTX026",
     f"{HEAD}.extern .shared .b8 s[]; .global .b8 s[4];": "PTX027",
