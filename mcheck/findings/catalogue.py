@@ -5,6 +5,7 @@ The entries stand in one file per subject. Their codes are stable: they may be r
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from mcheck.errors import InputError
@@ -36,12 +37,20 @@ def all() -> tuple[Entry, ...]:  # noqa: A001 - reads as catalogue.all()
     return tuple(_entries().values())
 
 
+_OF_INPUT = re.compile(r"(LIT|CAT|PTX)\d{3}")
+
+
 def get(code: str) -> Entry:
     """The entry of ``code`` in any case (``race001``); an unknown one is an ``InputError`` with a hint."""
     entry = _entries().get(code.upper())
     if entry is None:
         from difflib import get_close_matches
 
+        if _OF_INPUT.fullmatch(code.upper()):
+            raise InputError(
+                f"{code} is no finding, but an error in what was read",
+                hint="its message says what was expected, and where",
+            )
         near = get_close_matches(code.upper(), _entries(), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else "mcheck explain without a code lists all of them"
         raise InputError(f"unknown finding code {code!r}", hint=hint)

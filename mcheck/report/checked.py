@@ -195,10 +195,12 @@ def junit(results: list[Checked]) -> str:
 
 
 def _case(result: Checked) -> Case:
-    from mcheck.report.junit import Case
+    from mcheck.report.junit import Case, of_error
 
     if result.status == "ok":
         return Case(result.path, result.seconds, "ok")
+    if result.verdict == "error" and result.problem is not None:
+        return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))
     message = result.reason or (result.findings[0].message if result.findings else _unmet(result))
     return Case(result.path, result.seconds, result.status, message, text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.errors import Span
+from mcheck.errors import McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
@@ -53,9 +53,21 @@ def place_of(span: Span | None, path: str) -> tuple[str, int, int]:
 
 def _annotation(result: Result) -> str:
     span = result.problem.span if result.problem is not None else result.expectation_span
-    text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))
+    if result.verdict == "error" and result.problem is not None:
+        text = "\n".join(in_short(result.problem))
+    else:
+        text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))
     title = f"{result.name}: {result.status}"
     return annotation(_LEVELS[result.status], place_of(span, result.path), title, text)
+
+
+def in_short(problem: McheckError) -> Iterator[str]:
+    """What is wrong with an input, what was expected, and a hint: the place is the annotation's own."""
+    yield problem.message
+    if problem.expected:
+        yield f"expected: {problem.expected}"
+    if problem.hint:
+        yield f"hint: {problem.hint}"
 
 
 def _others(result: Result) -> Iterator[str]:

@@ -15,7 +15,9 @@ from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from mcheck import __version__
+from mcheck.errors import McheckError
 from mcheck.records import dataclass
+from mcheck.report.errors import render as in_words
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
 from mcheck.run.case import Result
@@ -44,9 +46,16 @@ def document(results: Iterable[Result], when: datetime | None = None) -> str:
 def _case(result: Result) -> Case:
     if result.ok:
         return Case(result.path, result.seconds, "ok")
+    if result.verdict == "error" and result.problem is not None:
+        return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     lines = [plain(line) for line in describe(result)]
     message = result.reason or "; ".join(line.strip() for line in lines[1:2]) or result.status
     return Case(result.path, result.seconds, result.status, message, "\n".join(lines))
+
+
+def of_error(path: str, seconds: float, status: str, reason: str | None, problem: McheckError) -> Case:
+    """What could not be read, told as on a terminal: with its line, what was expected and the hint."""
+    return Case(path, seconds, status, reason or problem.message, in_words(problem))
 
 
 def render(cases: Iterable[Case], when: datetime | None = None) -> str:

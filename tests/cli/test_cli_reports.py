@@ -70,7 +70,7 @@ RESULTS = [
         verdict="error",
         model="m",
         reason="b,c/broken.litmus:3:7: control \x07 & 100 % <wrong>",
-        problem=InputError("wrong", Span("b,c/broken.litmus", 3, 7)),
+        problem=InputError("control \x07 & 100 % <wrong>", Span("b,c/broken.litmus", 3, 7), hint="did you mean right?"),
     ),
 ]
 SUMMARY = Summary(tests=4, ok=1, mismatch=1, unknown=1, error=1, seconds=1.5)
@@ -89,6 +89,8 @@ def test_junit() -> None:
     assert "x=1; P0:r0=unknown;" in (failure.text or "")
     errors = [element.get("message") for element in root.iter("error")]
     assert errors == ["time-out after 1 s", "b,c/broken.litmus:3:7: control \ufffd & 100 % <wrong>"]
+    *_, broken = root.iter("error")
+    assert (broken.text or "").splitlines()[-1] == "hint: did you mean right?"
 
 
 def test_annotations() -> None:
@@ -99,6 +101,7 @@ def test_annotations() -> None:
     assert lines[1].startswith("::warning file=b%2Cc/slow.litmus,")
     assert lines[2].startswith("::error file=b%2Cc/broken.litmus,line=3,col=7,")
     assert "100 %25" in lines[2]
+    assert lines[2].endswith("%0Ahint: did you mean right?")
     assert "title=RACE003 race::the copy and the load touch the same bytes%0A" in lines[3]
     assert lines[4] == "::notice title=mcheck::1 of 4 tests ok, 1 mismatch, 1 unknown, 1 error"
 

@@ -46,7 +46,7 @@ def of_github(out: str) -> list[int]:
 
 
 def of_junit(out: str) -> list[int]:
-    return [int(line.split(":")[1]) for line in out.split("\n") if line.strip().startswith("several.litmus:")]
+    return [int(line.split(":")[-2]) for line in out.split("\n") if line.startswith("  --&gt; several.litmus:")]
 
 
 FORMATS = {"text": of_text, "json": of_json, "sarif": of_sarif, "github": of_github, "junit": of_junit}
