@@ -21,6 +21,8 @@ from mcheck.ptx.places import LOCAL_BASE
 from mcheck.ptx.quality import NOTHING, UNKNOWN
 
 Index = NDArray[np.int64]
+_PARTS = np.arange(0, MAP_SIZE, 8, dtype=np.uint64)
+"""Where the words of a tensor map lie in it."""
 
 
 class Store:
@@ -85,7 +87,7 @@ class Store:
         """The tensor map at an address (``mcheck.graph.maps``); ``None`` where its bytes are not known."""
         if address in self.maps:
             return self.maps[address]
-        parts = (np.arange(0, MAP_SIZE, 8) + address).astype(np.uint64)
+        parts = _PARTS + np.uint64(address)
         value, quality = self.load(parts, 8, np.zeros(len(parts), np.int64))
         return None if quality.any() else int.from_bytes(value.tobytes(), "little")
 
@@ -94,7 +96,7 @@ class Store:
         if GLOBAL_BASE <= address < SHARED_BASE:
             self.maps[address] = contents
             return
-        parts = (np.arange(0, MAP_SIZE, 8) + address).astype(np.uint64)
+        parts = _PARTS + np.uint64(address)
         value = np.frombuffer(contents.to_bytes(MAP_SIZE, "little"), np.uint64)
         self.save(parts, 8, np.zeros(len(parts), np.int64), value, np.zeros(len(parts), np.uint8))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mcheck.program.memory import SHARED_BASE
 from mcheck.ptx import check
+from mcheck.ptx.store import Store
 
 TABLE = """.version 8.0
 .target sm_90
@@ -112,3 +114,11 @@ def test_cooperative_groups_count_in_the_system_s_part_of_shared_memory() -> Non
     assert any("%reserved_smem_offset_1" in said for said in found.assumptions)
     weak = check(TWO_WARPS.replace("ld.acquire", "ld.relaxed"), {"grid": 1})
     assert [f.code for f in weak.findings] == ["RACE001"]
+
+
+def test_a_tensor_map_at_the_end_of_all_addresses_is_not_known() -> None:
+    """An address that was computed from what is not known may be any."""
+    store = Store(1, 256, 32, 0, ())
+    assert store.map_at((1 << 64) - 64) is None
+    store.put_map(SHARED_BASE, 5)
+    assert store.map_at(SHARED_BASE) == 5
