@@ -20,6 +20,7 @@ from mcheck.program.ops import Op
 from mcheck.views.entries import sum_of
 
 WARP = 32
+PARTED = "lanes of several warps part at a barrier with a count"
 
 
 @does(ops.Barrier)
@@ -113,11 +114,12 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
         return True
     needed = meeting.count // WARP
     here = [warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside)]
-    come = {warp: 1 + max(meeting.twice.get(k, 0) for k in meeting.warps[warp]) for warp in here}
+    often = {warp: {1 + meeting.twice.get(k, 0) for k in meeting.warps[warp]} for warp in here}
+    come = {warp: min(times) for warp, times in often.items()}
     if sum(come.values()) < needed:
         return False
-    if sum(come.values()) > needed:
-        m.unsure = "lanes of several warps part at a barrier with a count"
+    if sum(come.values()) > needed or any(len(times) > 1 for times in often.values()):
+        m.unsure = PARTED  # some of these arrivals are for the next round, and which is not kept
     chosen: list[int] = []
     for warp in here:
         if needed > 0:

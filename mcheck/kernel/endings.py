@@ -7,7 +7,7 @@ from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import aligned, overtaking, warps
-from mcheck.kernel.barriers import cluster_complete, try_complete
+from mcheck.kernel.barriers import PARTED, cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.late_looks import REASON
 from mcheck.kernel.lines import line_of
@@ -84,6 +84,9 @@ def finish(m: Machine) -> None:
             postponed(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
     if lost or m.signals or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
         m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
+        return
+    if stuck and m.unsure == PARTED:
+        m.ended = "cut"  # what they wait for may have come
         return
     if stuck:
         m.ended = "stuck"

@@ -137,14 +137,17 @@ def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
     return module.functions[node.value]
 
 
-def _incomplete(missing: list[str], given: Given, unknown: tuple[str, ...], head: Span) -> InputError:
-    """The error at the launch file, or without one at the entry."""
+def _incomplete(
+    missing: list[str], given: Given, unknown: tuple[str, ...], head: Span, most: Extent | None = None
+) -> InputError:  # fmt: skip
+    """The error at the launch file, or without one at the entry, which has ``most`` threads in a CTA."""
+    such_as = _SUCH_AS if most is None else {**_SUCH_AS, "block": ",".join(map(str, most))}
     expected = None
     if unknown:
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
     nodes = (*given.fields.values(), *given.params.values())
     path = next((node.source.path for node in nodes if node.source is not None), None)
-    options = " ".join(f"--{word} {_SUCH_AS[word]}" for item in missing if (word := item.split()[0]) in _SUCH_AS)
+    options = " ".join(f"--{word} {such_as[word]}" for item in missing if (word := item.split()[0]) in such_as)
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
@@ -170,7 +173,7 @@ class _Shape:
         shared = self._shared()
         if self._missing or block is None or grid is None or cluster is None or shared is None:
             unknown = tuple(a.name for a in given if not a.given)
-            raise _incomplete(self._missing, self._given, unknown, entry.span)
+            raise _incomplete(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
         if "blocksareclusters" in entry.directives:
             grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
         if any(g % c for g, c in zip(grid, cluster, strict=True)):

@@ -65,6 +65,7 @@ def test_what_is_missing_is_asked_for_at_once() -> None:
     assert refused(FIXED, {}).message == "the launch lacks grid, shared (the bytes of smem)"
     assert (refused(FIXED, {}).hint or "").startswith("--grid 4,1,1 --shared N, or a field of the launch file")
     assert refused(TWO, {}).message == "the launch lacks entry (one of k, l)"
+    assert (refused(TWO, {"entry": "l"}).hint or "").startswith("--block 64,2,1 --grid 4,1,1, or a field"), "what fits"
     assert refused(TWO, {"entry": "k"}).message == "the launch lacks block, cluster, grid"
     assert refused(PLAIN, {"params": {"n": 4}}).expected == "parameters that are not given are unknown: a, beta"
 
