@@ -15,22 +15,13 @@ import numpy as np
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
-from mcheck.ptx import (
-    accesses,
-    asynchronous,
-    atomics,
-    fragments,
-    launch_control,
-    meetings,
-    tensor_core,
-    tensor_maps,
-    threads_end,
-)
+from mcheck.ptx import tensor_core, threads_end
 from mcheck.ptx.bystanders import without_bystanders
 from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.counters import Counters
+from mcheck.ptx.dispatch import steps_of
 from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
 from mcheck.ptx.launch import Launch
@@ -42,9 +33,6 @@ from mcheck.ptx.store import Store
 from mcheck.ptx.terms import KernelTerms
 from mcheck.ptx.trace import Gap, Trace
 from mcheck.records import dataclass
-
-MODULES = (accesses, asynchronous, atomics, fragments, launch_control, meetings, tensor_core, tensor_maps)
-"""Imported for the instructions that they register."""
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
@@ -150,7 +138,7 @@ class Runner:
         given = workspace(places) | system
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
-        steps = compiler.steps()
+        steps = steps_of(compiler)
         if watch is not None:
             steps = watch.wrap(compiler, steps)
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),

@@ -1,6 +1,6 @@
 """What is no instruction in a module that has other mistakes: told with them, so that all are mended at once.
 
-In a module without them it is a mistake only where it is executed (``mcheck.ptx.compiler``).
+In a module without them it is a mistake only where it is executed (``mcheck.ptx.dispatch``).
 """
 
 from __future__ import annotations

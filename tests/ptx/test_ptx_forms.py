@@ -10,6 +10,7 @@ import pytest
 
 from mcheck.limit import Limit
 from mcheck.ptx.compiler import Compiler
+from mcheck.ptx.dispatch import step
 from mcheck.ptx.follow import Runner
 from mcheck.ptx.forms import fault
 from mcheck.ptx.lanes import Lanes
@@ -55,7 +56,7 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
         for at, statement in list(enumerate(body))[:: max(len(body) // 80, 1)]:
             assert fault(statement) is None, statement.text
             for _ in range(4):
-                compiler._step(unit, edited(choose, statement, parts, operands), unit.start + at)
+                step(compiler, unit, edited(choose, statement, parts, operands), unit.start + at)
 
 
 @pytest.mark.parametrize(
