@@ -309,23 +309,27 @@ class Cluster:
         return np.asarray(mask & ~value if guard.negated else mask & value)
 
     def _doubtful(self, value: Mask, known: Quality, mask: Mask, statement: Statement, row: int) -> Mask:
+        if self.decides(known, mask, statement) & quality.UNKNOWN:
+            self.choose(row, mask, self.at, statement.span)
+            value = self.lanes.values[row] != 0
+        return value
+
+    def decides(self, known: Quality, mask: Mask, statement: Statement) -> int:
+        """Notes that what is so far known of a value decides where these lanes go; all bits of its quality."""
         bits = int(np.bitwise_or.reduce(known[mask]))
         if bits & quality.MISSING:
             raise Missing(
                 f"'{statement.text}' decides what is executed by a parameter that the launch does not give",
                 statement.span, hint=self.why_missing(statement),
             )  # fmt: skip
-        if bits & quality.UNKNOWN:
-            self.choose(row, mask, self.at, statement.span)
-            value = self.lanes.values[row] != 0
-        elif bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN):
+        if bits & (quality.ORDER | quality.TOGETHER | quality.TOKEN) and not bits & quality.UNKNOWN:
             why = "what was read from other threads" if bits & quality.ORDER else "which lanes come together"
             self.trace.ordered(f"control depends on {why}", statement.span)
         if bits & quality.POLL:
             for lane in np.flatnonzero(mask & ((known & quality.POLL) != 0)).tolist():
                 if lane in self.peeks:
                     self.peeks[lane] = (*self.peeks[lane][:2], statement.span)
-        return value
+        return bits
 
     def choose(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
         """Decides a predicate where these lanes do not know it, at a place in the code: for all of them alike, or for

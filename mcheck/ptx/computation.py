@@ -13,30 +13,34 @@ from mcheck.errors import Unsupported
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
-from mcheck.ptx.bits import Word, arithmetic, cut, width
+from mcheck.ptx.bits import Word, arithmetic, cut, ones, width
 from mcheck.ptx.cluster import Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import SURE, Compiler, skip
 from mcheck.ptx.flow import writes
 from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.launch_answers import asked
+from mcheck.ptx.noting import noted
 from mcheck.ptx.places import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE
 
 MOVES = frozenset(("mov", "cvta", "prmt"))
 """Instructions that move numbers and names alike."""
 
 
-def computation(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
-    """The step of an instruction that has no effect but on registers, its guard included."""
+def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of an instruction that has no effect but on registers, its guard and what is noted of them included."""
+    made = noted(_computed(k, unit, statement), unit, statement, at, k.flying)
+    return made if statement.guard is None or made is skip else _perhaps(k, unit, statement, made)
+
+
+def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
     if not k.wants(unit, statement):
         return skip
     try:
         made = _followed(k, unit, statement)
     except Unsupported:
         made = None
-    if made is None:
-        made = k.opaque(unit, statement)
-    return made if statement.guard is None else _perhaps(k, unit, statement, made)
+    return k.opaque(unit, statement) if made is None else made
 
 
 def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
@@ -93,7 +97,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
         if sure.any():
             if compared and (sure & quality.COUNTED).any():
                 c.counters.compare(statement.opcode[1], compared, given, mask)
-            sure = _refined(name, given, sure)
+            sure = _refined(name, kind, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
@@ -167,7 +171,7 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
             np.copyto(known[low], sure, where=mask)
         for row in high:
             if row is not None:
-                known[row][mask] = quality.UNKNOWN
+                known[row][mask] = quality.NOTHING
         return mask
 
     return move
@@ -213,8 +217,10 @@ def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]
     return lambda a: (((a >= np.uint64(low)) & (a < np.uint64(high))).astype(np.uint64),)
 
 
-def _refined(name: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
-    """The quality of a result that may not depend on all sources: a zero decides an ``and``, a predicate a ``selp``."""
+def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
+    """The quality of a result that may not depend on all sources: a zero decides an ``and``, ones all over an ``or``, a
+    predicate a ``selp``.
+    """
     if name == "selp":
         (a, qa), (b, qb), (p, qp) = given
         mine = np.where(p != 0, qa, qb) | qp
@@ -222,8 +228,7 @@ def _refined(name: str, given: list[tuple[Word, Quality]], sure: Quality) -> Qua
     if name not in ("and", "or"):
         return sure
     (a, qa), (b, qb) = given
-    if name == "or" and a.max() > 1:
-        return sure
-    decisive = np.uint64(name == "or")
-    decided = ((a == decisive) & (qa == 0)) | ((b == decisive) & (qb == 0))
+    bits = width(kind)
+    decisive = ones(bits) if name == "or" else np.uint64(0)
+    decided = ((cut(a, bits) == decisive) & (qa == 0)) | ((cut(b, bits) == decisive) & (qb == 0))
     return np.where(decided, np.uint8(0), sure)

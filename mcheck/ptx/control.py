@@ -86,7 +86,7 @@ def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
     def run(c: Cluster, mask: Mask) -> None:
         value, known = fetch()
-        if (np.broadcast_to(known, mask.shape)[mask] & quality.UNKNOWN).any():
+        if c.decides(np.broadcast_to(known, mask.shape), mask, statement) & quality.UNKNOWN:
             c.give_up(mask, f"'{statement.text}' goes where data says")
             return
         value = np.broadcast_to(value, mask.shape)

@@ -81,8 +81,7 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return _mistaken(k, unit, statement, at, wrong.error(statement))
     name = statement.opcode[0]
     if computes(statement):
-        made = computation(k, unit, statement)
-        return made if statement.guard is not None else noted(made, unit, statement, at, k.flying)
+        return computation(k, unit, statement, at)
     maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
     try:
         if maker is None:

@@ -104,9 +104,14 @@ LOADED = "tcgen05.wait::ld.sync.aligned;"
 KEEP = "st.global.b32 [%rd2], %r3;"
 LOAD_TOO_EARLY = {
     "a wait behind a barrier": f"{KEEP} bar.sync 0; {LOADED}",
+    "a computation with a guard": f"@%p1 add.u32 %r5, %r3, 1; bar.sync 0; {LOADED}",
     "a wait for stores": f"tcgen05.wait::st.sync.aligned; {KEEP} bar.sync 0; {LOADED}",
 }
-LOAD_IN_TIME = {"a wait": f"{LOADED} {KEEP}", "a wait that was moved": f"{KEEP} {LOADED}"}
+LOAD_IN_TIME = {
+    "a wait": f"{LOADED} {KEEP}",
+    "a wait that was moved": f"{KEEP} {LOADED}",
+    "a guard": f"{LOADED} @%p1 {KEEP}",
+}
 
 
 def codes(text: str, body: str) -> set[str]:
