@@ -12,8 +12,7 @@ from mcheck.ptx.code import computes
 from mcheck.ptx.forms import KNOWN, WORDS, fault
 from mcheck.ptx.lower import template
 from mcheck.ptx.module import Function, Statement, release
-
-_LEAVES = ("ret", "exit", "trap")
+from mcheck.ptx.reach import LEAVES
 
 
 def illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
@@ -32,7 +31,7 @@ def _of(function: Function) -> Iterator[InputError]:
         dead = dead and at not in entered
         if not dead and (wrong := _complaint(function, statement)) is not None:
             yield wrong
-        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *_LEAVES))
+        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *LEAVES))
 
 
 def _complaint(function: Function, statement: Statement) -> InputError | None:
@@ -40,7 +39,7 @@ def _complaint(function: Function, statement: Statement) -> InputError | None:
     if wrong is not None:
         return wrong.error(statement)
     name = statement.opcode[0]
-    if name in ("bra", "brx", "call", *_LEAVES) or statement.opcode[:2] in WORDS or computes(statement):
+    if name in ("bra", "brx", "call", *LEAVES) or statement.opcode[:2] in WORDS or computes(statement):
         return None
     try:
         template(function, statement)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from mcheck.ptx.code import Code, Unit, call_of
 from mcheck.ptx.module import Label, Module
 
-_LEAVES = ("ret", "exit", "trap")
+LEAVES = ("ret", "exit", "trap")
+"""Instructions behind which, without a guard, control does not go on in their function."""
 
 
 def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
@@ -31,7 +32,7 @@ def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[i
 def _next(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
     statement = unit.function.body[at - unit.start]
     name = statement.opcode[0]
-    if statement.guard is not None or name not in ("bra", "brx", *_LEAVES):
+    if statement.guard is not None or name not in ("bra", "brx", *LEAVES):
         yield at + 1
     if name == "call":
         yield from (callee.start for _, callee, _ in call_of(module, code.units, statement))

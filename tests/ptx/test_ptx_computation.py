@@ -72,7 +72,6 @@ TARGETS: .branchtargets A, B;
 A:
   st.shared.u32 [words+16], 1;
 B:"""
-    body = body.replace("TARGETS: .branchtargets A, B;\n", "") if "brx" not in way else body
     assert answer(body)[0] == "bounded"
 
 
