@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 from typing import IO, Any
 
+from mcheck.cli import INTERRUPTED
 from mcheck.errors import InputError
 from mcheck.store.database import Store
 from mcheck.store.keys import version
@@ -212,7 +213,8 @@ def mistreated(tests: Path, count: int, folder: Path, workers: int, every: float
                     cluster.kill_scheduler()
                 if done > count * 2 / 3 and not cluster.counts.get("clients interrupted"):
                     client.send_signal(signal.SIGINT)
-                    client.wait()
+                    if (status := client.wait()) != INTERRUPTED:
+                        raise SystemExit(f"the client that was interrupted ended with status {status}")
                     cluster.count("clients interrupted")
                     cluster.counts["answers there when it was resumed"] = answered(store)
                     client = subprocess.Popen(line, stdout=log, stderr=log, cwd=ROOT, text=True)
@@ -244,6 +246,7 @@ def main() -> int:
 
 def measure(folder: Path, count: int, workers: int, every: float) -> int:
     """The three runs."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins without, as its children
     tests = folder / "tests"
     started = time.perf_counter()
     write_tests(tests, count)
