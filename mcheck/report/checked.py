@@ -23,6 +23,7 @@ from mcheck.report.text import count
 from mcheck.run.single import reasons
 
 if TYPE_CHECKING:
+    from mcheck.errors import Span
     from mcheck.report.junit import Case
 
 ACCESSES = 6
@@ -173,8 +174,9 @@ def github(results: list[Checked], tally: Tally) -> str:
         lines += [of_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
-            for span, text in told(result.problem, result.reason or result.verdict):
-                lines.append(annotation(level, place_of(span, result.path), result.verdict, text))
+            lines += [
+                annotation(level, place_of(span, result.path), result.verdict, text) for span, text in _why(result)
+            ]
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
@@ -182,6 +184,15 @@ def github(results: list[Checked], tally: Tally) -> str:
     errors = count(tally.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
     return "\n".join(lines) + "\n"
+
+
+def _why(result: Checked) -> list[tuple[Span | None, str]]:
+    """Why there is no answer; of a text that is wrong, each mistake at its place, with what was expected and a hint."""
+    from mcheck.report.github import in_short
+
+    if result.problem is None or result.status != "error":
+        return told(result.problem, result.reason or result.verdict)
+    return [(one.span, "\n".join(in_short(one))) for one in result.problem.all]
 
 
 # --- JUnit -----------------------------------------------------------------------------------------------------

@@ -74,7 +74,8 @@ def _others(result: Result) -> Iterator[str]:
     """The mistakes behind the first of a text that has several."""
     for other in result.problem.others if result.problem is not None else ():
         if other.span is not None:
-            yield annotation("error", place_of(other.span, result.path), f"{result.name}: error", other.message)
+            text = "\n".join(in_short(other))
+            yield annotation("error", place_of(other.span, result.path), f"{result.name}: error", text)
 
 
 def _data(text: str) -> str:

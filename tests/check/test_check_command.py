@@ -271,6 +271,18 @@ def test_github_and_junit(file: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert [(suite.get("tests"), suite.get("failures")) for suite in root] == [("1", "1")]
 
 
+def test_an_annotation_of_a_mistake_says_what_was_expected_and_a_hint(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The place is the annotation's own, and is not told again."""
+    file.write_text("kernel k {}")
+    _, out = run(capsys, "--format", "github", str(file))
+    message = (
+        "a litmus test starts with PTX and its name%0Aexpected: PTX name%0Ahint: the first line is 'PTX' and a name"
+    )
+    assert out.splitlines()[0] == f"::error file={file},line=1,col=1,title=error::{message}"
+
+
 def test_bad_input(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(RACE.replace("[buf], 7", "[bufer], 7"))
     code, out = run(capsys, "--format", "json", str(file))
