@@ -8,12 +8,14 @@ from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Uid, type_size
 from mcheck.kernel import aligned, warps, words
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.control import runs
 from mcheck.kernel.footprints import Bytes as SpreadBytes
+from mcheck.kernel.footprints import coalesced
 from mcheck.kernel.history import Owners, Record
 from mcheck.kernel.lanes import lane_conflict
-from mcheck.kernel.machine import Agent, Machine, coalesced, does
+from mcheck.kernel.machine import Machine, does
 from mcheck.kernel.mbarriers import announced, increment
 from mcheck.kernel.objects import Signal
 from mcheck.kernel.polling import spun_value

@@ -6,7 +6,8 @@ in a round of a longer loop is in the next one.
 
 from __future__ import annotations
 
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.agent import Agent
+from mcheck.kernel.machine import Machine
 
 
 def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:

@@ -4,8 +4,9 @@ sections 9.7.13.1 and 9.7.15). Threads that are not declared do whatever the dec
 
 from __future__ import annotations
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import joined
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program.aligned import Statement, of_wgmma, parted, statement_of
 from mcheck.program.ops import Op

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.aligned import parts_ways
 from mcheck.kernel.clocks import Vector, joined
 from mcheck.kernel.control import runs
-from mcheck.kernel.machine import Agent, Blocked, Machine, Undefined, does
+from mcheck.kernel.machine import Blocked, Machine, Undefined, does
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
 from mcheck.program.ops import Op
@@ -55,8 +56,8 @@ def _meet(
     time = agent.now() if agent.single else agent.time
     event = m.emit_nothing(agent, op)
     done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round)
+    m.trace[-1].begun = agent.time
     mixed = meeting.here and (meeting.count != count or kind not in meeting.kinds)
-    again = agent.index in meeting.here
     if mixed:
         meeting.failed.append(done)
         for other in meeting.here.values():
@@ -75,8 +76,8 @@ def _meet(
     if count is not None:
         m.assigned.append((agent.index, agent.step, "round", meeting.key, meeting.round))
     arrived, _ = meeting.brought.get(agent.index, (0, m.zero))
-    if again:  # both count (Q22)
-        meeting.twice[agent.index] = meeting.twice.get(agent.index, 0) + 1
+    if agent.index in meeting.here:  # both count (Q22)
+        meeting.again.setdefault(agent.index, []).append(done)
     else:
         meeting.here[agent.index] = done
     meeting.warps.setdefault(place.own_warp, set()).add(agent.index)
@@ -114,12 +115,12 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
         return True
     needed = meeting.count // WARP
     here = [warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside)]
-    often = {warp: {1 + meeting.twice.get(k, 0) for k in meeting.warps[warp]} for warp in here}
+    often = {warp: {1 + len(meeting.again.get(k, ())) for k in meeting.warps[warp]} for warp in here}
     come = {warp: min(times) for warp, times in often.items()}
     if sum(come.values()) < needed:
         return False
     if sum(come.values()) > needed or any(len(times) > 1 for times in often.values()):
-        m.unsure = PARTED  # some of these arrivals are for the next round, and which is not kept
+        m.unsure, m.parted = PARTED, True  # some of these arrivals are for the next round, and which is not kept
     chosen: list[int] = []
     for warp in here:
         if needed > 0:
@@ -144,10 +145,10 @@ def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
         theirs, when = meeting.brought.pop(k)
         arrivals |= theirs
         time = joined(time, when)
-        meeting.twice.pop(k, None)
     m.absent = m.absent or (meeting.count is None and len(chosen) < len(meeting.members))
     votes = [v for k in chosen for v in meeting.votes.pop(k, ())]
     meeting.before = [meeting.here.pop(k) for k in chosen]
+    meeting.before += [done for k in chosen for done in meeting.again.pop(k, ())]
     arrived = {done.agent: done.step for done in meeting.before}
     meeting.round += 1
     meeting.last = arrivals if meeting.count is not None else 0

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import Joint
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.running import to_its_end
 
 

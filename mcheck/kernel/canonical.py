@@ -33,10 +33,11 @@ from mcheck.events.state import State as Lane
 from mcheck.executor.mbarrier import pending_before, phases_behind
 from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.kernel.again import loops_of
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.fates import fates, records_of
 from mcheck.kernel.history import History, Lanes, Owners, Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, When
 from mcheck.kernel.settling import pinned, settle
 from mcheck.views.entries import Entry, bits
@@ -157,7 +158,7 @@ class _Former:
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
-            (m.unsure, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.overtaken, m.ended),
+            (m.unsure, m.parted, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.overtaken, m.ended),
             tuple(m.vain),
         ))  # fmt: skip
 
@@ -211,6 +212,7 @@ class _Former:
                 yield from self.open(dones)
         for meeting in m.meetings.values():
             yield from meeting.here.values()
+            yield from (done for dones in meeting.again.values() for done in dones)
             yield from self.open(meeting.before)
             yield from self.open(meeting.failed)
         yield from (done for _, done, _ in m.sc_fences)
@@ -464,7 +466,8 @@ class _Former:
 
     def _meeting(self, x: Rendezvous) -> Part:
         return (
-            x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()), tuple(sorted(x.twice.items())),
+            x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
+            tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
             tuple((k, self.named(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
             self.named(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
             self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),

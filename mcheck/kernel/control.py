@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split, together
 from mcheck.kernel.endless import ENDLESS, line_of, rounds_of
-from mcheck.kernel.machine import Agent, Machine, does
+from mcheck.kernel.machine import Machine, does
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.program.registers import registers_of

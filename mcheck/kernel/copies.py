@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import History, Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done, Mbarrier, Rendezvous, Signal, Word, Written
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import Masks
@@ -146,7 +147,7 @@ class _Copies:
             found = self.made[id(x)] = replace(
                 x,
                 here={k: self.done(d) for k, d in x.here.items()},
-                twice=dict(x.twice),
+                again={k: self.dones(dones) for k, dones in x.again.items()},
                 brought=dict(x.brought),
                 kinds=set(x.kinds),
                 before=self.dones(x.before),

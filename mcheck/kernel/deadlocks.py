@@ -9,8 +9,9 @@ from mcheck.answers.steps import deadlock_code, text_of
 from mcheck.errors import Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.lines import line_of
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.turns import turn_of

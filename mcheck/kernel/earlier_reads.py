@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.races import hold
 from mcheck.kernel.records import record_of
 from mcheck.program.scopes import reach

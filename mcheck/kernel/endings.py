@@ -7,11 +7,12 @@ from mcheck.findings import catalogue
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import aligned, overtaking, warps
-from mcheck.kernel.barriers import PARTED, cluster_complete, try_complete
+from mcheck.kernel.agent import Agent
+from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
 from mcheck.kernel.late_looks import REASON
 from mcheck.kernel.lines import line_of
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.mbarrier_waits import looked_in_vain
 from mcheck.kernel.mbarriers import unannounced
 from mcheck.kernel.objects import Mbarrier, Word
@@ -85,7 +86,7 @@ def finish(m: Machine) -> None:
     if lost or m.signals or any(a.status == "undefined" for a in m.agents) or m.ended == "undefined":
         m.ended = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
         return
-    if stuck and m.unsure == PARTED:
+    if stuck and m.parted:
         m.ended = "cut"  # what they wait for may have come
         return
     if stuck:

@@ -37,9 +37,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done, Mbarrier
 from mcheck.kernel.running import execute
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup

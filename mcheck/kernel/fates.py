@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcheck.events.state import AsyncRecord, Groups
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.readings import Depths
 
 WGMMA = "wgmma"

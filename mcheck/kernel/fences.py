@@ -5,9 +5,10 @@ from __future__ import annotations
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import joined, mutual
 from mcheck.kernel.control import runs
-from mcheck.kernel.machine import Agent, Machine, does
+from mcheck.kernel.machine import Machine, does
 from mcheck.kernel.objects import Done
 from mcheck.program import ops
 from mcheck.program.ops import Op

@@ -26,3 +26,21 @@ class Spread:
 
     event: Event
     bytes: Bytes
+
+
+def coalesced(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:
+    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same
+    bytes.
+    """
+    if len(found) == 1:
+        event, address, size, _ = found[0]
+        return [(event, address, address + size, None)]
+    ranges = {(a, s) for _, a, s, _ in found}
+    event = found[0][0]
+    if len(ranges) == 1:
+        return [(event, found[0][1], found[0][1] + found[0][2], None)]
+    size = found[0][2]
+    base = found[0][1]
+    if all(s == size and a == base + k * size for k, (_, a, s, _) in enumerate(found)):
+        return [(event, base, base + size * len(found), (base, size))]
+    return [(e, a, a + s, lane) for e, a, s, lane in found]

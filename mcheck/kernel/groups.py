@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mcheck.answers.waits import closed_behind, completion, family_of
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Record
 from mcheck.kernel.lines import at_step, line_of
-from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.machine import Machine
+from mcheck.kernel.trace import Entry
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Commit, Op, WaitGroup

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcheck.events.paths import exits_matter
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.agent import Agent
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.polling import only_saves_a_wait
 from mcheck.kernel.readings import Reading
 from mcheck.kernel.setup import Setup

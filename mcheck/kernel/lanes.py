@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mcheck.findings import catalogue
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of, record_of
 from mcheck.kernel.setup import Footprint

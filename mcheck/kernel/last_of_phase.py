@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mcheck.kernel import overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done
 
 COMPLETES = frozenset(("arrive", "complete"))

@@ -35,9 +35,17 @@ _LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
 
 
 def sees_what_follows(program: Program, needed: list[frozenset[str]]) -> str | None:
-    """The reason why interleavings are not all, if some look whose answer decides something may do so."""
-    decides = any(_needed(program.threads[index], pc, needed[index]) for index, pc in late(program, needed))
-    return REASON if decides else None
+    """The reason why interleavings are not all, if some look whose answer decides something may do so, or one at an
+    object that ends: by then it may be gone (9.7.13.15.3).
+    """
+    done = map(ops.performed, program.operations)
+    ended = {word_of(op.address) for op in done if isinstance(op, ops.MbarrierInval)}
+    for index, pc in late(program, needed):
+        look = program.threads[index].code[pc]
+        assert isinstance(look, ops.MbarrierWait)
+        if _needed(look, needed[index]) or meets(word_of(look.address), ended):
+            return REASON
+    return None
 
 
 def late(program: Program, needed: list[frozenset[str]]) -> frozenset[tuple[int, int]]:
@@ -94,10 +102,8 @@ def _signalled(thread: Thread, *, relayed: bool) -> set[int]:
     return found
 
 
-def _needed(thread: Thread, pc: int, needed: frozenset[str]) -> bool:
-    op = thread.code[pc]
-    assert isinstance(op, ops.MbarrierWait)
-    return op.dst is not None and op.dst.name in needed
+def _needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
+    return look.dst is not None and look.dst.name in needed
 
 
 def _goes_on(thread: Thread, pc: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.agent import Agent
+from mcheck.kernel.machine import Machine
+from mcheck.kernel.trace import Entry
 from mcheck.program.ops import Op
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from mcheck.answers.steps import text_of
@@ -22,12 +22,14 @@ from mcheck.findings.finding import Access
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, typed
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
-from mcheck.kernel.clocks import Vector, raised
-from mcheck.kernel.history import History, Lanes, Record
-from mcheck.kernel.objects import Acts, Done, Mbarrier, Place, Rendezvous, Signal, Word
+from mcheck.kernel.clocks import Vector
+from mcheck.kernel.history import History, Record
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.setup import Setup
+from mcheck.kernel.trace import Entry, Exchange, Forced, Planned, Reversal
 from mcheck.kernel.values import Memory
 from mcheck.program.aligned import Statement
 from mcheck.program.expr import Expr
@@ -40,14 +42,6 @@ from mcheck.views.window import Window
 MAX_STEPS = 3_000_000
 SETTLE_AT = 160
 """Live events from which on those that nothing can tell apart are made one."""
-
-Chosen = tuple[int, int | tuple[int, ...]]
-"""A choice made in a step: (taken, of how many), or (taken, the others)."""
-Planned = tuple[object, tuple[int, ...]]
-"""A step to replay: who, and which choices."""
-Forced = tuple[Planned, ...]
-"""Steps to replay."""
-
 
 Saved = tuple[
     tuple[object, ...], dict[int, tuple[int, int, int]], dict[int, int], dict[int, int], str | None, int, set[object],
@@ -71,96 +65,6 @@ class Blocked(Exception):
         self.where = where
 
 
-@dataclass(slots=True)
-class Agent:
-    """Lanes that run together, and their place in the code.
-
-    Two of them, ``shown``, stand for all in the window: what holds of the one and the other holds of any two. Of an
-    agent that is ``lean`` one does, for which nothing has to hold of two (``mcheck.kernel.lean``).
-    """
-
-    index: int
-    threads: tuple[int, ...]
-    lanes: list[State]
-    emitters: list[Emitter]
-    code: tuple[Op, ...]
-    place: Place
-    time: Vector
-    pc: int = 0
-    step: int = 0
-    status: str = "run"
-    where: object = None
-    of_event: dict[tuple[int, Uid], Record] = field(default_factory=dict)
-    tracked: list[int] = field(default_factory=list)
-    completed: list[int] = field(default_factory=list)
-    fenced: bool = False
-    """Whether a wgmma.fence has come since its latest wgmma."""
-    wgmma_open: list[Record] = field(default_factory=list)
-    wgmma_groups: list[tuple[list[Record], Vector, int]] = field(default_factory=list)
-    """The reads of its committed groups of wgmma, when it committed them, and what it had waited for by then."""
-    committed: Vector | None = None
-    """What is over in time once its latest commit of tcgen05 has arrived."""
-    piped: list[Record] = field(default_factory=list)
-    """What it has issued to the pipe of the tensor core."""
-    met: bool = False
-    """Whether the lanes of its warp have met at an aligned instruction that it is about to carry out."""
-    last_read: dict[int, int] = field(default_factory=dict)
-    cluster_arrived: Rendezvous | None = None
-    left: dict[int, int] = field(default_factory=dict)
-    """At which step each agent had arrived at the barrier that this one has left last."""
-    visits: dict[int, tuple[tuple[tuple[str, object], ...], int, int]] = field(default_factory=dict)
-    rounds: dict[int, int] = field(default_factory=dict)
-    """How often the heads of loops were come to."""
-    effects: int = 0
-    looked: dict[object, int] = field(default_factory=dict)
-    spinning: bool = False
-    exit_time: Vector | None = None
-    aligned: int = 0
-    """Aligned instructions executed so far."""
-    lean: bool = False
-    origin: list[dict[str, int]] = field(default_factory=list)
-    """By lane and register, the live reads that its value depends on."""
-
-    @property
-    def single(self) -> bool:
-        """Whether this is one thread."""
-        return len(self.threads) == 1
-
-    @property
-    def shown(self) -> tuple[int, ...]:
-        """The threads that stand for the agent in the window."""
-        return self.threads[: 1 if self.lean else 2]
-
-    def now(self) -> Vector:
-        """The agent's time, its own steps included."""
-        return raised(self.time, self.index, self.step)
-
-
-@dataclass(slots=True)
-class Entry:
-    """A step of the trace."""
-
-    who: object
-    agent: int
-    step: int
-    time: Vector
-    op: Op
-    choices: list[Chosen] = field(default_factory=list)
-    note: str = ""
-    signal: int = -1
-    phase: int = 0
-    place: int = -1
-    """Where in the code the operation stands."""
-    guess: int | None = None
-    """The way that was taken where what decides is not known."""
-    vain: list[Planned] = field(default_factory=list)
-    """What was tried just before, and went on waiting although it might have gone on."""
-
-
-Reversal = tuple[int, tuple[Entry, ...], int]
-"""The position of a step, those that may come before it instead, how far the trace had come."""
-Exchange = tuple[int, tuple[int, int], tuple[int, int]]
-"""The address of an mbarrier, and of two operations on it the agents and the numbers of their steps."""
 Doer = Callable[["Machine", Agent, Op], None]
 DOERS: dict[type[Op], Doer] = {}
 
@@ -232,6 +136,8 @@ class Machine:
         self.aligned: dict[tuple[int, int], list[Statement]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
+        self.parted = False
+        """Whether an arrival may be one for the next round of its barrier, so that who stands may have been let go."""
         self.inexact: str | None = None
         """Why the values of this execution may not be those of an execution of the model."""
         self.impossible: str | None = None
@@ -652,21 +558,3 @@ class Machine:
             out.append(self.mbarriers[places[k]])
             k += 1
         return out
-
-
-def coalesced(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:
-    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same
-    bytes.
-    """
-    if len(found) == 1:
-        event, address, size, _ = found[0]
-        return [(event, address, address + size, None)]
-    ranges = {(a, s) for _, a, s, _ in found}
-    event = found[0][0]
-    if len(ranges) == 1:
-        return [(event, found[0][1], found[0][1] + found[0][2], None)]
-    size = found[0][2]
-    base = found[0][1]
-    if all(s == size and a == base + k * size for k, (_, a, s, _) in enumerate(found)):
-        return [(event, base, base + size * len(found), (base, size))]
-    return [(e, a, a + s, lane) for e, a, s, lane in found]

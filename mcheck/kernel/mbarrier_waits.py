@@ -10,9 +10,10 @@ from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.kernel import last_of_phase, overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
-from mcheck.kernel.machine import Agent, Blocked, Machine, does
+from mcheck.kernel.machine import Blocked, Machine, does
 from mcheck.kernel.mbarriers import failed, misuse, object_at, unpublished, valid
 from mcheck.kernel.objects import Done, Mbarrier
 from mcheck.kernel.polling import only_saves_a_wait

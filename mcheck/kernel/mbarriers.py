@@ -15,15 +15,17 @@ from mcheck.findings import catalogue
 from mcheck.findings.afterwards import OF_THE_MISUSED, goes_on
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.kernel import overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
-from mcheck.kernel.machine import Agent, Blocked, Entry, Machine, Undefined, does
+from mcheck.kernel.machine import Blocked, Machine, Undefined, does
 from mcheck.kernel.objects import Done, Mbarrier, Signal
 from mcheck.kernel.postponing import postponed
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.remedies import once
 from mcheck.kernel.setup import NewMbarrier
+from mcheck.kernel.trace import Entry
 from mcheck.program import ops
 from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live

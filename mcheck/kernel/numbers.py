@@ -8,10 +8,11 @@ from typing import Protocol
 
 from mcheck.answers.result import Answer
 from mcheck.errors import InputError, Unsupported
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.beginnings import Beginnings
 from mcheck.kernel.joints import Joint, not_local
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup
 from mcheck.kernel.within import Within
 from mcheck.program.ops import Op

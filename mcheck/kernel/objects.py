@@ -188,8 +188,8 @@ class Rendezvous:
     round: int = 0
     count: int | None = None
     here: dict[int, Done] = field(default_factory=dict)
-    twice: dict[int, int] = field(default_factory=dict)
-    """Arrivals of an agent beside the one that is in ``here``."""
+    again: dict[int, list[Done]] = field(default_factory=dict)
+    """Further arrivals of an agent in this round, beside the first, which is in ``here``."""
     brought: dict[int, tuple[int, Vector]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     arrivals: int = 0

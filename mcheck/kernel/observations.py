@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import mutual
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import ORDERED, Word, Written
 from mcheck.kernel.setup import NewOrder
 from mcheck.views.entries import sum_of, union

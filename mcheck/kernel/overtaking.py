@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mcheck.answers.steps import text_of
 from mcheck.graph.event import Event
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import Vector
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done, Mbarrier
 from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live

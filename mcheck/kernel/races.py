@@ -13,9 +13,10 @@ from mcheck.findings.finding import bytes_of
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.explain import missing, narrow_between
 from mcheck.kernel.history import Record, first_apart, lanes_overlap
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.observations import heed
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of

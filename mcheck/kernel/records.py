@@ -6,8 +6,9 @@ from mcheck.answers.steps import text_of
 from mcheck.findings.finding import Access
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Lanes, Owners, Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
 
 

@@ -16,13 +16,15 @@ from mcheck.answers.waits import (
     remark,
 )
 from mcheck.findings import catalogue
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.fills import meets
 from mcheck.kernel.groups import changes, committed, own_wait, too_late, wait_of_group, waited_by
 from mcheck.kernel.history import Record
 from mcheck.kernel.lines import at_step, line_of
-from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier
+from mcheck.kernel.trace import Entry
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op

@@ -33,13 +33,14 @@ from mcheck.cat.ast import Model
 from mcheck.executor.tensor import extent
 from mcheck.findings import catalogue
 from mcheck.kernel import engine, garbage
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.beginnings import Unshared
 from mcheck.kernel.canonical import Form, Forms, rest
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import LOCAL, Joint
 from mcheck.kernel.late_looks import sees_what_follows
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.numbers import Enough, Numbers, Stand, Suffices
 from mcheck.kernel.reordering import beyond

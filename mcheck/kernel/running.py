@@ -8,20 +8,22 @@ from mcheck.errors import Unsupported
 from mcheck.events.emit import Stop
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import accesses, barriers, fences, mbarrier_waits, mbarriers, warps, words
+from mcheck.kernel import accesses, atomics, barriers, fences, mbarrier_waits, mbarriers, warps
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
 from mcheck.kernel.endings import finish, left
 from mcheck.kernel.endless import longest_loop
-from mcheck.kernel.machine import DOERS, Agent, Blocked, Doer, Entry, Forced, Machine, Undefined, Watch
+from mcheck.kernel.machine import DOERS, Blocked, Doer, Machine, Undefined, Watch
 from mcheck.kernel.mbarriers import deliver
 from mcheck.kernel.races import objects_flagged
 from mcheck.kernel.setup import Setup
+from mcheck.kernel.trace import Entry, Forced
 from mcheck.limit import TimeOut
 from mcheck.plans.registry import PLANS
 from mcheck.program.ops import Exit, Op
 
-MODULES = (accesses, barriers, fences, mbarrier_waits, mbarriers, warps, words)
+MODULES = (accesses, atomics, barriers, fences, mbarrier_waits, mbarriers, warps)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000

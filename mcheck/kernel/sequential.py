@@ -3,7 +3,8 @@
 Where nothing observed fixes it, it decides what a strong load behind a fence may return. A load that waits for a value
 only waits longer, and atomics read the latest write whatever the fences do. Of weak accesses the order would only hide
 races that the opposite order has: a pair that no other causality orders is unordered with the fences the other way
-round. So a program without a strong load that reads once has no need to follow both orders.
+round. So a program without a strong load that reads once has no need to follow both orders, unless it is to be told
+which races lack a fence of a proxy alone in one of them.
 """
 
 from __future__ import annotations

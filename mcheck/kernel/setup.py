@@ -221,8 +221,12 @@ def prepare(
     watched: Watched | None = None,
     more_words: dict[int, int] | None = None,
     ordered: frozenset[int] = frozenset(),
+    *,
+    fences: bool = False,
 ) -> Setup:
-    """The set-up of a program cut into these agents; raises ``Unsupported`` for what this engine does not follow."""
+    """The set-up of a program cut into these agents; with ``fences`` its fence.sc are followed in either order whatever
+    it looks at. Raises ``Unsupported`` for what this engine does not follow.
+    """
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
@@ -278,7 +282,7 @@ def prepare(
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
     setup.warps = [by_agent[k] for k in range(len(partition))]
     if known is not None:
-        setup.sequential = known.sequential
+        setup.sequential = known.sequential or fences
     else:
         setup.sequential = sequential.decides(program) if as_shipped(setup.tape) else sequential.fenced(program)
     setup.relaxed_barriers = program.clustered and _relaxed_barriers(program)

@@ -8,9 +8,10 @@ lanes are gone through one by one instead.
 from __future__ import annotations
 
 from mcheck.graph.terms import type_size
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Owners
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import Const, Expr

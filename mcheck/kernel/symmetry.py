@@ -7,9 +7,10 @@ about has places among the others.
 
 from __future__ import annotations
 
-from mcheck.kernel.machine import Forced, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import WRITES
 from mcheck.kernel.setup import Setup
+from mcheck.kernel.trace import Forced
 from mcheck.program import ops
 
 PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)

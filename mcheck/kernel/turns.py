@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.lines import at_step
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 
 
 def turn_at(m: Machine, k: int) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.earlier_reads import earlier_read
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.words import enter_access, word_at
 from mcheck.program import ops
 from mcheck.program.registers import registers_of

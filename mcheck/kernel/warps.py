@@ -11,12 +11,13 @@ from __future__ import annotations
 from mcheck.executor.warps import result
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.aligned import awaited, executed, has_awaited, mates, together
 from mcheck.kernel.clocks import joined
 from mcheck.kernel.control import runs
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Blocked, Machine, does
+from mcheck.kernel.machine import Blocked, Machine, does
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
 from mcheck.program.ops import Op

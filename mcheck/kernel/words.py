@@ -11,34 +11,28 @@ from collections.abc import Sequence
 
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.graph.terms import rmw, scalar_kind, type_size, typed
+from mcheck.graph.terms import typed
 from mcheck.kernel import overtaking
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import Vector, joined
-from mcheck.kernel.control import runs
 from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Blocked, Machine, does
-from mcheck.kernel.mbarrier_waits import wait
+from mcheck.kernel.machine import Blocked, Machine
 from mcheck.kernel.objects import COPIED, NOTHING, ORDERED, Done, Word, Written
-from mcheck.kernel.races import commutes, touch
+from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
 from mcheck.kernel.values import value_of
-from mcheck.plans.site import widened
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
-from mcheck.program.ops import Op
 from mcheck.program.registers import registers_of
-from mcheck.views.entries import Entry as Live
 
 MIXED = "strong accesses of several sizes to the same bytes"
 COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
 UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
 STALE = 12
 """So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
-ANY = "any"
-"""The kind of an atomic whose function is of no consequence, since nothing depends on what memory holds."""
 INITIAL = frozenset(("IW", "W", "M"))
 
 
@@ -148,7 +142,7 @@ def _may_read(
     earliest = max(last - STALE, -1) + 1
     for k in range(last - 1, earliest - 1, -1) if not m.brief else ():
         m.setup.deadline()
-        if condition is not None and not _fits(word.writes[k].value, *condition) and (k > earliest or not earliest):
+        if condition is not None and not holds(word.writes[k].value, *condition) and (k > earliest or not earliest):
             continue
         if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
             found.append(k)
@@ -178,20 +172,21 @@ def read(
     found = _may_read(m, agent, word, event, edges, part, condition)
     index = _choose(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
-    _dependent(m, agent, word, event, "read", agent.now(), condition)
+    dependent(m, agent, word, event, "read", agent.now(), condition)
     if condition is not None:
-        earlier_read(m, agent, event, edges, _in_vain(word, condition))
+        earlier_read(m, agent, event, edges, in_vain(word, condition))
     record = enter_access(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
-    _observe(m, agent, word, index)
+    observe(m, agent, word, index)
     return chosen.value, record
 
 
-def _in_vain(word: Word, condition: tuple[str, str, int]) -> list[int]:
+def in_vain(word: Word, condition: tuple[str, str, int]) -> list[int]:
     """The latest of the writes that do not end a wait, or may not."""
-    return [w.bits for w in word.writes[-STALE:] if w.value is None or not _fits(w.value, *condition)]
+    return [w.bits for w in word.writes[-STALE:] if w.value is None or not holds(w.value, *condition)]
 
 
-def _observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
+def observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
+    """Somebody has seen the write at ``index``, and not one in its place."""
     w = word.writes[index]
     for first in word.writes[1 : index + 1]:  # of those that commute, it might have seen others
         for then in word.writes[index + 1 :]:
@@ -207,22 +202,22 @@ def _choose(
 ) -> int:
     """Which write is read."""
     if compare is None:
-        return found[0 if agent.spinning else _one_of(m, word, found)]
+        return found[0 if agent.spinning else one_of(m, word, found)]
     operator, right = compare
     if any(word.writes[k].value is None for k in found):
         m.inexact = UNKNOWN
-    fits = [k for k in found if _fits(word.writes[k].value, type_name, operator, right)]
+    fits = [k for k in found if holds(word.writes[k].value, type_name, operator, right)]
     if not fits:
         raise Blocked(word)
-    missed = fits[0] != found[0] or _doubtful(agent, word.writes[fits[0]].value)
+    missed = fits[0] != found[0] or doubtful(agent, word.writes[fits[0]].value)
     # A value that has been overwritten may also be missed, one that nobody knows be another.
-    taken = _one_of(m, word, [*fits, None] if missed else fits)
+    taken = one_of(m, word, [*fits, None] if missed else fits)
     if taken == len(fits):
         raise Blocked(word)
     return fits[taken]
 
 
-def _one_of(m: Machine, word: Word, found: Sequence[int | None]) -> int:
+def one_of(m: Machine, word: Word, found: Sequence[int | None]) -> int:
     """Where one of some writes, given by their indices, stands among them; ``None`` is for none of them. The others are
     explored later, and in other orders of the steps, where other writes may be there: so a write goes by who made it.
     """
@@ -230,7 +225,7 @@ def _one_of(m: Machine, word: Word, found: Sequence[int | None]) -> int:
     return names.index(m.pick(names)) if len(names) > 1 else 0
 
 
-def _doubtful(agent: Agent, value: int | None) -> bool:
+def doubtful(agent: Agent, value: int | None) -> bool:
     """Whether a wait for a value may be in vain because nobody knows what there is; of a module another execution has
     shown that it is not.
     """
@@ -245,7 +240,8 @@ def _followed(agent: Agent) -> bool:
     return isinstance(op, ops.Await) and op.followed
 
 
-def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
+def holds(value: int | None, type_name: str, operator: str, right: int) -> bool:
+    """Whether a wait may end with a value; one that nobody knows might be any."""
     if value is None:
         return True
     left = typed(type_name, value)
@@ -255,7 +251,7 @@ def _fits(value: int | None, type_name: str, operator: str, right: int) -> bool:
 
 def _fitting(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
     """Whether what was there before an earlier operation on the word ends a wait for a value."""
-    return _fits(word.writes[other.phase - 1].value, type_name, operator, right)
+    return holds(word.writes[other.phase - 1].value, type_name, operator, right)
 
 
 def _without(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
@@ -276,7 +272,7 @@ def _without(word: Word, other: Done, type_name: str, operator: str, right: int)
     return most >= right if operator == "==" else bool(apply_binary(operator, most, right))
 
 
-def _dependent(
+def dependent(
     m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector,
     compare: tuple[str, str, int] | None = None,
 ) -> None:  # fmt: skip
@@ -346,12 +342,12 @@ def write(
     ``compare`` is what an atomic has waited for.
     """
     word = word_at(m, event.address, event.size)
-    _dependent(m, agent, word, event, kind, time, compare)
+    dependent(m, agent, word, event, kind, time, compare)
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
         places += _earlier_places(m, agent, word, event, edges, part)
-    at = places[_one_of(m, word, [k - 1 for k in places])]
-    before, behind = _around(word, at)
+    at = places[one_of(m, word, [k - 1 for k in places])]
+    before, behind = around(word, at)
     last = word.writes[at - 1]
     m.assigned.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
     back = {"co": behind} if behind else None
@@ -366,7 +362,7 @@ def write(
     return written, record
 
 
-def _around(word: Word, at: int) -> tuple[int, int]:
+def around(word: Word, at: int) -> tuple[int, int]:
     """The writes before and behind a place in coherence order, as sets of the window."""
     behind = 0
     for w in word.writes[at:]:
@@ -381,7 +377,7 @@ def _earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: d
         if len(word.writes) - at > STALE:
             m.bounded = m.bounded or (bool(out) and out[-1] == at + 1)
             break
-        before, behind = _around(word, at)
+        before, behind = around(word, at)
         if _try(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
             out.append(at)
     return out
@@ -410,7 +406,7 @@ def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, i
     """An asynchronous access to a followed word: the latest write is read, what is written comes last."""
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
-        _dependent(m, agent, word, event, "read", agent.now())
+        dependent(m, agent, word, event, "read", agent.now())
         _may_pass(m, agent, word, event, edges[0], part)
         return enter_access(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
     _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
@@ -427,185 +423,3 @@ def _may_pass(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[st
     ordered = agent.now()[other.agent] >= other.step
     if ordered and not m.brief and _try(m, agent, event, {**edges, "rf": word.writes[-2].bits}, part=part):
         overtaking.tell(m, other.event, event)
-
-
-# --- atomics ----------------------------------------------------------------------------------------------------
-
-
-@does(ops.Atomic)
-def atomic(m: Machine, agent: Agent, op: Op) -> None:
-    """``atom`` and ``red``."""
-    assert isinstance(op, ops.Atomic)
-    if not runs(m, agent, op):
-        return
-    _atomic(m, agent, op, None)
-    agent.pc += 1
-
-
-def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
-    base, size = m.known(agent, op.address), type_size(op.type)
-    assert base is not None
-    operands = [m.term(agent, 0, s) for s in op.srcs]  # before the destination, which may be one of them, is set
-    names = [n for src in op.srcs for n in registers_of(src)]
-    data_from = m.origin_of(agent, 0, names)
-    read_event, write_event = m.emit(agent, 0, op)[:2]
-    word = word_at(m, read_event.address, size)
-    values = [v if isinstance(v, int) else None for v in operands]
-    kind = "atomic" if compare is not None else _kind(m, agent, op, values)
-    edges = {"addr": m.origin_of(agent, 0, registers_of(op.address))}
-    ways = _ways(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
-    index = ways[_one_of(m, word, ways)]
-    if index is None:
-        raise Blocked(word)
-    old = word.writes[index].value
-    stores, new = _result(m, op, size, old, values, base)
-    before = agent.now()
-    if not stores:
-        _dependent(m, agent, word, read_event, "read", before)
-    if compare is not None:
-        earlier_read(m, agent, read_event, edges, _in_vain(word, (op.type, *compare)))
-    record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
-    if kind == "atomic":
-        _observe(m, agent, word, index)
-    agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
-    if compare is not None:
-        m.depend(agent, record.entries)
-    if stores:
-        data = data_from | (record.bits if op.op != "exch" else 0)
-        version = word.version
-        own = [{"rmw": record.bits, "data": data}]
-        waited = None if compare is None else (op.type, *compare)
-        write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own, compare=waited)
-        if op.op == "exch" and new is not None and new == old:
-            word.version = version  # a loop that does this again and again has no effect: it is a wait
-        else:
-            agent.effects += 1
-    if op.dst is not None:
-        m.set(agent, 0, op.dst.name, op.type, old)
-        agent.origin[0][op.dst.name] = record.bits
-
-
-def _ways(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, one: Event, two: Event, edges: dict[str, int],
-    values: list[int | None], kind: str, compare: tuple[str, int] | None,
-) -> list[int | None]:  # fmt: skip
-    """The writes that the atomic may read, its own write coming right behind; ``None``: it goes on waiting."""
-    last = len(word.writes) - 1
-    found = [last]
-    if not agent.spinning and not m.brief:  # in a loop that waits, an earlier round might have found what is stale
-        ordered = kind in ORDERED
-        places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
-        if compare is not None:  # a write that does not end the wait need not be asked for
-            places = [k for k in places if _fits(word.writes[k].value, op.type, *compare)]
-        for k in places[: STALE - 1]:
-            m.setup.deadline()
-            if _may_be(m, agent, op, word, k, one, two, edges, values):
-                found.append(k)
-        if len(places) >= STALE and found[-1] == places[STALE - 2]:
-            m.bounded = True  # those before it might be read, too
-    if compare is None:
-        return list(found)
-    if any(word.writes[k].value is None for k in found):
-        m.inexact = UNKNOWN
-    fits: list[int | None] = [k for k in found if _fits(word.writes[k].value, op.type, *compare)]
-    if not fits:
-        raise Blocked(word)
-    sure = fits[0] == last and not _doubtful(agent, word.writes[last].value)
-    return fits if sure else [*fits, None]
-
-
-def _may_be(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, one: Event, two: Event, edges: dict[str, int],
-    values: list[int | None],
-) -> bool:  # fmt: skip
-    """Whether the model lets an atomic read write ``k`` and come right behind it."""
-    saved = m.save()
-    thread = agent.threads[0]
-    entry = m.live(
-        thread, one, {**edges, "rf": word.writes[k].bits}, agent.step * 8, ordered=True, exact=True, where=one.address
-    )
-    m.enter(entry, ordered=True)
-    stores, _ = _result(m, op, word.size, word.writes[k].value, values, one.address)
-    if stores and m.impossible is None:
-        before, behind = _around(word, k + 1)
-        write = m.live(
-            thread, two, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True, exact=True,
-            where=two.address, back={"co": behind} if behind else None,
-        )  # fmt: skip
-        m.enter(write, ordered=True)
-    allowed = m.impossible is None
-    m.restore(saved)
-    return allowed
-
-
-def _result(
-    m: Machine, op: ops.Atomic, size: int, old: int | None, values: list[int | None], base: int
-) -> tuple[bool, int | None]:
-    """Whether the atomic stores, and what."""
-    stores = True
-    if op.op == "cas":
-        if old is not None and values[0] is not None:
-            stores = old == values[0] & ((1 << (8 * size)) - 1)
-        else:
-            m.inexact = UNKNOWN
-    known = [v for v in values if v is not None]
-    if len(known) < len(values) or (old is None and op.op != "exch"):
-        return stores, None
-    instance = m.program.memory.find(widened(base))
-    kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
-    result = rmw(kind, op.type, old if old is not None else 0, tuple(known))
-    assert isinstance(result, int)
-    return stores, result
-
-
-def _kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:
-    """What an atomic does, where nothing is left to tell in which order it and its like came: neither what they wrote,
-    nor what their threads have acquired since.
-    """
-    used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
-    acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.fenced[agent.index]
-    if used or (acquires and not op.is_red):
-        return "atomic"
-    if m.known(agent, op.address) in m.setup.ordered:
-        return "atomic"
-    if not m.setup.contents:
-        return ANY
-    if commutes(op.op, op.type):
-        return f"{op.op}.{op.type[0]}" if op.op in ("min", "max") else op.op
-    if op.op in ("inc", "dec") and None not in values:
-        return f"{op.op} {values}"  # one function, whichever comes first
-    return "atomic"
-
-
-@does(ops.Await)
-def await_(m: Machine, agent: Agent, op: Op) -> None:
-    """Blocks until the inner operation gives what is asked for."""
-    assert isinstance(op, ops.Await)
-    if not runs(m, agent, op):
-        return
-    inner = op.inner
-    if isinstance(inner, ops.MbarrierWait):
-        wait(m, agent, inner, must=True)
-    else:
-        assert op.compare is not None
-        right = m.known(agent, op.compare[1])
-        assert right is not None
-        if isinstance(inner, ops.Load):
-            load(m, agent, inner, (op.compare[0], right))
-        else:
-            assert isinstance(inner, ops.Atomic)
-            _atomic(m, agent, inner, (op.compare[0], right))
-    agent.pc += 1
-
-
-__all__ = [
-    "Live",
-    "asynchronous",
-    "enter_access",
-    "load",
-    "overwritten",
-    "plain_load",
-    "plain_store",
-    "store",
-    "watched",
-]

@@ -14,13 +14,15 @@ from mcheck.algebra.tape import Tape
 from mcheck.cat import load_model
 from mcheck.errors import InputError
 from mcheck.events.state import AsyncRecord
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import partition
 from mcheck.kernel.beginnings import Beginnings, Unshared
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import Joint
-from mcheck.kernel.machine import Agent, Entry, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.running import execute, to_its_end
 from mcheck.kernel.setup import Setup, prepare
+from mcheck.kernel.trace import Entry
 from mcheck.syntax import parse
 from mcheck.views.compile import Compiled
 from mcheck.views.sorts import Sorts

@@ -6,9 +6,10 @@ import dataclasses
 
 from mcheck.cat import load_model
 from mcheck.events.state import State as Lane
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import partition
 from mcheck.kernel.history import Record
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal
 from mcheck.kernel.races import objects_flagged
 from mcheck.kernel.setup import prepare
@@ -26,14 +27,14 @@ KNOWN: dict[type, str] = {
     Mbarrier: "address seen state generation began ended renewed now before older looks failed phases time "
     "next_time times waited glimpsed arrived unannounced expected_bytes got_bytes known joined",
     Acts: "acts signals copies waits ending",
-    Rendezvous: "key members round count here twice brought kinds arrivals time before failed votes own warps last",
+    Rendezvous: "key members round count here again brought kinds arrivals time before failed votes own warps last",
     Signal: "key agent step address kind tx count time event records issues",
     Done: "agent step position time event kind phase signal effect entries loose",
     Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
     Entry: "event thread sets exact edges back sort instruction slot time stand_in",
     Machine: "setup forced program zero memory agents names window before waits_for looks settle_at exits fences trace"
     " vain held signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned"
-    " tokens unsure inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
+    " tokens unsure parted inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
     " mbarrier_places exchanged watch",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
     "keyed sorts ends latest recent memo complete domains missed settled compiled told newest",

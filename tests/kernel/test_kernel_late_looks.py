@@ -86,3 +86,38 @@ def test_a_late_look_may_not_have_seen_the_phase_before_the_next_arrival(
     assert {f.code for f in answer(p, model, findings=True, timeout=60).findings} == codes
     found = check(p, model, timeout=30)
     assert found.verdict == ("bounded" if look == "try_wait" and not behind else "proved"), found
+
+
+ENDED = """PTX ended
+{ .shared .align 8 .b64 b; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  bar.sync 0;
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [b], 16;
+  await mbarrier.test_wait.parity.shared::cta.b64 [b], 0;
+  END
+}
+Q@cta 0 {
+  bar.sync 0;
+  mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [b], 32;
+  mbarrier.arrive.shared::cta.b64 _, [b];
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [b], 0; BEHIND
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [b], 16;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "behind", "codes"),
+    [
+        # The bytes behind the try_wait may come first, with them the end of the object.
+        ("mbarrier.inval.shared::cta.b64 [b];", "", {"UB201"}),
+        ("mbarrier.inval.shared::cta.b64 [b];", "fence.acq_rel.cta;", set()),
+        ("", "", set()),
+    ],
+)
+def test_a_late_look_may_find_no_object(end: str, behind: str, codes: set[str]) -> None:
+    p, model = parse(ENDED.replace("END", end).replace("BEHIND", behind), "ended.litmus"), load_model("ptx-9.0")
+    assert {f.code for f in answer(p, model, findings=True, timeout=60).findings} == codes
+    found = check(p, model, timeout=30)
+    assert found.verdict == ("bounded" if codes else "proved"), found

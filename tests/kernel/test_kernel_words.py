@@ -11,8 +11,9 @@ from mcheck.explore.engine import answer as enumerated
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import words
+from mcheck.kernel.agent import Agent
 from mcheck.kernel.engine import check
-from mcheck.kernel.machine import Agent, Machine
+from mcheck.kernel.machine import Machine
 from mcheck.kernel.states import answer
 from mcheck.syntax import parse
 
