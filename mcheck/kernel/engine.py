@@ -308,7 +308,7 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
         between = range(earlier + 1, min(later, len(trace)))
         chosen = {k for k in between if any(trace[k] is e for e in ends)}
         free = {k for k in between if not _before(first, trace[k])}
-        needed = chosen | {k for k in free if any(_before(trace[k], e) for e in ends)}
+        needed = chosen | {k for k in free if any(e is not first and _before(trace[k], e) for e in ends)}
         # What else need not come after the first may come before it as well: which of it does is part of the order.
         for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
             tail = [steps[k] for k in sorted(which)]
@@ -316,6 +316,8 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
                 tail.append((ends[-1].who, ()))
             if first.guess is not None:  # it was about this that the two were not ordered
                 tail.append((first.who, (first.guess,)))
+            elif any(e is first for e in ends):
+                tail.append(steps[earlier])
             out.append((*all_steps[: begun[earlier]], *tail))
     return out
 
@@ -338,7 +340,8 @@ def _one_per_pair(machine: Machine) -> list[Reversal]:
     """The first reversal of every two statements."""
     found: dict[object, Reversal] = {}
     for reversal in machine.reversals:
-        found.setdefault((machine.trace[reversal[0]].op.span, reversal[1][-1].op.span), reversal)
+        first, ends = machine.trace[reversal[0]], reversal[1]
+        found.setdefault((first.op.span, ends[-1].op.span, any(e is first for e in ends)), reversal)
     return list(found.values())
 
 

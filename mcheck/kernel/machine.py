@@ -528,9 +528,11 @@ class Machine:
         return True
 
     def postpone(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
-        """The step at ``position`` is to be run after those at ``others``; ``now`` after the present one as well."""
-        after = {*others, len(self.trace) - 1} if now else {*others}
-        ends = tuple(self.trace[k] for k in sorted(after - {position}))
+        """The step at ``position`` is to be run after those at ``others``, right behind them if it is one of these;
+        ``now`` after the present one as well.
+        """
+        after = {*others, *({len(self.trace) - 1} - {position} if now else ())}
+        ends = tuple(self.trace[k] for k in sorted(after))
         self.reversals.append((position, ends, len(self.trace)))
 
     def swap(self, first: int, then: int) -> None:

@@ -27,7 +27,11 @@ def postponed(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
     left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
     for done, others, last in _postponable(bar.now, left, follows):
         m.postpone(done.position, others, now=not ended and not last)
-    if left == (0, 0) and _unheard(bar.now, follows):  # what these find depends on the order of the others
+    unheard = _unheard(bar.now, follows) if left == (0, 0) else []
+    for done in unheard:  # right behind all arrivals and completions, before any other completion comes
+        if others := _besides(bar.now, done):
+            m.postpone(done.position, (*others, done.position), now=False)
+    if unheard:  # what these find depends on the order of the others
         m.assigned.append(("order", bar.address, bar.generation, *((d.agent, d.step, d.kind) for d in bar.now)))
     loose = next((d for d in bar.now if d.loose), None)
     if loose is not None and any(True for _ in _postponable(bar.now, left, overtaking.follows(follows))):
@@ -59,9 +63,14 @@ def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done
             for d in group:
                 yield d, tuple(x.position for x in rest), id(now[-1]) in later
     for d in _unheard(now, follows) if left == (0, 0) else ():
-        before = tuple(x.position for x in now if x is not d and not follows(d, x))
+        before = _besides(now, d)
         if before:
             yield d, before, d is now[-1] or follows(d, now[-1])
+
+
+def _besides(now: list[Done], done: Done) -> tuple[int, ...]:
+    """The places of the operations of a phase that are not after one of them."""
+    return tuple(x.position for x in now if x is not done and not follows(done, x))
 
 
 def _unheard(now: list[Done], follows: Callable[[Done, Done], bool]) -> list[Done]:
