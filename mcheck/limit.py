@@ -24,7 +24,14 @@ def no_time(seconds: float | None, amid: str = "") -> str:
 
 def of_all_the_time(reason: str | None, seconds: float | None) -> str | None:
     """A reason that names the time that a person gave, where the one who gave it had only what was left of that."""
-    return reason and re.sub(rf"{NO_TIME} [\d.e+-]+ s", lambda _: no_time(seconds), reason)
+    if reason is None or seconds is None:
+        return reason
+    return re.sub(rf"{NO_TIME} [\d.e+-]+ s", lambda _: no_time(seconds), reason)
+
+
+def died(reason: str | None) -> bool:
+    """Whether this is why there is no answer: a process that had the test was killed, and not by a limit of ours."""
+    return reason is not None and re.search(r"that ran the test (ended|died)", reason) is not None
 
 
 def timed_out(reason: str | None) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from mcheck.api.options import hold
 from mcheck.api.results import CheckResult, Outcome, Outcomes, RunResult, State, SuiteResult
 from mcheck.executions import executions
 
@@ -51,6 +52,11 @@ def load(test: Test) -> Program:
     Raises:
         InputError: The file cannot be read, or something in it is wrong; the error knows its line and column.
     """
+    return _load(test, every=False)
+
+
+def _load(test: Test, *, every: bool) -> Program:
+    """The program; with ``every`` a constant of it may be any number."""
     from mcheck.program.program import Program
     from mcheck.run.single import load as read
     from mcheck.syntax import parse
@@ -58,8 +64,8 @@ def load(test: Test) -> Program:
     if isinstance(test, Program):
         return test
     if isinstance(test, str) and "\n" in test:
-        return parse(test, "test.litmus")
-    return read(str(test))
+        return parse(test, "test.litmus", every=every)
+    return read(str(test), every=every)
 
 
 def _model(name: str | None, program: Program) -> tuple[str, Model]:
@@ -93,7 +99,7 @@ def run(
         timeout: Seconds after which the verdict is ``unknown``.
 
     Raises:
-        InputError: Something is wrong with the test or the model.
+        InputError: Something is wrong with the test, the model or an option.
         Unsupported: The test has what mcheck does not model.
     """
     from mcheck.policy.ask import ask
@@ -101,6 +107,7 @@ def run(
     from mcheck.run.single import conclude, question
 
     started = perf_counter()
+    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     program = load(test)
     named, read = _model(model, program)
     prop = "liveness" if liveness else "spec"
@@ -133,7 +140,7 @@ def check(
         timeout: Seconds after which the verdict is ``unknown``.
 
     Raises:
-        InputError: Something is wrong with the program or the model.
+        InputError: Something is wrong with the program, the model or an option.
         Unsupported: The program has what mcheck does not model.
     """
     from mcheck.check.case import Options
@@ -142,7 +149,8 @@ def check(
     from mcheck.run.case import Settings
 
     started = perf_counter()
-    program = load(test)
+    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
+    program = _load(test, every=True)
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
@@ -172,13 +180,14 @@ def outcomes(
         timeout: Seconds after which what was found is returned.
 
     Raises:
-        InputError: Something is wrong with the test or the model.
+        InputError: Something is wrong with the test, the model or an option.
         Unsupported: The test has what mcheck does not model.
     """
     from mcheck.policy.question import Question
     from mcheck.policy.show import executions as shown
     from mcheck.report.trace import texts
 
+    hold(profile=profile, unroll=unroll, timeout=timeout)
     program = load(test)
     named, read = _model(model, program)
     asked = Question(profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
@@ -238,7 +247,8 @@ def suite(
         scheduler: The address of a scheduler of Dask whose workers run the tests, or ``local``.
 
     Raises:
-        InputError: There is no such file, or something is wrong with the model, the table, the cache or the scheduler.
+        InputError: There is no such file, or something is wrong with the model, an option, the table, the cache or the
+            scheduler.
     """
     from mcheck.run.case import Settings
     from mcheck.run.collect import collect
@@ -246,6 +256,7 @@ def suite(
     from mcheck.run.suite import results
     from mcheck.store.database import opened
 
+    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     cases = collect(map(str, paths), None if expect is None else str(expect))
     with opened(None if cache is None else str(cache)) as store:

@@ -26,10 +26,11 @@ from mcheck.program.memory import TensorMapSpec
 from mcheck.program.ops import Op
 
 
-def put_issue(e: Emitter, op: Op, state: State, *tags: Tag) -> Event:
-    """The issue, in program order; its operands are what it depends on."""
+def put_issue(e: Emitter, op: Op, state: State, *tags: Tag, scope: str | None = None) -> Event:
+    """The issue, in program order; its operands are what it depends on. ``scope`` is that of what it releases."""
     operands = (state.registers[name] for name in effects(op)[1] if name in state.registers)
-    event = e.event(state, op, (Tag.ISSUE, *tags), addr=frozenset[Uid]().union(*map(reads_of, operands)))
+    depends = frozenset[Uid]().union(*map(reads_of, operands))
+    event = e.event(state, op, (Tag.ISSUE, *tags), addr=depends, scope=scope)
     state.order += 1
     state.effects += 1
     return event
@@ -257,8 +258,9 @@ def element_reduction(
     operand: Term,
     proxy: str,
     scope: str,
+    sem: str = "relaxed",
 ) -> list[Event]:
-    """One relaxed read-modify-write of an element."""
+    """One read-modify-write of an element, relaxed but for a release by its write."""
     width = type_size(type_name)
     read = e.memory(
         state, op, Tag.R, address, width, "relaxed", proxy, scope,
@@ -266,7 +268,7 @@ def element_reduction(
     )  # fmt: skip
     value = rmw(name, type_name, ("e", read.uid), (operand,))
     write = e.memory(
-        state, op, Tag.W, address, width, "relaxed", proxy, scope,
+        state, op, Tag.W, address, width, sem, proxy, scope,
         value=value, ordered=False, issue=issue.uid, rmw=read.uid, data=reads_of(value),
         extra=(Tag.RED, Tag.RMW, Tag.ASYNCREDUCTION),
     )  # fmt: skip
@@ -281,13 +283,15 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
     """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
     assert isinstance(op, ops.AsyncStore)
     made, width = e.plan(op, state), type_size(op.type)
-    issue = put_issue(e, op, state)
+    releases = (Tag.REL, Tag.GEN) if op.sem == "release" else ()
+    issue = put_issue(e, op, state, *releases, scope=op.scope if releases else None)
     memory: list[Event] = []
     for src, access in zip(op.srcs, made.accesses, strict=False):
         where, value = access.address, raw(width, e.term(src, state))
         if op.reduce is not None:
             scope = op.scope or "cluster"
-            memory += element_reduction(e, op, state, issue, where, op.reduce, op.type, value, "generic", scope)
+            sem = "release" if releases else "relaxed"
+            memory += element_reduction(e, op, state, issue, where, op.reduce, op.type, value, "generic", scope, sem)
         elif op.sem == "weak":
             memory.append(put_write(e, op, state, issue, where, width, "generic", value))
         else:

@@ -140,7 +140,8 @@ expect clean
 A bulk or tensor load with a .shared::cta destination writes the shared memory of its own CTA only. A copy from
 .shared::cta to .shared::cluster needs a destination in another CTA; a reduction may be into one's own. The
 mbarrier of a tensor load lies in the CTA of the destination, or with .cta_group::2 in its pair; st.async and
-red.async put theirs beside their destination, and red.async works on another CTA only.""",
+red.async put theirs beside their destination, need a cluster of more than one CTA, and red.async works on another
+one only.""",
         section="PTX ISA 9.0 sections 9.7.9.25.4.1, 9.7.9.27.1.2 and 9.7.9.12",
         remedy="Use the form whose destination is .shared::cluster, or name an address of the right CTA.",
         bad="""\

@@ -109,7 +109,7 @@ def _problem(error: McheckError, path: str) -> Note:
 
 def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
     lines = text.split("\n")
-    table = not is_module(path) and load(path, text=text).dialect
+    table = not is_module(path) and load(path, text=text, every=True).dialect
     for finding in checked.findings:
         yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
     if checked.status == "finding" and checked.expected and not checked.findings:
@@ -149,10 +149,11 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
 def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
     """A verdict that is not the expected one."""
     try:
-        wanted = load(case.path, text=case.text).expectation.verdict
+        program = load(case.path, text=case.text, every=True)
     except McheckError:
         return
-    if wanted is None:
+    wanted = program.expectation.verdict
+    if wanted is None or program.free is not None:
         return
     result: Result = run_case(case, replace(settings, verdict_only=True))
     if result.verdict in ("pass", "fail") and result.verdict != wanted:

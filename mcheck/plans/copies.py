@@ -188,7 +188,9 @@ def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
         return Plan(faults=faults.all())
     site.aligned(faults, address, size, "address")
     site.holds(faults, instance, "global" if op.space == "generic" else op.space, "destination")
-    if op.reduce is not None and op.mbar is not None and instance.cta == site.cta:
+    if op.mbar is not None and not site.several:
+        faults.add("UB105", f"{'st' if op.reduce is None else 'red'}.async in a cluster of one CTA")
+    elif op.reduce is not None and op.mbar is not None and instance.cta == site.cta:
         faults.add("UB105", "the destination of red.async is in the executing CTA, it must be in another one")
     told: tuple[Signal, ...] = ()
     if op.mbar is not None:

@@ -63,6 +63,11 @@ class Site:
         """Whether a CTA is of the executing thread's cluster."""
         return (cta.gpu, cta.cluster) == (self.cta.gpu, self.cta.cluster)
 
+    @property
+    def several(self) -> bool:
+        """Whether the cluster has CTAs beside the executing one."""
+        return any(self.in_cluster(cta) and cta != self.cta for cta in self.layout.ctas)
+
     def in_rank(self, address: int, rank: int) -> int | None:
         """The address at the same offset in the CTA of ``rank`` in this cluster, ``None`` if there is no such CTA."""
         for cta in self.layout.ctas:

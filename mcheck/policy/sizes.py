@@ -37,6 +37,8 @@ in loops of few threads.
 """
 BEHIND = 4
 """So many numbers behind the first one with an error are looked at, for errors of another kind,"""
+MOST = 100_000
+"""No number above this is looked at, of a program that does not grow with it."""
 EXECUTIONS = 64
 """as long as the program with the last one had no more executions: there are many of what is wrong."""
 
@@ -46,7 +48,7 @@ def sizes(operations: Callable[[], float]) -> Iterator[int]:
     has.
     """
     size = 0
-    while size <= LARGEST or operations() * GROWTH <= OPERATIONS:
+    while size <= LARGEST or (size <= MOST and operations() * GROWTH <= OPERATIONS):
         yield size
         size = size + 1 if size < SMALL else int(size * GROWTH)
 

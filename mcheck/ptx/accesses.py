@@ -185,7 +185,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             order = np.uint8(quality.ORDER) if _ordered(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(quality.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.trace.note(lanes, value, q == 0)
+                c.trace.note(lanes, value, (q & ~np.uint8(quality.ORDER)) == 0)
 
     return run
 
@@ -224,7 +224,10 @@ def waits(
         out: list[tuple[Mask, Wait | None]] = []
         for n in range(kinds.shape[1]):
             found = kinds[1:, n].tolist()
-            sure = [None if q else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)]
+            # What an atomic has returned is that of the order that is followed, and there it is sure.
+            sure = [
+                None if q & ~quality.ORDER else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)
+            ]
             values: dict[ptx.Operand, int | None] = dict(zip(given, sure, strict=True))
             key = tuple(values.values())
             if key not in known:
@@ -285,6 +288,8 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     at, leaves, those,
                     lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=op.sem == "weak",
                 )  # fmt: skip
+            if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
+                c.trace.keep(lanes, given)
         if keeps and size > 8:
             given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), quality.NOTHING, np.uint8))] * 2
         for j, (value, q) in enumerate(given):

@@ -13,7 +13,8 @@ from mcheck.errors import Span
 from mcheck.graph.terms import type_size
 from mcheck.plans.operands import names_of
 from mcheck.program.expr import Const, Expr, Lanes, Reg
-from mcheck.program.ops import Await, Followed, Load, Lost, Op, performed
+from mcheck.program.ops import Await, Followed, Load, Lost, Op, Store, performed
+from mcheck.ptx import quality
 from mcheck.ptx.lanes import WARP
 from mcheck.records import dataclass
 
@@ -48,6 +49,8 @@ class Trace:
     """What atomics have returned, by lane and place in its code."""
     loaded: dict[tuple[int, int], int] = field(default_factory=dict)
     """What strong loads have brought at last, by lane and place in its code."""
+    stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    """What strong stores have stored that depends on the order of the threads, likewise."""
     decided: set[int] = field(default_factory=set)
     """The addresses of atomics on whose results something may depend."""
     loose: set[int] = field(default_factory=set)
@@ -72,7 +75,9 @@ class Trace:
         self.gap(f"only one order is followed where {what}", span)
 
     def bind(self) -> None:
-        """Atomics return what they have returned here, where what was followed depends on that: they wait for it."""
+        """Atomics return what they have returned here, where what was followed depends on that: they wait for it. What
+        is stored of that is known then.
+        """
         for (lane, place), old in self.returned.items() if self.one_order and self.possible else ():
             op = self.code[lane][place]
             address = getattr(op, "address", None)
@@ -91,6 +96,13 @@ class Trace:
                 ),
             )
 
+        for (lane, place), values in self.stored.items() if self.one_order else ():
+            stored = self.code[lane][place]
+            assert isinstance(stored, Store)
+            self.code[lane][place] = self.once(
+                ("stored", id(stored), values),
+                lambda op=stored, values=values: replace(op, srcs=tuple(map(Const, values))),  # type: ignore[misc]
+            )
         for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.one_order else ():
             self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
 
@@ -102,6 +114,12 @@ class Trace:
                 self.loaded[place] = value
             else:
                 self.loaded.pop(place, None)
+
+    def keep(self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]) -> None:
+        """What these lanes have stored last, where that is known but for the order of the threads."""
+        for j, lane in enumerate(lanes.tolist()):
+            if not any(int(q[j]) & ~quality.ORDER for _, q in given):
+                self.stored[lane, len(self.code[lane]) - 1] = tuple(int(v[j]) for v, _ in given)
 
     def _followed(self, op: Op, value: int) -> list[Op]:
         """A load, and that it has brought this value."""

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.errors import McheckError
+from mcheck.limit import died
 from mcheck.records import dataclass
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.run.means import Means
@@ -37,6 +38,8 @@ class Lasting(Protocol):
     def lasting(self) -> bool: ...
     @property
     def cut(self) -> bool: ...
+    @property
+    def reason(self) -> str | None: ...
     def named(self, path: str, model: str) -> Self: ...
 
 
@@ -140,7 +143,7 @@ class Memory(Generic[T]):
 
         unread = self._all and not result.source  # the process that had the test was stopped
         about = unread or (result.digest == key.model and digest(result.source) == key.source)
-        if not about or not (result.lasting or (self._all and result.cut)):
+        if not about or died(result.reason) or not (result.lasting or (self._all and result.cut)):
             return
         try:
             data = pack(result, result.path, elsewhere=key.tells)

@@ -6,12 +6,13 @@ import doctest
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mcheck.api
 from mcheck.api import check, executions, load, outcomes, run, suite
-from mcheck.errors import InputError
+from mcheck.errors import InputError, Unsupported
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -130,3 +131,25 @@ def test_frames_say_what_is_missing_without_pandas(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="pandas is not installed") as caught:
         run(program()).frame()
     assert caught.value.hint == "pip install 'mcheck[pandas]'"
+
+
+TILES = """PTX tiles
+const N = any;
+{ .shared .u32 x; }
+P@cta 0 { for k in 0..N { st.shared.u32 [x], k; } }
+"""
+
+
+def test_any_number_of_rounds_is_checked() -> None:
+    assert check(TILES).verdict == "proved"
+    with pytest.raises(Unsupported, match="any number"):
+        run(TILES)
+
+
+@pytest.mark.parametrize("option", [{"engine": "foo"}, {"profile": "foo"}, {"timeout": -1.0}, {"unroll": -1}])
+def test_an_option_that_no_command_takes_is_an_error(option: dict[str, Any]) -> None:
+    (name,) = option
+    for function in (run, check):
+        with pytest.raises(InputError, match=f"{name} is") as caught:
+            function(TILES, **option)
+        assert caught.value.expected

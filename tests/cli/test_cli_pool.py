@@ -15,8 +15,11 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.run.case import Case, Result, Settings
+from mcheck.run.means import Means
+from mcheck.run.once import memory_of, once
 from mcheck.run.pool import run_cases
-from mcheck.run.single import lost
+from mcheck.run.single import lost, run_case
+from mcheck.store.database import opened
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -195,3 +198,23 @@ def alive(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@needs_fork
+def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Path) -> None:
+    text = "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n"
+    cases = [Case(str(tmp_path / name)) for name in ("a.litmus", "b.litmus")]
+    for case in cases:
+        Path(case.path).write_text(text, encoding="utf-8")
+
+    def killed(_case: Case, _settings: Settings) -> Result:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    def verdicts(task: Callable[[Case, Settings], Result]) -> set[str]:
+        with opened(str(tmp_path / "r")) as store:
+            memory = memory_of(Means(store=store, resumes=True), "run", Settings())
+            results = once(cases, memory, lambda left: run_cases(left, Settings(), 2, task, lost) if left else iter(()))
+            return {result.verdict for result in results}
+
+    assert [verdicts(killed), verdicts(run_case), verdicts(killed)] == [{"unknown"}, {"pass"}, {"pass"}]

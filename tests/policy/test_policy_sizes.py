@@ -282,3 +282,11 @@ def test_a_number_that_makes_no_program_is_named() -> None:
     with pytest.raises(InputError) as caught:
         about(text)
     assert "with N = 0" in caught.value.message
+
+
+@pytest.mark.parametrize("body", ["bar.sync 0;", "for k in 0..N%3 { bar.sync 0; }", "if (N == 4) { bar.sync 0; }"])
+def test_a_program_that_does_not_grow_has_an_answer(body: str) -> None:
+    text = f"PTX still\nconst N = any;\n{{ }}\nP@cta 0 {{ {body} }}\n"
+    answer = ask(parse(text, "still.litmus", every=True), load_model("ptx-9.0"), Question(about=About.FINDINGS))
+    assert (answer.verdict, answer.findings) == ("unknown", ())
+    assert "nothing was found with N = 0 to 8" in (answer.reason or "")

@@ -253,3 +253,34 @@ def test_a_swap_that_is_asked_for_again_is_the_same(body: str, wanted: bool) -> 
 
     found = awaited(function, at, value, unchanged=True)
     assert isinstance(found, Wait) is wanted
+
+
+TICKET = """
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra DONE;
+  atom.add.relaxed.gpu.u32 %r3, [%rd1], 1;
+AGAIN:
+  ld.acquire.gpu.u32 %r4, [%rd1+4];
+  setp.ne.s32 %p2, %r4, %r3;
+  @%p2 bra AGAIN;
+  ld.global.u32 %r6, [%rd2];
+  add.s32 %r7, %r6, 1;
+  st.global.u32 [%rd2], %r7;
+  add.s32 %r8, %r3, 1;
+  st.release.gpu.u32 [%rd1+4], %r8;
+DONE:
+  ret;
+}
+"""
+"""The same in the order of tickets, which an atomic gives out."""
+
+
+def test_whoever_waits_for_its_ticket_is_no_race() -> None:
+    found = ask(TICKET, ctas=3)
+    assert (found.verdict, found.findings) == ("bounded", ()), "tickets are followed in one order"
+    assert "only one order is followed" in (found.reason or "")
+
+
+@pytest.mark.parametrize(("there", "instead"), [("st.release", "st.relaxed"), ("ld.acquire", "ld.relaxed")])
+def test_a_ticket_that_hands_nothing_over_is_a_race(there: str, instead: str) -> None:
+    assert {f.code for f in ask(TICKET.replace(there, instead)).findings} == {"RACE001"}

@@ -127,6 +127,11 @@ class Page:
         """Whether the same texts and options have this page whenever it is made."""
         return not self.problem and not self.cut
 
+    @property
+    def reason(self) -> str | None:
+        """Why there is no page."""
+        return self.problem or None
+
     def named(self, path: str, model: str) -> Page:
         """The page of the same texts, where they are called so."""
         return replace(self, path=path, model=model)
