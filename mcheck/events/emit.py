@@ -290,6 +290,12 @@ class _Registers(dict[str, Term]):
 # --- local computation -------------------------------------------------------------------------------
 
 
+@handles(ops.Parted)
+def _parted(e: Emitter, op: Op, state: State) -> list[State]:
+    e.plan(op, state)
+    return [state]
+
+
 @handles(ops.Alu)
 def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Alu)

@@ -93,11 +93,11 @@ expect clean
         kind="undefined",
         message="{first} and {second} are different aligned barriers, executed by threads of one warp",
         explanation="""\
-bar and the .aligned forms ask that all threads of the warp execute the same barrier instruction. In code where
-the threads of a warp go different ways, one of them to another barrier, that is undefined. A thread that exits is
-not waited for: a barrier is there for those that have not exited (Q33).""",
-        section="PTX ISA 9.0 section 9.7.13.1",
-        remedy="Move the barrier out of the divergent code, or use barrier.sync without .aligned.",
+bar and the .aligned forms of barrier and barrier.cluster ask that all threads of the warp execute the same barrier
+instruction. In code where the threads of a warp go different ways, one of them to another barrier, that is undefined.
+A thread that exits is not waited for: a barrier is there for those that have not exited (Q33).""",
+        section="PTX ISA 9.0 sections 9.7.13.1 and 9.7.13.3",
+        remedy="Move the barrier out of the divergent code, or use the form without .aligned.",
         bad="""\
 PTX divergent-bar
 { }

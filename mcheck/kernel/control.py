@@ -93,6 +93,13 @@ def lost(m: Machine, agent: Agent, op: Op) -> None:
     agent.status = "cut"
 
 
+@does(ops.Parted)
+def parted(m: Machine, agent: Agent, op: Op) -> None:
+    """An ``.aligned`` instruction follows that other lanes of the warp do not have."""
+    m.emit(agent, 0, op)
+    agent.pc += 1
+
+
 @does(ops.Followed)
 def followed(m: Machine, agent: Agent, op: Op) -> None:
     """The thread goes on if it has read what it read where its code was followed."""

@@ -30,6 +30,14 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> P
     return Plan(faults=faults.all(), accesses=tuple(Access(base + k * size, size) for k in range(count)))
 
 
+@plans(ops.Parted)
+def parted(op: ops.Parted, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+    """Nothing but undefined behaviour."""
+    faults = Faults()
+    faults.add(op.code, op.reason)
+    return Plan(faults=faults.all())
+
+
 @plans(ops.Fill)
 def fill(op: ops.Fill, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """A weak write of zeros to shared memory of the executing CTA, in units of 8 bytes (9.7.9.13)."""

@@ -256,6 +256,16 @@ class ClusterBarrier(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parted(Op):
+    """Stands before an ``.aligned`` instruction that only some threads of a warp have: undefined, by its ``code``, for
+    the ``reason``.
+    """
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarpSync(Op):
     """``bar.warp.sync mask``."""
 

@@ -11,6 +11,7 @@ from mcheck.errors import InternalError
 from mcheck.executor import mbarrier
 from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import atomic as reduce_atomic
+from mcheck.findings.afterwards import goes_on
 from mcheck.graph.terms import type_size
 from mcheck.plans.plan import Access
 from mcheck.plans.registry import PLANS
@@ -88,6 +89,14 @@ def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - hand
 def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
     """Orders nothing here, but its operands have to be legal."""
     m.plan(runner, op)
+    runner.pc += 1
+
+
+def _parted(m: Machine, runner: Runner, op: Op) -> None:
+    assert isinstance(op, ops.Parted)
+    if not goes_on(m.program, op.code, op):
+        raise Misuse(op.code, op.reason, op.section)
+    m.report(op.code, op.reason, runner.thread.index, op, f"PTX ISA 9.0 section {op.section}")
     runner.pc += 1
 
 
@@ -312,6 +321,7 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.Atomic: _atomic,
     ops.Fence: _nothing,
     ops.ProxyFence: _proxy_fence,
+    ops.Parted: _parted,
     ops.Barrier: _barrier,
     ops.ClusterBarrier: _cluster,
     ops.WarpSync: _warp,

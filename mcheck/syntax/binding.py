@@ -22,6 +22,7 @@ from mcheck.syntax.declarations import location
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
 from mcheck.syntax.mistakes import Mistakes
+from mcheck.syntax.parting import told
 from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step
@@ -210,7 +211,7 @@ def _threads(
                     rounds=unroller.rounds,
                 )
             )
-    return together(tuple(found))
+    return together(told(tuple(found)))
 
 
 def _statements(statement: Statement) -> Iterator[Statement]:
