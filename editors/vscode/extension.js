@@ -24,7 +24,7 @@ async function start() {
     await client.start();
   } catch (error) {
     window.showErrorMessage(
-      `mcheck does not start: ${error.message}. Is it installed with its extra, pip install 'mcheck[lsp]', ` +
+      `mcheck does not start: ${error.message}. Is it installed with its extra, pip install '.[lsp]' in its checkout, ` +
         "and does the setting mcheck.command name it?",
     );
   }

@@ -262,5 +262,5 @@ def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise InputError("pandas is not installed", hint="pip install 'mcheck[pandas]'") from None
+        raise InputError("pandas is not installed", hint="pip install '.[pandas]' in a checkout of mcheck") from None
     return pd

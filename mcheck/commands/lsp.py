@@ -23,7 +23,7 @@ def command(model: str | None, profile: str, timeout: float, memory: int | None)
     """Serve an editor: diagnostics as one types, hovers, completion, definitions, fixes and outlines for litmus tests,
     kernel sketches, PTX modules and cat models, by the Language Server Protocol on standard input and output.
 
-    It needs the packages of the extra mcheck[lsp].
+    It needs the packages of the extra lsp.
     """
     from mcheck.errors import InputError
     from mcheck.run.case import Settings
@@ -33,6 +33,7 @@ def command(model: str | None, profile: str, timeout: float, memory: int | None)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        raise InputError(f"the package {error.name} is not installed", hint="pip install 'mcheck[lsp]'") from None
+        hint = "pip install '.[lsp]' in a checkout of mcheck"
+        raise InputError(f"the package {error.name} is not installed", hint=hint) from None
     serve(Settings(model=model, profile=profile, timeout=timeout, memory=memory))
     return 0

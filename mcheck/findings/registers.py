@@ -97,7 +97,9 @@ else happens.""",
         explanation="""\
 The registers of tcgen05.ld are there once tcgen05.wait::ld has waited: the text asks for it before they are used. It is
 for review, since the assembler keeps the registers in order as it does after any load, and CUTLASS waits for the last
-of several loads alone. What counts as a use is said of UB701.""",
+of several loads alone. Moves between registers are no use, and a use is told only if a barrier, a fence or another
+asynchronous instruction, but not a load or a store of tensor memory, comes before the wait: compilers move a wait
+over stores.""",
         section="PTX ISA 9.0 section 9.7.16.8",
         remedy="Wait for the load before the registers are used.",
         bad=_TENSOR + _USED + _LOADED + _FREED,

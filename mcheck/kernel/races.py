@@ -16,16 +16,19 @@ from mcheck.kernel import overtaking
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.explain import missing, narrow_between
 from mcheck.kernel.history import Record, first_apart, lanes_overlap
+from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.observations import heed
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of
 from mcheck.kernel.remedies import publication
 from mcheck.kernel.settling import settle
+from mcheck.program.ops import Op
 from mcheck.program.registers import written
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import Flagged
 
+NON_COHERENT = ".nc."
 COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
 """Operations of which any two of one kind, on integers, may change places."""
 
@@ -117,6 +120,8 @@ def _start(record: Record) -> int:
 def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
     """Reports what the flags say of the pair."""
     old, low, high, same, across = conflict
+    if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
+        m.unsure = _not_read_only(old.event.op, new.event.op)
     pairs = [(0, 0)]
     if across and len(new.entries) > 1:
         pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))
@@ -138,6 +143,12 @@ def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, li
         m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
     elif _undecided(m, old, new):
         m.inexact = "accesses that nothing orders, and of which the model does not say that they race"
+
+
+def _not_read_only(old: Op, new: Op) -> str:
+    """Why nothing is known of a load through the non-coherent cache, of whose memory an access is a write."""
+    load, write = (old, new) if NON_COHERENT in old.text else (new, old)
+    return f"line {line_of(load)} reads through the non-coherent cache what line {line_of(write)} writes (9.7.9.9)"
 
 
 def _may_see(m: Machine, old: Record, new: Record) -> None:

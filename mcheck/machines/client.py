@@ -43,7 +43,7 @@ UNWATCHED = {
 """Dask watches itself a hundred times a second, for pages that nobody opens of a cluster that lives for one run: an
 eighth of a core with two workers.
 """
-NO_DASK = "pip install 'mcheck[distributed]' installs Dask"
+NO_DASK = "pip install '.[distributed]' in a checkout of mcheck installs Dask"
 
 T = TypeVar("T")
 

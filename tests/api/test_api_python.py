@@ -130,7 +130,7 @@ def test_frames_say_what_is_missing_without_pandas(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pandas is not installed") as caught:
         run(program()).frame()
-    assert caught.value.hint == "pip install 'mcheck[pandas]'"
+    assert caught.value.hint == "pip install '.[pandas]' in a checkout of mcheck"
 
 
 TILES = """PTX tiles

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pygls", reason="pygls is not installed: pip install 'mcheck[lsp]'")
+pytest.importorskip("pygls", reason="pygls is not installed: pip install '.[lsp]'")
 
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient

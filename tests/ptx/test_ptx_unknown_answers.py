@@ -186,3 +186,30 @@ def test_a_tensor_map_that_nobody_knows_is_told_with_the_line_of_its_copy() -> N
     question = Question(about=About.FINDINGS, timeout=60)
     found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason) == ("unknown", "a tensor map with unknown contents (line 15)")
+
+
+READ_ONLY = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 g)
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [g];
+  mov.u32 %r1, 7;
+  st.global.u32 [%rd1+OFFSET], %r1;
+  ld.global.nc.u32 %r2, [%rd1];
+  st.global.u32 [%rd1+4], %r2;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("offset", "verdict"), [("0", "unknown"), ("8", "proved")])
+def test_a_load_that_is_not_coherent_is_of_memory_that_nobody_writes(offset: str, verdict: str) -> None:
+    read = module(READ_ONLY.replace("OFFSET", offset))
+    given = from_object({"grid": [1], "block": [1], "params": {"g": {"buffer": 16}}})
+    found = answer(read, launch(read, given), load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60))
+    assert found.verdict == verdict, found.reason
+    if verdict == "unknown":
+        assert found.reason == "line 11 reads through the non-coherent cache what line 10 writes (9.7.9.9)"

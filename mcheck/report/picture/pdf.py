@@ -26,7 +26,7 @@ def pdf(execution: Execution) -> bytes:
     try:
         from reportlab.pdfgen.canvas import Canvas
     except ImportError:
-        raise InputError("reportlab is not installed", hint="pip install 'mcheck[pdf]'") from None
+        raise InputError("reportlab is not installed", hint="pip install '.[pdf]' in a checkout of mcheck") from None
     layout = lay_out(execution)
     out = BytesIO()
     canvas = Canvas(out, pagesize=(layout.width * PIXEL, layout.height * PIXEL), invariant=1)
