@@ -78,6 +78,12 @@ def slice_bytes(value: Term, offset: int, size: int, whole: int) -> Term:
         return (value >> (8 * offset)) & ((1 << (8 * size)) - 1)
     if offset == 0 and size == whole:
         return value
+    if value[0] == "cat":
+        start = 0
+        for part, length in value[1]:
+            if (start, length) == (offset, size):
+                return part  # type: ignore[no-any-return]
+            start += length
     return ("slice", value, offset, size)
 
 
@@ -97,7 +103,13 @@ def join(parts: tuple[tuple[Term, int], ...]) -> Term:
 def alu(op: str, type_name: str, src_type: str | None, args: tuple[Term, ...], results: int) -> tuple[Term, ...]:
     """The results of an ALU operation."""
     if all(isinstance(a, int) for a in args):
-        return compute(op, type_name, src_type, args)  # type: ignore[arg-type]
+        return compute(op, type_name, src_type, args, results)  # type: ignore[arg-type]
+    if op == "pack":
+        size = type_size(type_name) // len(args)
+        return (join(tuple((raw(size, a), size) for a in args)),)
+    if op == "unpack":
+        size = type_size(type_name) // results
+        return tuple(slice_bytes(args[0], k * size, size, type_size(type_name)) for k in range(results))
     return tuple(("alu", op, type_name, src_type, args, k) for k in range(results))
 
 

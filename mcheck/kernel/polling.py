@@ -90,7 +90,7 @@ def _compute(op: ops.Alu, known: dict[str, int]) -> None:
     sources = [_value(src, known) for src in op.srcs]
     values = [v for v in sources if v is not None]
     local = op.op not in ("mapa", "activemask") and len(values) == len(sources)
-    results = compute(op.op, op.type, op.src_type, values) if local else ()
+    results = compute(op.op, op.type, op.src_type, values, len(op.dsts)) if local else ()
     for k, register in enumerate(op.dsts):
         if register is not None:
             known.pop(register.name, None)

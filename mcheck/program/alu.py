@@ -46,8 +46,14 @@ def saturate(type_name: str, value: int) -> int:
     return max(least, min(greatest, value))
 
 
-def compute(op: str, type: str, src_type: str | None, values: Sequence[int]) -> tuple[int, ...]:  # noqa: A002
-    """The results of ``op.type`` on ``values``, one per destination.
+def compute(
+    op: str,
+    type: str,  # noqa: A002
+    src_type: str | None,
+    values: Sequence[int],
+    results: int = 1,
+) -> tuple[int, ...]:
+    """The results of ``op.type`` on ``values``, one for each of ``results`` destinations.
 
     ``setp`` gives both destinations ``(p, q)``; a caller with one takes the first. ``src_type`` is the source type
     of ``cvt``. Division and remainder by zero have no defined value in PTX: here the quotient is all ones (-1 for a
@@ -67,6 +73,12 @@ def compute(op: str, type: str, src_type: str | None, values: Sequence[int]) -> 
         return (wrap(type, values[0] if values[2] else values[1]),)
     if name == "nop":
         return ()
+    if name == "pack":
+        bits = width(type) // len(values)
+        return (sum((value & ((1 << bits) - 1)) << (k * bits) for k, value in enumerate(values)),)
+    if name == "unpack":
+        bits = width(type) // results
+        return tuple(values[0] >> (k * bits) & ((1 << bits) - 1) for k in range(results))
     function = _FUNCTIONS.get(name)
     if function is None:
         raise InternalError(f"no local semantics for '{op}'")

@@ -53,7 +53,7 @@ class Alu(Op):
     ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``,
     ``neg``,
     ``shl``, ``shr``, ``setp.eq`` …, ``selp``, ``cvt`` (``src_type`` holds the source's type), ``cvta``, ``mapa``,
-    ``activemask``, ``nop``.
+    ``activemask``, ``nop``; ``pack`` and ``unpack`` are ``mov`` from and to a vector.
     """
 
     op: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.program.alu import width
 from mcheck.program.expr import Binary, Expr, Name, Reg, Unary
 from mcheck.program.ops import (
     Alu,
@@ -121,7 +122,14 @@ def _results(op: Alu) -> tuple[str, ...]:
         return ("pred", "pred")
     if head.endswith(".wide"):
         return (_WIDE.get(op.type, op.type),)
+    if head == "unpack":
+        return (_element(op.type, len(op.dsts)),) * len(op.dsts)
     return (op.type,) * len(op.dsts)
+
+
+def _element(type_name: str, count: int) -> str:
+    """The type of one of ``count`` elements that make up a value."""
+    return f"b{width(type_name) // count}"
 
 
 def _sources(op: Alu) -> tuple[str, ...]:
@@ -135,4 +143,6 @@ def _sources(op: Alu) -> tuple[str, ...]:
         return (source, "u32")
     if head == "mapa":
         return (source, "u32")
+    if head == "pack":
+        return (_element(op.type, len(op.srcs)),) * len(op.srcs)
     return (source,) * len(op.srcs)

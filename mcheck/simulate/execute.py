@@ -58,7 +58,7 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
         results = (None,) * len(dsts)
     else:
         known = [v for v in values if v is not None]
-        results = alu.compute(op.op, op.type, op.src_type, known)
+        results = alu.compute(op.op, op.type, op.src_type, known, len(dsts))
     for reg, result in zip(dsts, results, strict=False):
         _set(runner, reg, result)
     runner.pc += 1

@@ -50,6 +50,14 @@ def test_quotient_and_remainder_make_the_dividend(type_name: str, a: int, b: int
         assert remainder == 0 or (remainder < 0) == (a < 0)
 
 
+@given(st.sampled_from(("b16", "b32", "b64", "b128")), st.sampled_from((2, 4)), integers)
+def test_what_is_taken_apart_is_whole_when_packed_again(type_name: str, count: int, value: int) -> None:
+    parts = compute("unpack", type_name, None, (value,), count)
+    assert all(0 <= part < 1 << width(type_name) // count for part in parts)
+    assert compute("pack", type_name, None, parts) == (wrap(type_name, value),)
+    assert parts[0] == value % (1 << width(type_name) // count)
+
+
 @given(types, integers, integers, integers)
 def test_mad_is_mul_and_add(type_name: str, a: int, b: int, c: int) -> None:
     for half in ("lo", "hi"):

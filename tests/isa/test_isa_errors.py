@@ -65,7 +65,17 @@ def test_what_stands_for_an_instruction_is_told_where_something_does(opcode: str
 
 @pytest.mark.parametrize(
     "text",
-    ["add.rn.f32 ff0, ff1, ff2", "red.global.add.noftz.f16x2 [x], r1", "ld.global.nc.u32 r0, [x]", "trap"],
+    [
+        "add.rn.f32 ff0, ff1, ff2",
+        "red.global.add.noftz.f16x2 [x], r1",
+        "red.global.add.v2.f32 [x], {ff0, ff1}",
+        "red.global.v2.f32.add [x], {ff0, ff1}",
+        "red.release.gpu.add.noftz.v4.bf16x2 [x], {r0, r1, r2, r3}",
+        "atom.global.v2.f16.max.noftz {rs0, rs1}, [x], {rs2, rs3}",
+        "atom.global.add.v4.f32 _, [x], {ff0, ff1, ff2, ff3}",
+        "ld.global.nc.u32 r0, [x]",
+        "trap",
+    ],
 )
 def test_what_is_legal_but_not_modelled_is_unsupported(text: str, read: Read) -> None:
     with pytest.raises(Unsupported, match="not modelled"):

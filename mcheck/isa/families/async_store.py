@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mcheck.isa.families.bulk import MBARRIER
-from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values
-from mcheck.isa.families.memory import vector_length
+from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values, vector_length
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 from mcheck.program.ops import AsyncStore, Op
 

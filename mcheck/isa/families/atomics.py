@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from mcheck.isa.families.common import (
     CACHE_HINT,
@@ -15,6 +16,7 @@ from mcheck.isa.families.common import (
     shared_space,
     unsupported,
     value,
+    vector_length,
 )
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 from mcheck.program.ops import Atomic, Op
@@ -62,6 +64,32 @@ def _lower(is_red: bool) -> Callable[[Match], Op]:
         )
 
     return lower
+
+
+_LENGTHS = {"f32": ("v2", "v4"), "f16": ("v2", "v4", "v8"), "f16x2": ("v2", "v4")}
+"""The lengths of vectors, by the first of the types that have them."""
+
+
+def _vectors(sem: Slot, scope: Slot, args: tuple[Arg, ...]) -> Iterator[Variant]:
+    """Vectors in global memory: each element is atomic on its own, and none comes before another one."""
+    space = Slot("space", ("global",), optional=True, kind="space")
+    *d, a, b = args
+    sinks = (tuple(Arg(x.name, "sink") for x in d),) if d else ()
+    for first, lengths in _LENGTHS.items():
+        op: tuple[Slot, ...] = (Slot("op", ("add",)),)
+        types = Slot("type", (first,), kind="type")
+        if first != "f32":
+            op = Slot("op", ("add", "min", "max")), Slot("noftz", ("noftz",))
+            types = _types(first, "b" + first)
+        for results in (tuple(replace(x, count=vector_length) for x in d), *sinks):
+            yield Variant(
+                name=f"vector of {first}",
+                slots=(sem, scope, space, *op, CACHE_HINT, Slot("vec", lengths), types),
+                args=(*results, a, replace(b, count=vector_length), CACHE_POLICY),
+                lower=unsupported,
+                needs=SM_90,
+                ptx="8.1",
+            )
 
 
 def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
@@ -138,6 +166,7 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
             lower=unsupported,
         ),
     ]
+    variants += _vectors(sem, scope, (*d, a, b))
     return Family(
         name=name,
         section=section,

@@ -32,6 +32,12 @@ def given(slot: str) -> Callable[[Qualifiers], bool]:
     return lambda q: slot in q
 
 
+def vector_length(q: Qualifiers) -> int | None:
+    """The number in ``.v2``, ``.v4``, ``.v8``."""
+    vec = q.get("vec")
+    return int(vec[1:]) if vec else None
+
+
 CACHE_POLICY = Arg("cache-policy", "src", "u64", when=given("cache_hint"))
 
 

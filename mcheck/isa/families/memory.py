@@ -18,6 +18,7 @@ from mcheck.isa.families.common import (
     unsupported,
     value,
     values,
+    vector_length,
 )
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Requirement, Rule, Slot, Variant
 from mcheck.program.ops import Fill, Load, Op, Store
@@ -48,12 +49,6 @@ _EVICT1 = Slot(
 _PREFETCH = Slot("prefetch_size", ("L2::64B", "L2::128B", "L2::256B"), optional=True, ptx={"L2::64B": "7.4"})
 _LD_COP = Slot("cache_operator", ("ca", "cg", "cs", "lu", "cv"))
 _ST_COP = Slot("cache_operator", ("wb", "cg", "cs", "wt"))
-
-
-def vector_length(q: Qualifiers) -> int | None:
-    """The number in ``.v2``, ``.v4``, ``.v8``."""
-    vec = q.get("vec")
-    return int(vec[1:]) if vec else None
 
 
 def _bits(q: Qualifiers) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value
+from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
-from mcheck.program.alu import bounds
+from mcheck.program.alu import bounds, width
 from mcheck.program.expr import Expr
 from mcheck.program.ops import Alu, Op
 
@@ -219,13 +220,47 @@ SHR = Family(
 )
 
 
+_PARTS = {"b16": ("b8",), "b32": ("b16", "b8"), "b64": ("b32", "b16"), "b128": ("b64", "b32")}
+"""The types that ``mov`` packs and unpacks, and those of their elements (9.7.9.4)."""
+_OF_128_BITS: dict[str, Any] = {"needs": ("sm_70",), "ptx": "8.3"}
+
+
+def _elements(op: str) -> Callable[[Match], Op]:
+    def lower(match: Match) -> Op:
+        return Alu(
+            op=op,
+            type=match.q["type"],
+            dsts=registers(match.args["d"]),
+            srcs=values(match.args["a"]),
+            **match.common,
+        )
+
+    return lower
+
+
+def _of_elements(whole: str, part: str) -> tuple[Variant, Variant]:
+    """Packing and unpacking of one type, the first element lowest."""
+    count = width(whole) // width(part)
+
+    def variant(op: str, d: Arg, a: Arg) -> Variant:
+        more = _OF_128_BITS if whole == "b128" else {}
+        return Variant(name=f"{op} {count}", slots=(type_slot(whole),), args=(d, a), lower=_elements(op), **more)
+
+    return (
+        variant("pack", D, Arg("a", "src", part, count=lambda _: count)),
+        variant("unpack", Arg("d", "dst", part, count=lambda _: count, sinkable=True), Arg("a", "src", whole)),
+    )
+
+
 MOV = Family(
     name="mov",
     section="9.7.9.3",
-    title="set a register to a register, a constant, a special register or an address",
+    title="set a register to a register, a constant, a special register or an address; pack and unpack registers",
     variants=(
         Variant(slots=(type_slot(*BITS, *INT, "f32", "f64"),), args=(D, A), lower=_alu("mov")),
         Variant(name="predicate", slots=(type_slot("pred"),), args=(D, Arg("a", "src", "pred")), lower=_alu("mov")),
+        Variant(name="128 bits", slots=(type_slot("b128"),), args=(D, A), lower=_alu("mov"), **_OF_128_BITS),
+        *(variant for whole, parts in _PARTS.items() for part in parts for variant in _of_elements(whole, part)),
     ),
 )
 
