@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 UNKNOWN = "unknown"
-MEANING = "unknown: nothing has written it; shared memory starts with whatever was there"
+MEANING = "unknown: nothing has written it, or a division by zero gave it; shared memory starts with whatever was there"
 """What is said where the word is shown."""
 _PLAIN = 8
 """Bytes of what is read as one number."""

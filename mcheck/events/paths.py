@@ -161,9 +161,10 @@ class Walker:
 
     def _concretise(self, state: State, term: Term) -> Iterator[State]:
         """A fork for every combination of values of the events that ``term`` depends on."""
-        uids = sorted(reads_of(term))
-        if not uids:
-            raise Unsupported("an address, a size or a barrier depends on unknown initial contents")
+        uids = sorted(u for u in reads_of(term) if u not in state.known)
+        if not uids:  # nothing that a read returns makes it known
+            self._finish(state, "unknown")
+            return
         uid = uids[0]
         values = self.domain(uid, state)
         if values is None:
@@ -199,7 +200,7 @@ class Walker:
                         return None
                     _stuck(state, position)
                     return "stuck"
-            open_term = next((v for _, v in key if not isinstance(v, int) and reads_of(v)), None)
+            open_term = next((v for _, v in key if reads_of(v) - state.known.keys()), None)
             if open_term is not None:
                 return list(self._concretise(state, open_term))
             if len(before.seen) > MAX_ITERATIONS:

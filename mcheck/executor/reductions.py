@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Final
 
 from mcheck.executor import floats
-from mcheck.executor.misuse import Misuse
 from mcheck.program.expr import apply_binary
 
 _INTEGERS = {"u32", "s32", "u64"}
@@ -87,6 +86,7 @@ def reduce(op: str, type_: str, old: int, operand: int, *, flush_subnormals: boo
     ``inc`` and ``dec`` wrap at ``operand`` as those of atom do. Floating-point results are rounded to nearest even.
     ``flush_subnormals`` holds for f32 addition alone, which up to PTX ISA 9.3 takes and gives subnormal numbers as
     zeros of their sign (9.4 and atom on shared memory preserve them); f16 and bf16 are ``.noftz``, f64 has no flushing.
+    Raises ``ZeroDivisionError`` for a division by zero, whose result is unspecified (9.7.1.8).
     """
     if type_ in floats.FORMATS:
         return _reduce_float(op, type_, old, operand, flush_subnormals)
@@ -105,8 +105,6 @@ def reduce(op: str, type_: str, old: int, operand: int, *, flush_subnormals: boo
         case "mul":
             return (old * operand) & mask
         case "div":
-            if operand == 0:
-                raise Misuse("UB109", "an atomic division by zero", "PTX ISA 9.0 section 9.7.1")
             return apply_binary("/", a, b) & mask
         case "min":
             return min(a, b) & mask

@@ -297,8 +297,10 @@ expect clean
         kind="undefined",
         message="{instruction} has an operand without meaning: {detail}",
         explanation="""\
-Some values make an instruction meaningless when it is executed: a division by zero, a phase parity that is
-neither 0 nor 1, a member mask that leaves out the executing lane.""",
+Some values make an instruction meaningless when it is executed: a phase parity that is neither 0 nor 1, a member
+mask that leaves out the executing lane, a number that no field of a tensor map has. A division by zero is none of
+these: its result is unspecified and nothing else (9.7.1.8), so that it counts as a value that nobody knows, as
+contents that nothing has written do.""",
         section=OF_THE_INSTRUCTION,
         remedy="Keep the operand in the range that the section of the instruction gives.",
         bad="""\

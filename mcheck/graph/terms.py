@@ -18,9 +18,10 @@ Terms are folded as soon as their arguments are known.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
-from mcheck.program.alu import compute
+from mcheck.program.alu import compute, has_value
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
 
 Uid = tuple[int, int]
@@ -30,7 +31,7 @@ Term = int | tuple  # type: ignore[type-arg]
 
 
 class Unknown(Exception):
-    """The value depends on an unknown constant."""
+    """The value depends on an unknown constant, or on a division by zero."""
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +103,7 @@ def join(parts: tuple[tuple[Term, int], ...]) -> Term:
 
 def alu(op: str, type_name: str, src_type: str | None, args: tuple[Term, ...], results: int) -> tuple[Term, ...]:
     """The results of an ALU operation."""
-    if all(isinstance(a, int) for a in args):
+    if all(isinstance(a, int) for a in args) and has_value(op, type_name, args):  # type: ignore[arg-type]
         return compute(op, type_name, src_type, args, results)  # type: ignore[arg-type]
     if op == "pack":
         size = type_size(type_name) // len(args)
@@ -158,7 +159,8 @@ def rmw(op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Term:
     if op == "exch":
         return raw(size, operands[0])
     if isinstance(old, int) and all(isinstance(a, int) for a in operands):
-        return _rmw(op, type_name, old, operands)  # type: ignore[arg-type]
+        with suppress(Unknown):
+            return _rmw(op, type_name, old, operands)  # type: ignore[arg-type]
     return ("rmw", op, type_name, old, operands)
 
 
@@ -173,7 +175,9 @@ def _rmw(op: str, type_name: str, old: int, operands: tuple[int, ...]) -> int:
         a, b = typed(type_name, old), typed(type_name, operands[0] & mask)
         assert isinstance(a, int) and isinstance(b, int)
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^", "div": "/"}[op]
-        return apply_binary(symbol, a, b) & mask if symbol != "/" or b else mask
+        if not _has_value(symbol, b):
+            raise Unknown
+        return apply_binary(symbol, a, b) & mask
     kind, _, subnormal = op.partition(".")
     return reduce(kind, type_name, old, operands[0] & mask, flush_subnormals=not subnormal)
 
@@ -231,7 +235,7 @@ def _collect(term: Term, found: set[Uid]) -> None:
 
 
 def evaluate(term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term, int, int], int] | None = None) -> int:
-    """The value of a term once every event has one; raises ``Unknown`` if it depends on an unknown constant.
+    """The value of a term once every event has one; raises ``Unknown`` if it depends on what nobody knows.
 
     ``part_of`` gives some bytes (offset, size) of a term, where the rest of it may be unknown.
     """
@@ -252,7 +256,10 @@ def evaluate(term: Term, value_of: Callable[[Uid], int], part_of: Callable[[Term
         result = apply_unary(term[1], evaluate(term[2], value_of, part_of))
     elif kind == "alu":
         _, op, type_name, src_type, args, k = term
-        result = compute(op, type_name, src_type, tuple(evaluate(a, value_of, part_of) for a in args))[k]
+        values = tuple(evaluate(a, value_of, part_of) for a in args)
+        if not has_value(op, type_name, values):
+            raise Unknown
+        result = compute(op, type_name, src_type, values)[k]
     elif kind == "rmw":
         _, op, type_name, old, operands = term
         result = _rmw(

@@ -161,8 +161,7 @@ def _result(
     instance = m.program.memory.find(widened(base))
     kind = scalar_kind(op.op, op.type, instance.object.space if instance else op.space)
     result = rmw(kind, op.type, old if old is not None else 0, tuple(known))
-    assert isinstance(result, int)
-    return stores, result
+    return stores, result if isinstance(result, int) else None
 
 
 def _kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:

@@ -461,7 +461,7 @@ class Machine:
             return None
         value = self.uniform(agent, expr)
         if not isinstance(value, int):
-            raise Unsupported("an address, a size or a barrier depends on a value that is not known")
+            raise _not_known(self.program.threads[agent.threads[0]].code[agent.pc])
         return value
 
     def truth(self, value: Term) -> bool:
@@ -480,7 +480,7 @@ class Machine:
         emitter, state = agent.emitters[lane], agent.lanes[lane]
         missing = emitter.needs(op, state)
         if missing is not None:
-            raise Unsupported("an address, a size or a barrier depends on a value that is not known")
+            raise _not_known(op)
         before = len(state.events)
         state.instruction += 1
         emitter.stopped = []
@@ -560,3 +560,8 @@ class Machine:
             out.append(self.mbarriers[places[k]])
             k += 1
         return out
+
+
+def _not_known(op: Op) -> Unsupported:
+    line = f" (line {op.span.line})" if op.span is not None else ""
+    return Unsupported(f"an address, a size or a barrier depends on a value that is not known{line}", op.span)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects, live_on
 from mcheck.program import ops
-from mcheck.program.alu import compute
+from mcheck.program.alu import compute, has_value
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
 from mcheck.program.ops import Guard, Op
 from mcheck.program.program import Thread
@@ -89,7 +89,7 @@ def _compute(op: ops.Alu, known: dict[str, int]) -> None:
     """Carries out a local computation on what is known."""
     sources = [_value(src, known) for src in op.srcs]
     values = [v for v in sources if v is not None]
-    local = op.op not in ("mapa", "activemask") and len(values) == len(sources)
+    local = op.op not in ("mapa", "activemask") and len(values) == len(sources) and has_value(op.op, op.type, values)
     results = compute(op.op, op.type, op.src_type, values, len(op.dsts)) if local else ()
     for k, register in enumerate(op.dsts):
         if register is not None:

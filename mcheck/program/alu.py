@@ -46,6 +46,11 @@ def saturate(type_name: str, value: int) -> int:
     return max(least, min(greatest, value))
 
 
+def has_value(op: str, type: str, values: Sequence[int]) -> bool:  # noqa: A002
+    """Whether the results are known: quotient and remainder of a division by zero are unspecified (9.7.1.8)."""
+    return op not in ("div", "rem") or bool(wrap(type, values[1]))
+
+
 def compute(
     op: str,
     type: str,  # noqa: A002
@@ -56,8 +61,7 @@ def compute(
     """The results of ``op.type`` on ``values``, one for each of ``results`` destinations.
 
     ``setp`` gives both destinations ``(p, q)``; a caller with one takes the first. ``src_type`` is the source type
-    of ``cvt``. Division and remainder by zero have no defined value in PTX: here the quotient is all ones (-1 for a
-    signed type) and the remainder is the dividend.
+    of ``cvt``. Raises ``ZeroDivisionError`` where ``has_value`` says that there are none.
     """
     name, _, mode = op.partition(".")
     if name == "setp":
@@ -83,14 +87,10 @@ def compute(
     if function is None:
         raise InternalError(f"no local semantics for '{op}'")
     result = function(*(wrap(type, value) for value in values))
-    if name in ("div", "rem") and values and not wrap(type, values[1]):
-        return (wrap(type, -1 if name == "div" else values[0]),)
     return (saturate(type, result) if mode == "sat" else wrap(type, result),)
 
 
 def _quotient(a: int, b: int) -> int:
-    if b == 0:
-        return 0
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 

@@ -7,7 +7,7 @@ destinations, or ``None`` where the result is opaque here (floating point, video
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -99,7 +99,7 @@ def _simple(name: str, kind: str) -> Function | None:
 
 
 def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
-    """Quotient and remainder, towards zero; by zero all ones and the dividend."""
+    """Quotient and remainder, towards zero; by zero anything, for there is none."""
     bits = width(kind)
     safe = np.where(b == 0, _ONE, b)
     if kind[0] == "u":
@@ -108,6 +108,13 @@ def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
     size = np.abs(x).astype(np.uint64) // np.abs(y).astype(np.uint64)
     quotient = np.where((x < 0) == (y < 0), size, _ZERO - size)
     return np.where(b == 0, ones(bits), quotient), np.where(b == 0, a, a - quotient * safe)
+
+
+def divides_by_zero(opcode: tuple[str, ...], sources: Sequence[Word]) -> NDArray[np.bool_]:
+    """In which lanes a quotient or a remainder is unspecified (9.7.1.8)."""
+    if opcode[0] not in ("div", "rem") or floating(opcode[-1]):
+        return np.zeros(1, np.bool_)
+    return np.asarray(cut(sources[1], width(opcode[-1])) == 0)
 
 
 def popcount(a: Word) -> Word:

@@ -13,7 +13,7 @@ from mcheck.errors import Unsupported
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.ptx import module as ptx
 from mcheck.ptx import quality
-from mcheck.ptx.bits import Word, arithmetic, cut, ones, width
+from mcheck.ptx.bits import Word, arithmetic, cut, divides_by_zero, ones, width
 from mcheck.ptx.cluster import Cluster, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import SURE, Compiler, skip
@@ -82,7 +82,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
         return None
     targets = k.targets(unit, operands[0])
     sources = [k.fetch(unit, o) for o in operands[1:]]
-    mixes = name == "selp"
+    mixes, divides = name == "selp", name in ("div", "rem")
     kind = statement.opcode[-1]
     compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
     named = k.opaque(unit, statement) if k.code.named and name not in MOVES else None
@@ -106,6 +106,12 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
             unknown = mask & ((given[2][1] if mixes else sure) & np.uint8(quality.UNKNOWN) != 0)
             if unknown.any():
                 named(c, unknown)
+        if divides:
+            unspecified = divides_by_zero(statement.opcode, [pair[0] for pair in given])
+            unspecified = mask & unspecified & (given[1][1] & np.uint8(quality.UNKNOWN) == 0)
+            for row in targets:
+                if row is not None:
+                    known[row][unspecified] |= np.uint8(quality.NOTHING)
         return mask
 
     return run

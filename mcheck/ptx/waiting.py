@@ -8,7 +8,7 @@ import numpy as np
 
 from mcheck.program.expr import apply_binary
 from mcheck.ptx import module as ptx
-from mcheck.ptx.bits import arithmetic, width
+from mcheck.ptx.bits import arithmetic, divides_by_zero, width
 from mcheck.ptx.code import computes
 from mcheck.ptx.fatal import trap_at
 from mcheck.ptx.flow import reads, registers, writes
@@ -216,7 +216,8 @@ def _compute(statement: ptx.Statement, known: Known) -> None:
     function = (lambda a: (a,)) if statement.opcode[0] == "mov" else arithmetic(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
-        results = function(*(np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None))
+        given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]
+        results = () if divides_by_zero(statement.opcode, given).any() else function(*given)
     for k, target in enumerate(targets):
         known.pop(target, None)
         if k < len(results):

@@ -438,8 +438,14 @@ class Run(ABC):
                         self._races_of(s, choices)
                 if path.end == "unknown" and self._reachable(every, {thread: [path]}):
                     raise Unsupported(
-                        "an address, a size, a barrier or a tensor map depends on unknown initial contents"
+                        "an address, a size, a barrier or a tensor map depends on unknown initial contents, or on a "
+                        f"division by zero{_line(path)}"
                     )
+
+
+def _line(path: Path) -> str:
+    """Where a path ends."""
+    return f" (line {path.at.span.line})" if path.at is not None and path.at.span is not None else ""
 
 
 def _may_be_undefined(program: Program) -> bool:

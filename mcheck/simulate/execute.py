@@ -58,7 +58,11 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
         results = (None,) * len(dsts)
     else:
         known = [v for v in values if v is not None]
-        results = alu.compute(op.op, op.type, op.src_type, known, len(dsts))
+        if not alu.has_value(op.op, op.type, known):
+            m.notes.add(f"'{op.text}' divides by zero, which gives an unspecified value")
+            results = (None,) * len(dsts)
+        else:
+            results = alu.compute(op.op, op.type, op.src_type, known, len(dsts))
     for reg, result in zip(dsts, results, strict=False):
         _set(runner, reg, result)
     runner.pc += 1
@@ -143,7 +147,8 @@ def _atomic(m: Machine, runner: Runner, op: Op) -> None:
     elif old is not None and all(v is not None for v in operands):
         space = m.memory.locate(address)[0].instance.object.space
         known = [v & mask for v in operands if v is not None]
-        new = reduce_atomic(op.op, op.type, old, known, flush_subnormals=space != "shared")
+        if op.op != "div" or known[0]:
+            new = reduce_atomic(op.op, op.type, old, known, flush_subnormals=space != "shared")
     elif op.op == "cas" and old is None:
         m.notes.add(f"'{op.text}' compares with contents that nothing has written")
     if m.memory.store(address, size, new):

@@ -123,6 +123,12 @@ class Vectors:
         """Whether the value is not zero, as a Boolean of SMT-LIB."""
         return f"(not (= {v.text} {literal(0, v.bits)}))"
 
+    def _literal(self, text: str) -> int:
+        """A literal for a Boolean of SMT-LIB."""
+        found = self.clauses.new()
+        self.lines.append(f"(assert (= {spell(found)} {text}))")
+        return found
+
     def boolean(self, text: str, known: int) -> Vector:
         """A Boolean of SMT-LIB as 0 or 1."""
         return Vector(self._let(f"(ite {text} #b01 #b00)", 2), 2, known)
@@ -383,6 +389,8 @@ class Vectors:
         name, wider = ARITHMETIC[op]
         bits = a.bits + b.bits if op == "*" else max(a.bits, b.bits) + wider
         text = f"({name} {self.widened(a, bits)} {self.widened(b, bits)})"
+        if op in ("/", "%"):
+            known = self.clauses.all_of([known, self._literal(self.truth(b))], Side.EXACT)
         return Vector(self._let(text, bits), bits, known)
 
     def _saturated(self, type_name: str, v: Vector) -> Vector:
@@ -443,10 +451,7 @@ class Vectors:
                 x, y = (v[0], v[1]) if name == "min" else (v[1], v[0])
                 return Vector(self._let(f"(ite {smaller} {x.text} {y.text})", v[0].bits), v[0].bits, known)
             case "div" | "rem":
-                zero = f"(= {v[1].text} {literal(0, v[1].bits)})"
-                out = self._arithmetic("/" if name == "div" else "%", v[0], v[1], known)
-                default = literal(-1, out.bits) if name == "div" else self.widened(v[0], out.bits)
-                return Vector(self._let(f"(ite {zero} {default} {out.text})", out.bits), out.bits, known)
+                return self._arithmetic("/" if name == "div" else "%", v[0], v[1], known)
         return None
 
     def _setp(self, mode: str, type_name: str, raw: list[Vector], k: int, known: int) -> Vector:
@@ -483,7 +488,7 @@ class Vectors:
 
     def _rmw(self, term: Term, op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Vector:
         bits = 8 * type_size(type_name)
-        if op in ("cas", "add", "sub", "mul", "and", "or", "xor", "min", "max") and is_integer(type_name):
+        if op in ("cas", "add", "sub", "mul", "div", "and", "or", "xor", "min", "max") and is_integer(type_name):
             before = self.of(old)
             given = [self.of(a) for a in operands]
             known = self.known(before, *given)

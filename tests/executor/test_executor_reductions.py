@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.executor import floats
-from mcheck.executor.misuse import Misuse
 from mcheck.executor.reductions import TABLES, atomic, element_size, reduce, reduce_bytes, supported
 
 M32, M64 = 2**32 - 1, 2**64 - 1
@@ -79,9 +78,8 @@ def test_cas() -> None:
 
 
 def test_division_by_zero() -> None:
-    with pytest.raises(Misuse) as caught:
+    with pytest.raises(ZeroDivisionError):
         reduce("div", "s32", 1, 0)
-    assert caught.value.code == "UB109"
 
 
 def test_unknown_operation() -> None:

@@ -111,6 +111,11 @@ PROGRAMS = {
         "y",
         {0, 1},
     ),
+    "an instruction that divides by zero": (
+        "a@cta 0 { ld.weak.u32 r1, [x]; div.u32 r1, 4, r1; if (r1 == 9) { st.weak.u32 [y], 1; } }",
+        "y",
+        {0, 1},
+    ),
     "the other side of && is not looked at": (
         "a@cta 0 { ld.weak.u32 r1, [x]; if (r1 != 0 && 4 / r1 == 4) { st.weak.u32 [y], 1; } }",
         "y",

@@ -282,6 +282,34 @@ def test_what_is_opaque(opcode: str) -> None:
     assert arithmetic(tuple(opcode.split("."))) is None
 
 
+DIVIDED = (
+    HEAD
+    + """
+.visible .entry divided(.param .u64 out)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .shared .align 4 .b32 cell;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, DIVISOR;
+  div.u32 %r3, 5, %r2;
+  setp.ge.u32 %p1, %r3, 4;
+  @%p1 bra DONE;
+  st.shared.b32 [cell], %r1;
+DONE:
+  ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize(("divisor", "codes"), [("1", set()), ("0", {"RACE001"})])
+def test_nobody_knows_what_a_division_by_zero_gives(divisor: str, codes: set[str]) -> None:
+    """All threads store to one place if five divided by the divisor is less than four."""
+    found = ask(DIVIDED.replace("DIVISOR", divisor), {"grid": 1, "block": 64})
+    assert {f.code for f in found.findings} == codes
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [("ld.b %r2, [role];", "'.b' is not a type"), ("setp.b32 %p1, %r1, %r2;", "'setp.b32' lacks a part of its name")],
