@@ -39,7 +39,7 @@ def findings() -> str:
             "",
             _plain(entry.explanation.strip()),
             "",
-            f"**What mends it:** {_plain(' '.join(entry.remedy.split()))}",
+            f"**What mends it:** {_plain(' '.join(entry.every_remedy.split()))}",
             "",
             f"**Afterwards** {entry.afterwards}.",
             "",

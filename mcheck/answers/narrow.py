@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
+from mcheck.answers.scopes import End, Narrow, acquires, releases, scope_of, too_narrow
 from mcheck.candidates.choices import Candidate
 from mcheck.candidates.prepared import Prepared
 from mcheck.graph.structure import Node, Structure
@@ -31,7 +31,9 @@ def narrow_between(prepared: Prepared, candidate: Candidate, pair: tuple[int, in
 
 
 def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[End, End]]:
-    """What hands over and takes over, where one operation observes another: these two, or the fences around them."""
+    """What hands over and takes over, where one operation observes another: these two, or the fences around them. The
+    two have to include each other as well, or nothing is observed in the sense of 8.7.
+    """
     for a, b in observed:
         assert a.source is not None and b.source is not None
         first, second = a.source, b.source
@@ -49,3 +51,5 @@ def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[End
         )
         if release is not None and acquire is not None and first.order is not None:
             yield End(release, s.thread(a).place), End(acquire, s.thread(b).place)
+            if scope_of(first.op) is not None and scope_of(second.op) is not None:
+                yield End(first.op, s.thread(a).place), End(second.op, s.thread(b).place)

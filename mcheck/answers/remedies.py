@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcheck.answers.waits import (
     Meets,
@@ -26,6 +26,22 @@ from mcheck.program.ops import Branch, Commit, WaitGroup, Wgmma
 
 HANDS_OVER = frozenset(("barrier", "syncbar", "phase", "complete"))
 """Relations by which one event comes before another one."""
+
+
+def alias_fence(nodes: Sequence[Node]) -> str:
+    """What orders accesses of the same bytes by two addresses (8.6, 8.10.6); empty where the address is one."""
+    events = [n.source for n in nodes if n.source is not None]
+    if len({e.virtual - e.address for e in events}) < 2:
+        return ""
+    one, other = sorted(events, key=lambda e: (e.order is None, e.order or 0))
+    first, second = (e.op.span.line if e.op.span is not None else 0 for e in (one, other))
+    why = "they name the same memory by different addresses."
+    if nodes[0].thread == nodes[1].thread:
+        return f"Execute fence.proxy.alias after line {first}, before line {second}: {why}"
+    return (
+        f"Execute fence.proxy.alias on the way from line {first} to line {second}, in either thread, beside the "
+        f"release and the acquire or the barrier that orders them: {why}"
+    )
 
 
 def too_early(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> str:

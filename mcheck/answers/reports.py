@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mcheck.answers.narrow import narrow_between
-from mcheck.answers.remedies import too_early
+from mcheck.answers.remedies import alias_fence, too_early
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.scopes import or_else, remedy, why, wider
 from mcheck.answers.steps import deadlock_code, step_of, text_of
@@ -146,7 +146,7 @@ def _finding(
         severity=entry.severity(profile),
         message=message,
         accesses=accesses,
-        missing=entry.remedy,
+        missing=entry.remedy_of(message),
         section=entry.section_for(section),
         trace=trace,
     )
@@ -174,6 +174,8 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
     if entry.code == "RACE003" and (missing := too_early(prepared, flag.candidate, flag.pair)):
         return [replace(found, missing=missing)]
+    if entry.code == "RACE001" and (fence := alias_fence(nodes)):
+        return [replace(found, missing=fence)]
     if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
         return [replace(found, missing=or_else(scope, found.missing))]
     return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]

@@ -98,6 +98,8 @@ def _spelled(op: Op, scope: str) -> str:
     """How an operation of another scope is written; ``membar`` has names of its own for them, none for clusters."""
     if text_of(op).startswith("membar"):
         return "membar.sys" if scope == "sys" else "membar.gl"
+    if getattr(ops.performed(op), "sem", "") == "relaxed":
+        return f".relaxed.{scope}"
     return f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{scope}"
 
 

@@ -56,7 +56,7 @@ def _entry(entry: Entry, printer: Printer) -> None:
     printer.line(f"section: {entry.section}")
     for heading, body in (
         ("", entry.explanation),
-        ("what mends it", entry.remedy),
+        ("what mends it", entry.every_remedy),
         ("afterwards", f"{entry.afterwards}."),
         ("with this finding", entry.bad),
         ("without it", entry.good),

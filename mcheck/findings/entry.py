@@ -25,8 +25,9 @@ class Entry:
     """One stable code. ``name`` names the defect, not the cure; a code is never given a second meaning.
 
     ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
-    the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it. ``bad``
-    and ``good`` are programs in block form, or modules of one CTA where that has no words for it: the first has this
+    the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it;
+    ``remedies`` has what mends single cases, each with a part of the message by which they are known. ``bad`` and
+    ``good`` are programs in block form, or modules of one CTA where that has no words for it: the first has this
     finding, the second has no error. ``level`` is the severity under the profile ``ptx``; ``permissive`` replaces the
     usual severity under that profile. ``goes_on``: the thread goes on after it, because what happens is known; after
     other undefined behaviour it stops.
@@ -41,6 +42,7 @@ class Entry:
     remedy: str
     bad: str
     good: str
+    remedies: tuple[tuple[str, str], ...] = ()
     level: str = "error"
     permissive: str | None = None
     goes_on: bool = False
@@ -53,6 +55,15 @@ class Entry:
     def section_for(self, instruction: str) -> str:
         """Where the rule comes from; ``instruction`` is the section of the instruction, which some rules stand in."""
         return instruction if self.section == OF_THE_INSTRUCTION and instruction else self.section
+
+    def remedy_of(self, message: str) -> str:
+        """What would mend a finding with this message."""
+        return next((remedy for part, remedy in self.remedies if part in message), self.remedy)
+
+    @property
+    def every_remedy(self) -> str:
+        """What would mend it, whatever the case."""
+        return " ".join((self.remedy, *(remedy for _, remedy in self.remedies)))
 
     @property
     def of_modules(self) -> bool:

@@ -106,6 +106,13 @@ initialise, to invalidate, to test and to wait, and for cp.async.mbarrier.arrive
 shared memory of the own CTA.""",
         section="PTX ISA 9.0 section 9.7.13.15.8",
         remedy="Let a thread of the owning CTA wait and pass the news on, or give each CTA an mbarrier of its own.",
+        remedies=(
+            ("is not in shared memory", "Put the mbarrier into shared memory: it can be nowhere else."),
+            (
+                "of another cluster",
+                "Give each cluster mbarriers of its own: the memory of another one cannot be named.",
+            ),
+        ),
         bad="""\
 PTX wait-on-the-peer
 { .shared .align 8 .b64 bar; }

@@ -272,6 +272,10 @@ from the address; where an instruction allows some spaces only, a generic addres
 too.""",
         section="PTX ISA 9.0 sections 5.1 and 6.4.1",
         remedy="Name the space in which the object lies, or use generic addressing.",
+        remedies=(
+            ("has no CTA of rank", "Let the rank be below the number of CTAs of the cluster, %cluster_nctarank."),
+            ("of another cluster", "Pass data of another cluster through .global: its shared memory cannot be named."),
+        ),
         bad="""\
 PTX shared-load-of-global
 { .global .u32 x; }

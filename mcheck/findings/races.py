@@ -456,7 +456,8 @@ the other's thread. A .cta release that another CTA acquires orders nothing, alt
 defaults of mbarrier.arrive and of the mbarrier waits are .cta, which is too narrow for an arrival from another
 CTA of the cluster.""",
         section="PTX ISA 9.0 sections 8.5, 8.7 and 8.9.4",
-        remedy="Widen both scopes (.cluster within a cluster, .gpu within a device), or fence with the wider scope.",
+        remedy="Widen the scopes (.cluster within a cluster, .gpu within a device): those of the release and the "
+        "acquire, and those of the accesses by which the one observes the other.",
         bad="""\
 PTX cta-fences-across-ctas
 { .global .u32 data; .global .u32 flag; }

@@ -16,6 +16,7 @@ from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.turns import turn_of
 from mcheck.kernel.warps import GROUPS
+from mcheck.plans.generic import name_of
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
@@ -129,7 +130,7 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
             )
         if where.key[-1] == "aligned":
             return deadlock_code(op), f"is executed by all lanes of the warp together, and lacks {missing}"
-        what = f"barrier {where.key[-1]}" if where.key[0] == "bar" else "bar.warp.sync"
+        what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
         return deadlock_code(op), f"stands at {what}, which lacks {missing}"
     if where == GROUPS:
         waits = "waits for the wgmma-groups of other warps of its warpgroup, which have not committed as many"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.answers.scopes import End, Narrow, acquires, releases, too_narrow
+from mcheck.answers.scopes import End, Narrow, acquires, releases, scope_of, too_narrow
 from mcheck.answers.waits import Meets, Wait, half
 from mcheck.kernel.fills import meets
 from mcheck.kernel.groups import changes, later_groups
@@ -11,10 +11,12 @@ from mcheck.kernel.history import Record
 from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.remedies import hand_over, only_wgmma_fence, remedy
+from mcheck.kernel.trace import Entry
 from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.memory import SHARED_WINDOW
 from mcheck.program.ops import Op
+from mcheck.program.program import Place
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
@@ -104,15 +106,26 @@ def narrow_between(m: Machine, old: Record, new: Record) -> list[Narrow]:
     reader = m.agents[new.agent]
     place = m.program.threads[reader.threads[0]].place
     theirs = [e.op for e in since if e.agent == new.agent and e.signal < 0]
+    others = [e for e in since if e.agent != new.agent and e.signal < 0]
     if reader.status == "blocked":  # what it waits for in vain is no step of the trace
         theirs.append(reader.code[reader.pc])
     takes = [End(op, place) for op in theirs if acquires(op)]
-    gives = [
-        End(e.op, m.program.threads[m.agents[e.agent].threads[0]].place)
-        for e in since
-        if e.agent != new.agent and e.signal < 0 and releases(e.op)
-    ]
-    return too_narrow((give, take) for take in reversed(takes) for give in gives if _meet(give.op, take.op))[:MOST]
+    gives = [End(e.op, _place(m, e)) for e in others if releases(e.op)]
+    pairs = [(give, take) for take in reversed(takes) for give in gives if _meet(give.op, take.op)]
+    reads = [End(op, place) for op in theirs if isinstance(ops.performed(op), ops.Load | ops.Atomic)]
+    writes = [End(e.op, _place(m, e)) for e in others if isinstance(e.op, ops.Store | ops.Atomic)]
+    pairs += [(w, r) for r in reversed(reads) for w in writes if takes and gives and _observes(w.op, r.op)]
+    return too_narrow(pairs)[:MOST]
+
+
+def _place(m: Machine, entry: Entry) -> Place:
+    return m.program.threads[m.agents[entry.agent].threads[0]].place
+
+
+def _observes(write: Op, read: Op) -> bool:
+    """Whether a strong access may return what another one has written, as far as constant addresses tell."""
+    one, other = (getattr(ops.performed(op), "address", None) for op in (write, read))
+    return isinstance(one, Const) and one == other and scope_of(write) is not None and scope_of(read) is not None
 
 
 def _meet(release: Op, acquire: Op) -> bool:

@@ -43,7 +43,7 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         message=problem.message,
         accesses=problem.accesses,
-        missing=problem.missing or entry.remedy,
+        missing=problem.missing or entry.remedy_of(problem.message),
         section=entry.section_for(problem.section),
         trace=trace(m, problem),
     )

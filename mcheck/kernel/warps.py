@@ -56,16 +56,13 @@ def collective(m: Machine, agent: Agent, op: Op) -> None:
     own = [tuple(m.term(agent, k, x) for x in op.srcs[1:]) for k in each]
     mask = m.known(agent, op.mask) or 0
     lanes = [m.program.threads[t].place.lane for t in agent.threads]
-    alike = op.dsts == (None, None) and all(mask >> lane & 1 for lane in lanes)  # one stands for all
+    inside = [bool(mask >> lane & 1) for lane in lanes]
+    if any(inside) and not all(inside):
+        groups = (tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False))
+        raise Split(list(groups))
+    alike = op.dsts == (None, None) and all(inside)  # one stands for all
     for lane in each[:1] if alike else each:
         m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
-    if not all(mask >> lane & 1 for lane in lanes):
-        raise Split(
-            [
-                tuple(t for t, k in zip(agent.threads, lanes, strict=True) if bool(mask >> k & 1) is want)
-                for want in (True, False)
-            ]
-        )
     key = ("lanes", *m.warp_of(agent), mask, op.op, op.type)
     meeting = m.meetings.get(key)
     if meeting is None:

@@ -111,11 +111,15 @@ def barrier(op: ops.Barrier, o: Operands, site: Site) -> Plan:  # noqa: ARG001 -
     return Plan(faults=faults.all(), result=number)
 
 
+def name_of(op: ops.WarpSync | ops.Collective) -> str:
+    """What an instruction is called at which the lanes of a mask meet."""
+    return "bar.warp.sync" if isinstance(op, ops.WarpSync) else op.op.partition(".")[0] + ".sync"
+
+
 @plans(ops.WarpSync, ops.Collective)
 def of_lanes(op: ops.WarpSync | ops.Collective, o: Operands, site: Site) -> Plan:
     """The executing lane is one of the mask (9.7.13.2, 9.7.13.9 to 9.7.13.14); the result is the mask."""
     mask, faults = o.number("mask") & FULL_MASK, Faults()
-    name = "bar.warp.sync" if isinstance(op, ops.WarpSync) else op.op.partition(".")[0] + ".sync"
     inside = bool(mask >> site.place.lane & 1)
-    faults.unless(inside, "UB109", f"the member mask of {name} leaves out the executing lane")
+    faults.unless(inside, "UB109", f"the member mask of {name_of(op)} leaves out the executing lane")
     return Plan(faults=faults.all(), result=mask)

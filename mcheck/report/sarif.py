@@ -102,7 +102,7 @@ def _rule(code: str) -> Object:
     severity = entry.severity("ptx")
     title = entry.name.replace("-", " ")
     markdown = (
-        f"## {code}: {title}\n\n{entry.explanation}\n\n**What mends it.** {entry.remedy}\n\n"
+        f"## {code}: {title}\n\n{entry.explanation}\n\n**What mends it.** {entry.every_remedy}\n\n"
         f"**With this finding**\n\n```\n{entry.bad.strip()}\n```\n\n"
         f"**Without it**\n\n```\n{entry.good.strip()}\n```\n\nSee {entry.section}.\n"
     )
@@ -111,7 +111,7 @@ def _rule(code: str) -> Object:
         "name": "".join(part.capitalize() for part in entry.name.split("-")),
         "shortDescription": {"text": title},
         "fullDescription": {"text": entry.explanation},
-        "help": {"text": f"{entry.remedy}\nSee {entry.section}.", "markdown": markdown},
+        "help": {"text": f"{entry.every_remedy}\nSee {entry.section}.", "markdown": markdown},
         "helpUri": ISA,
         "defaultConfiguration": {"level": LEVELS[severity]},
         "properties": {"kind": entry.kind, "tags": [entry.kind], "problem.severity": PROBLEMS[severity]},

@@ -222,7 +222,7 @@ class Machine:
             severity=entry.severity(self.profile),
             message=message,
             accesses=accesses,
-            missing=entry.remedy,
+            missing=entry.remedy_of(message),
             section=section or entry.section,
         )
         if finding not in self.findings:

@@ -46,6 +46,44 @@ def test_what_an_operand_may_be_stands_where_the_instruction_does(engine: str) -
     assert finding.spec.section == "9.7.13.2"
 
 
+PARTED = """PTX parted
+{{ .global .u32 x = 0; }}
+P@cta 0, warp 0, lane 0..2 {{ .reg .pred p; setp.eq.u32 p, 0, 0; {instruction} }}
+"""
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit"])
+@pytest.mark.parametrize(
+    "instruction",
+    ["elect.sync _|p, 2;", "vote.sync.ballot.b32 r0, p, 2;", "redux.sync.add.u32 r0, 1, 2;", "bar.warp.sync 2;"],
+)
+def test_the_lane_that_a_mask_leaves_out_is_named(instruction: str, engine: str) -> None:
+    finding = found(PARTED.format(instruction=instruction), engine)
+    assert finding.code == "UB109"
+    assert [a.thread for a in finding.accesses] == ["P[0]"]
+
+
+OTHERS = """PTX others
+{{ .global .u32 x = 0; }}
+P@cta 0, warp 0, lane 0 {{ .reg .pred p, q; setp.eq.u32 p, 0, 0; {one} }}
+Q@cta 0, warp 0, lane 1 {{ .reg .pred p, q; setp.eq.u32 p, 0, 0; {other} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        ("vote.sync.all.pred q, p, 3;", "vote.sync.any.pred q, p, 3;", "vote.sync"),
+        ("redux.sync.add.u32 r0, 1, 3;", "redux.sync.max.u32 r0, 1, 3;", "redux.sync"),
+    ],
+)
+def test_the_instruction_is_named_at_which_lanes_wait(one: str, other: str, name: str) -> None:
+    finding = found(OTHERS.format(one=one, other=other), "protocol")
+    assert finding.code == "DEAD006"
+    assert f"stands at {name}, which lacks Q" in finding.message
+    assert "bar.warp.sync" not in finding.message
+
+
 UNWRITTEN = """PTX unwritten
 {{ .shared .u32 x; .global .u32 y = 0; }}
 P@cta 0 {{ {wait} == 1; st.relaxed.gpu.global.u32 [y], 1; }}

@@ -1,0 +1,86 @@
+"""What a finding says is missing is what mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcheck.check.case import Options, Settings
+from mcheck.check.single import check_case
+from mcheck.findings.repair import applied, edits
+from mcheck.run.case import Case
+
+if TYPE_CHECKING:
+    from mcheck.findings.finding import Finding
+
+
+def found(text: str, engine: str) -> list[Finding]:
+    return list(check_case(Case("t.litmus", text=text), Settings(timeout=60), Options(engine=engine)).findings)
+
+
+GLOBAL = """PTX global
+{ .global .align 8 .b64 x; }
+P@cta 0 { .reg .pred p; .reg .u64 a; mov.u64 a, x; mbarrier.test_wait.parity.b64 p, [a], 0; }
+"""
+BEYOND = """PTX beyond
+{ .shared .u32 x; }
+P@cluster 0, cta 0 { .reg .u32 a; mapa.shared::cluster.u32 a, x, 5; ld.shared::cluster.u32 r0, [a]; }
+"""
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [(GLOBAL, "UB204", "Put the mbarrier into shared memory"), (BEYOND, "UB108", "rank be below the number of CTAs")],
+)
+def test_the_case_at_hand_is_mended(text: str, code: str, says: str, engine: str) -> None:
+    (finding,) = found(text, engine)
+    assert finding.code == code
+    assert says in finding.missing
+
+
+FLAG = """PTX flag
+{ x = 0; f = 0; }
+ P0@cta 0,gpu 0      | P1@cta 1,gpu 0      ;
+ st.weak x, 1        | ld.relaxed.gpu r0, f ;
+ fence.acq_rel.gpu   | fence.acq_rel.gpu   ;
+ st.relaxed.cta f, 1 | ld.weak r1, x       ;
+exists (P1:r0 == 1 /\\ P1:r1 == 0)
+"""
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
+def test_the_scope_of_the_flag_is_widened_where_the_fences_are_wide_enough(engine: str) -> None:
+    (finding,) = (f for f in found(FLAG, engine) if f.code == "RACE010")
+    assert finding.missing == "Give scope .gpu (.relaxed.gpu) at line 6."
+    mended = FLAG.replace("st.relaxed.cta", "st.relaxed.gpu")
+    assert "RACE010" not in {f.code for f in found(mended, engine)}
+
+
+OWN = """PTX own
+{ x = 0; y @ generic aliases x; }
+ P0@cta 0,gpu 0 ;
+ st.weak x, 1 ;
+ ld.weak r0, y ;
+"""
+OTHER = """PTX other
+{ x = 0; f = 0; y @ generic aliases x; }
+ P0@cta 0,gpu 0      | P1@cta 1,gpu 0                   ;
+ st.weak x, 1        | await ld.acquire.gpu r0, f == 1 ;
+ st.release.gpu f, 1 | ld.weak r1, y                   ;
+"""
+
+
+@pytest.mark.parametrize("engine", ["explicit", "z3"])
+def test_accesses_by_two_addresses_lack_the_fence_of_aliases(engine: str) -> None:
+    (finding,) = found(OWN, engine)
+    assert finding.code == "RACE001"
+    lines = OWN.splitlines()
+    assert found("\n".join(applied(lines, edits(finding, lines, table=True))), engine) == []
+    (finding,) = found(OTHER, engine)
+    assert finding.code == "RACE001"
+    assert "fence.proxy.alias on the way from line 4 to line 5" in finding.missing
+    line = OTHER.splitlines()[3]
+    fence = f"{line}\n fence.proxy.alias   |                                 ;"
+    assert found(OTHER.replace(line, fence), engine) == []
