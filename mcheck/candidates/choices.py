@@ -24,7 +24,8 @@ class Option:
     """``edges``: (base relation, pairs). ``not_co``: co pairs that it rules out. ``results``: what events return.
 
     ``misstep`` is undefined behaviour (code, message, event) that ends what the option describes; ``remarks`` are
-    findings that do not. ``phases`` tells, for reports, the phase in which each operation on an mbarrier counts."""
+    findings that do not. ``phases`` tells, for reports, the phase in which each operation on an mbarrier counts.
+    ``beliefs`` are what waits suppose their states to be: see ``mcheck.candidates.tokens``."""
 
     edges: tuple[tuple[str, tuple[Pair, ...]], ...] = ()
     not_co: tuple[Pair, ...] = ()
@@ -33,6 +34,7 @@ class Option:
     misstep: tuple[str, str, Uid] | None = None
     remarks: tuple[tuple[str, str, Uid], ...] = ()
     phases: tuple[tuple[Uid, int], ...] = ()
+    beliefs: tuple[tuple[Uid, int | frozenset[int]], ...] = ()
 
 
 @dataclass(slots=True)

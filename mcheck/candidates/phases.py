@@ -16,16 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
+from mcheck.candidates import tokens
 from mcheck.candidates.choices import Choice, Option, single_event
+from mcheck.candidates.tokens import Belief
 from mcheck.errors import Unsupported
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
 from mcheck.findings.afterwards import goes_on
 from mcheck.graph.event import Event, MbarrierStep
+from mcheck.graph.states import handed_on
 from mcheck.graph.structure import Structure
 from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Uid, evaluate
+from mcheck.graph.terms import Term, Uid, evaluate
 from mcheck.program.ops import Op
 
 MAX_OPTIONS = 20_000
@@ -45,6 +49,7 @@ class Step:
     allowed: frozenset[int] | None  # results that the path admits
     last: bool  # a wait that never succeeds: taken when all else is done
     first: bool = False  # an init that no thread can have waited for something before
+    supposes: bool = False  # a wait that has to suppose what its state is
 
 
 @dataclass(slots=True)
@@ -80,11 +85,16 @@ class _Search:
     steps: list[list[Step]]
     deadline: Callable[[], None]
     goes_on: Callable[[str, Op], bool]
-    found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None]] = field(default_factory=dict)
+    found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None, dict[Uid, Belief]]] = field(
+        default_factory=dict
+    )
     budget: int = MAX_STEPS
 
 
 Machine = machine.State | None
+Supposition = Belief | Uid
+"""A belief; or the arrive that will return the state, of a wait that finds the object as it was before."""
+Beliefs = dict[Uid, Supposition]
 _Position = tuple[int, ...]
 
 
@@ -104,10 +114,10 @@ def choices(
         if len(sequences) > MAX_SEQUENCES:
             raise Unsupported(f"an mbarrier that {len(sequences)} threads and copies use: too wide for this engine")
         search = _Search(sequences, deadline, partial(goes_on, s.program))
-        _explore(search, tuple(0 for _ in search.steps), None, -1, {}, frozenset())
+        _explore(search, tuple(0 for _ in search.steps), None, -1, {}, {}, frozenset())
         if not search.found:
             return None
-        options = [option_of(s, members, records, misuse) for records, misuse in search.found.values()]
+        options = [option_of(s, members, *found) for found in search.found.values()]
         out.append(Choice("phase", options, rank=1))
     return out
 
@@ -159,7 +169,8 @@ def sequences_of(
         assert event.mbarrier is not None
         late, first = event.uid in stuck, comes_first(s, event)
         step = Step(
-            event, node, event.mbarrier, sequence, tuple(needed.items()), allowed.get(event.uid), late, first
+            event, node, event.mbarrier, sequence, tuple(needed.items()), allowed.get(event.uid), late, first,
+            tokens.is_supposed(s, event),
         )  # fmt: skip
         sequences[sequence].append(step)
         places[event.uid] = sequence, len(sequences[sequence])
@@ -224,6 +235,7 @@ def _explore(
     state: Machine,
     life: int,
     records: dict[Uid, Record],
+    beliefs: Beliefs,
     asleep: frozenset[int],
 ) -> None:
     """All assignments from here. ``life`` is the number of the object that the memory holds or held last."""
@@ -238,36 +250,57 @@ def _explore(
             over = unannounced(records, state)
             if over is not None:
                 late = [x.event.uid for q in search.steps for x in q if x.what.kind == "complete"]
-                _note(search, records, over_delivery(over, late[-1]))
-            _note(search, records, None)
+                _note(search, records, over_delivery(over, late[-1]), beliefs)
+            _note(search, records, None, beliefs)
         return
-    outcomes: dict[int, tuple[Machine, Record] | Misuse | None] = {
-        k: take(search.steps[k][at[k]], state, life, records) for k in enabled
-    }
     inits = [k for k in enabled if search.steps[k][at[k]].first]
     if state is None and inits and not any(r.invalidated for r in records.values()):
         # what may come before such an initialisation is told by a flag of the model, from causality
-        enabled, outcomes = inits, {k: outcomes[k] for k in inits}
+        enabled = inits
     done: set[int] = set()
     for k in enabled:
-        if k in asleep:
-            done.add(k)
-            continue
-        outcome = outcomes[k]
         step = search.steps[k][at[k]]
-        if outcome is None:
-            continue  # a blocking wait that is not satisfied yet
-        if isinstance(outcome, Misuse):
-            _note(search, records, (outcome.code, str(outcome), step.event.uid))
-            if state is None or not search.goes_on(outcome.code, step.event.op):
-                done.add(k)
-                continue
-            outcome = state, without_effect(step.what, state, life)
-        after, record = outcome
-        sleeping = frozenset(j for j in done if j != k and _independent(search, at, state, life, records, j, k))
-        now = tuple(p + 1 if j == k else p for j, p in enumerate(at))
-        _explore(search, now, after, record.life, {**records, step.event.uid: record}, sleeping)
-        done.add(k)
+        ways = [x for x in _supposed(search, step, records) if k not in asleep or isinstance(x, frozenset)]
+        left = k in asleep
+        for belief in ways:
+            outcome = take(step, state, life, records, belief)
+            if outcome is None:
+                continue  # a blocking wait that is not satisfied yet
+            left = True
+            believed = {**beliefs, **believes(step, belief, outcome)}
+            if isinstance(outcome, Misuse):
+                _note(search, records, (outcome.code, str(outcome), step.event.uid), believed)
+                if state is None or not search.goes_on(outcome.code, step.event.op):
+                    continue
+                outcome = state, without_effect(step.what, state, life)
+            after, record = outcome
+            sleeping = frozenset(j for j in done if j != k and _independent(search, at, state, life, records, j, k))
+            now = tuple(p + 1 if j == k else p for j, p in enumerate(at))
+            _explore(search, now, after, record.life, {**records, step.event.uid: record}, believed, sleeping)
+        if left:
+            done.add(k)
+
+
+def _supposed(search: _Search, step: Step, records: dict[Uid, Record]) -> list[Supposition | None]:
+    """What a wait may suppose its state to be; the last is that no arrive returned it."""
+    if not step.supposes:
+        return [None]
+    given = returned(records)
+    others = (x.event.uid for sequence in search.steps for x in sequence if _returns(x))
+    to_come = [uid for uid in others if uid not in records and uid[0] != step.event.uid[0]]
+    return [*given, *to_come, frozenset(given)]
+
+
+def believes(step: Step, belief: Supposition | None, outcome: object) -> Beliefs:
+    """What an operation depends on: where there is no object, it does not matter which state a wait has."""
+    if belief is None or (isinstance(outcome, Misuse) and outcome.code != "UB210"):
+        return {}
+    return {step.event.uid: belief}
+
+
+def returned(records: dict[Uid, Record]) -> list[int]:
+    """The states that arrives have returned."""
+    return list(dict.fromkeys(r.result for r in records.values() if r.result is not None and not r.waits))
 
 
 def without_effect(what: MbarrierStep, state: machine.State, life: int) -> Record:
@@ -299,8 +332,13 @@ def _enabled(search: _Search, at: _Position) -> list[int]:
     return out or late
 
 
-def take(step: Step, state: Machine, life: int, records: dict[Uid, Record]) -> tuple[Machine, Record] | Misuse | None:
-    """(state after, record); a misuse; or ``None`` if the step cannot be taken now."""
+def take(
+    step: Step, state: Machine, life: int, records: dict[Uid, Record], belief: Supposition | None = None
+) -> tuple[Machine, Record] | Misuse | None:
+    """(state after, record); a misuse; or ``None`` if the step cannot be taken now.
+
+    ``belief`` is what a wait supposes its state to be.
+    """
     what = step.what
     try:
         if what.kind == "init":
@@ -316,7 +354,7 @@ def take(step: Step, state: Machine, life: int, records: dict[Uid, Record]) -> t
             gone.before = _inside(records, gone.when)
             return None, gone
         if what.kind == "wait":
-            return _wait(step, state, life, records)
+            return _wait(step, state, life, records, belief)
         after, completed = apply_step(what, state)
         result = None
         if step.event.order is not None and what.kind in ("arrive", "drop"):
@@ -368,22 +406,34 @@ def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
     return machine.arrive(state, what.count, no_complete=what.no_complete)
 
 
-def _wait(step: Step, state: machine.State, life: int, records: dict[Uid, Record]) -> tuple[Machine, Record] | None:
+def _wait(
+    step: Step, state: machine.State, life: int, records: dict[Uid, Record], belief: Supposition | None
+) -> tuple[Machine, Record] | None:
     """A wait answers for the current or the preceding phase, whichever its parity or its state operand names."""
     what = step.what
     if what.parity is not None:
         done = machine.wait_parity(state, what.parity)
+    elif isinstance(belief, tuple):
+        done = False
     else:
         assert what.state is not None
-        uid = single_event(what.state)
-        record = records.get(uid) if uid is not None else None
-        if record is None or record.result is None:
+        token = belief if belief is not None else _directly(what.state, records)
+        if not isinstance(token, int) or token not in returned(records):
             raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "9.7.13.15.16")
-        done = machine.wait_state(state, record.result, what.address)
+        done = machine.wait_state(state, token, what.address)
     result = int(done)
     if step.allowed is not None and result not in step.allowed:
         return None
     return state, Record(state.phase, result, False, life=life, waits=True)
+
+
+def _directly(state: Term, records: dict[Uid, Record]) -> int | None:
+    """The state of a wait that has it from an arrive, or as a constant."""
+    plain = handed_on(state)
+    if isinstance(plain, int):
+        return plain & tokens.WORD
+    record = records.get(plain[1]) if plain[0] == "e" else None
+    return None if record is None else record.result
 
 
 def _independent(
@@ -399,8 +449,30 @@ def _independent(
     a, b = search.steps[j][at[j]], search.steps[k][at[k]]
     if any(other == k for other, _ in a.after) or any(other == j for other, _ in b.after):
         return False
-    first = _pair(a, b, state, life, records)
-    second = _pair(b, a, state, life, records)
+    if (a.supposes and _returns(b)) or (b.supposes and _returns(a)):
+        return False
+    # That no arrive has returned a state is a misuse, which is looked at in every order.
+    known = [[x for x in _supposed(search, step, records) if not isinstance(x, frozenset)] for step in (a, b)]
+    return all(_commute(a, b, state, life, records, *beliefs) for beliefs in product(*known))
+
+
+def _returns(step: Step) -> bool:
+    """Whether an operation returns a state."""
+    return step.what.kind in ("arrive", "drop") and step.event.order is not None
+
+
+def _commute(
+    a: Step,
+    b: Step,
+    state: Machine,
+    life: int,
+    records: dict[Uid, Record],
+    of_a: Supposition | None,
+    of_b: Supposition | None,
+) -> bool:
+    """Whether two steps give the same in both orders."""
+    first = _pair(a, b, state, life, records, of_a, of_b)
+    second = _pair(b, a, state, life, records, of_b, of_a)
     if first is None or second is None:
         return False
     (end1, ra1, rb1), (end2, rb2, ra2) = first, second
@@ -409,26 +481,55 @@ def _independent(
 
 
 def _pair(
-    a: Step, b: Step, state: Machine, life: int, records: dict[Uid, Record]
+    a: Step,
+    b: Step,
+    state: Machine,
+    life: int,
+    records: dict[Uid, Record],
+    of_a: Supposition | None,
+    of_b: Supposition | None,
 ) -> tuple[Machine, Record, Record] | None:
-    one = take(a, state, life, records)
+    one = take(a, state, life, records, of_a)
     if one is None or isinstance(one, Misuse):
         return None
     middle, ra = one
-    two = take(b, middle, ra.life, {**records, a.event.uid: ra})
+    two = take(b, middle, ra.life, {**records, a.event.uid: ra}, of_b)
     if two is None or isinstance(two, Misuse):
         return None
     return two[0], ra, two[1]
 
 
-def _note(search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
+def _note(
+    search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None, suppositions: Beliefs
+) -> None:
+    beliefs = resolved(suppositions, records)
+    if beliefs is None:
+        return
     key = (
         frozenset((u, r.life, r.phase, r.result, r.completed, r.before) for u, r in records.items()),
         misuse and (misuse[0], misuse[2]),
+        frozenset(beliefs.items()),
     )
-    search.found.setdefault(key, (dict(records), misuse))
+    search.found.setdefault(key, (dict(records), misuse, beliefs))
     if len(search.found) > MAX_OPTIONS:
         raise Unsupported("too many phase assignments of one mbarrier")
+
+
+def resolved(suppositions: Beliefs, records: dict[Uid, Record]) -> dict[Uid, Belief] | None:
+    """Beliefs with the states that arrives have returned in the end, ``None`` if one did not in the phase of the wait.
+
+    A look that finds an earlier phase than that says no as well, and owes more to what comes later.
+    """
+    out: dict[Uid, Belief] = {}
+    for wait, belief in suppositions.items():
+        if not isinstance(belief, tuple):
+            out[wait] = belief
+            continue
+        arrive = records.get(belief)
+        if arrive is None or arrive.result is None or wait not in records or arrive.when != records[wait].when:
+            return None
+        out[wait] = arrive.result
+    return out
 
 
 def option_of(
@@ -436,6 +537,7 @@ def option_of(
     members: list[tuple[Event, int]],
     records: dict[Uid, Record],
     misuse: tuple[str, str, Uid] | None,
+    beliefs: dict[Uid, Belief],
 ) -> Option:
     """The base relations of an assignment."""
     taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
@@ -476,6 +578,7 @@ def option_of(
         misstep=misuse,
         remarks=() if misuse else _unwaited(taken),
         phases=tuple((e.uid, r.phase) for e, _, r in taken),
+        beliefs=tuple(beliefs.items()),
     )
 
 

@@ -13,9 +13,11 @@ from mcheck.algebra.batch import Plan
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.bounds import Bounds, bound
 from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
+from mcheck.candidates import tokens
 from mcheck.candidates.choices import Candidate, Choice, Valuation, constant_values, single_event
 from mcheck.findings.afterwards import OF_THE_MISUSED
 from mcheck.graph import relations
+from mcheck.graph.states import counted
 from mcheck.graph.structure import Structure
 from mcheck.graph.tags import Tag
 from mcheck.graph.terms import Term, Uid, Unknown, evaluate
@@ -42,6 +44,7 @@ class Prepared:
         self.failed: dict[str, int] = {}
         self.possible = True
         self.misusable = any(o.misstep or o.remarks for c in choices for o in c.options)
+        self.counting = [t for t, truth in self.constraints if truth and counted(t) is not None]
         self.inevitable = [c.inevitable for c in self.choices]
         self._index()
         self._filter_domains()
@@ -233,6 +236,36 @@ class Prepared:
             return None
         ((code, _, uid),) = (misstep for misstep in found if misstep is not None)
         return None if code in OF_THE_MISUSED else next(iter(self.s.nodes_of[uid]), None)
+
+    def believable(self, candidate: Candidate) -> bool:
+        """Whether every wait has the state that it supposes, as far as values are known.
+
+        A state has no value where its arrive comes after a misuse: that must not be the misuse of that very wait.
+        """
+        valuation: Valuation | None = None
+        for k, choice in enumerate(self.choices):
+            beliefs = choice.options[candidate[k]].beliefs if candidate[k] >= 0 else ()
+            for wait, belief in beliefs:
+                valuation = valuation or self.valuation(candidate)
+                found = tokens.fits(valuation, wait, belief)
+                if found is False or (found is None and self._never(valuation, wait, k)):
+                    return False
+        return not self.counting or tokens.may_count(valuation or self.valuation(candidate), self.counting)
+
+    def _never(self, valuation: Valuation, wait: Uid, own: int) -> bool:
+        """Whether a state never has a value though nothing is misused but the object of choice ``own``."""
+        candidate = valuation.candidate
+        if min(candidate) < 0 or tokens.is_circular(valuation, wait):
+            return False
+        chosen = enumerate(zip(self.choices, candidate, strict=True))
+        return not any(k != own and c.options[taken].misstep for k, (c, taken) in chosen)
+
+    def check_beliefs(self, candidate: Candidate) -> None:
+        """Raises ``Unsupported`` if nobody can tell whether mbarrier instructions have the states that they suppose."""
+        for choice, taken in zip(self.choices, candidate, strict=True):
+            for wait, belief in choice.options[taken].beliefs if taken >= 0 else ():
+                tokens.check(self.valuation(candidate), wait, belief)
+        tokens.check_counts(self.valuation(candidate), self.counting)
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:
         """The pairs that some execution may flag, by the bounds alone."""

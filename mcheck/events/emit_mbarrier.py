@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mcheck.events.emit import SEM_TAG, Emitter, handles, mbarrier_event
 from mcheck.events.state import State
-from mcheck.executor.mbarrier import MAX_COUNT
+from mcheck.executor.mbarrier import MAX_COUNT, OBJECT_SIZE
 from mcheck.graph.event import MbarrierStep
+from mcheck.graph.states import handed_on, has_count
 from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, reads_of
+from mcheck.graph.terms import Term, type_size
 from mcheck.program import ops
 from mcheck.program.ops import Op
 
@@ -85,9 +86,35 @@ def _wait(e: Emitter, op: Op, state: State) -> list[State]:
 def _pending(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierPending)
     token = e.term(op.state, state)
-    by_uid = {ev.uid: ev for ev in state.events}
-    sources = [by_uid[u].mbarrier for u in reads_of(token) if u in by_uid]
-    if not sources or any(m is None or not m.no_complete for m in sources):
-        raise e.stop("UB211", "pending_count of a state that no .noComplete arrive returned", op)
+    returned = _returned(token, state)
+    if returned is None:
+        condition = has_count(token)
+        returned = state.truth(condition)
+        if returned is None:
+            stopped = state.fork()
+            stopped.constrain(condition, truth=False)
+            stopped.misstep, stopped.ended = e.stop("UB211", _NO_STATE, op).misstep, "undefined"
+            e.stopped.append(stopped)
+            state.constrain(condition, truth=True)
+            returned = True
+    if not returned:
+        raise e.stop("UB211", _NO_STATE, op)
     e.set_register(state, op.dst, ("x", "&", token, MAX_COUNT))
     return [state]
+
+
+_NO_STATE = "pending_count of a state that no .noComplete arrive returned"
+
+
+def _returned(token: Term, state: State) -> bool | None:
+    """Whether a state is that of a ``.noComplete`` arrive; ``None`` if that depends on a value."""
+    plain = handed_on(token)
+    if isinstance(plain, int) or plain[0] == "?":
+        return False
+    if plain[0] == "e":
+        what = state.events[plain[1][1]].mbarrier
+        return what.no_complete if what is not None else None
+    if plain[0] == "alu" and plain[1] == "selp" and type_size(plain[2]) == OBJECT_SIZE:
+        either = {_returned(a, state) for a in plain[4][:2]}
+        return either.pop() if len(either) == 1 else None
+    return None

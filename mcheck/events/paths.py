@@ -200,7 +200,7 @@ class Walker:
                         return None
                     _stuck(state, position)
                     return "stuck"
-            open_term = next((v for _, v in key if reads_of(v) - state.known.keys()), None)
+            open_term = next((v for _, v in key if self._is_open(state, v)), None)
             if open_term is not None:
                 return list(self._concretise(state, open_term))
             if len(before.seen) > MAX_ITERATIONS:
@@ -214,6 +214,12 @@ class Walker:
         state.visits[state.pc] = Visit(here, state.effects, count)
         state.forked = False
         return None
+
+    def _is_open(self, state: State, term: Term) -> bool:
+        """Whether a term depends on what was read, and is not known; without effects no round changes what an arrive
+        has returned.
+        """
+        return any(Tag.ARRIVE not in state.events[uid[1]].tags for uid in reads_of(term) if uid not in state.known)
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
         """(the state in which the term's truth is ``taken``, the state in which it is not)."""

@@ -52,7 +52,7 @@ class PossibleValues:
         """The raw values that an event may return, as far as they are known by now; ``None``: nothing is known."""
         event = state.events[uid[1]]
         if not event.size:
-            return None if Tag.MET in event.tags else (0, 1)
+            return None if {Tag.MET, Tag.ARRIVE} & event.tags else (0, 1)
         return tuple(sorted(self._place((event.address, event.size))))
 
     def open(self, uid: Uid, state: State) -> bool:
@@ -133,6 +133,8 @@ class PossibleValues:
             return self._place((event.address, event.size))
         if Tag.MET in event.tags:
             raise Unsupported("the value of an operand comes from other lanes of the warp")
+        if Tag.ARRIVE in event.tags:
+            raise Unsupported("the value of an operand comes from the state of an mbarrier")
         return {0: self._nothing(), 1: self._nothing()}
 
 

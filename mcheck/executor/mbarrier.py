@@ -139,8 +139,9 @@ def wait_parity(state: State, parity: int) -> bool:
 #
 # The state that an arrive returns is opaque; ours packs what the waits and pending_count need to know:
 # bits 0-19 the pending count before the arrive (never 0), 20 whether the arrive was .noComplete, 21-39 the
-# phase, 40-63 the object's place in its shared window.
+# phase, 40-63 the object's place in its shared window (not 0 at its start either: no half of a state is one).
 
+NO_COMPLETE = 1 << 20
 _PHASES = 1 << 19
 _PLACES = 1 << 24
 
@@ -153,7 +154,7 @@ def state_token(state: State, address: int = 0, *, no_complete: bool = False) ->
 
 def state_parts(address: int, *, no_complete: bool) -> tuple[int, int]:
     """What of a state operand does not depend on the state, and the place of the phase; the count is lowest."""
-    return int(no_complete) << 20 | address % _PLACES << 40, 21
+    return no_complete * NO_COMPLETE | _place(address) << 40, 21
 
 
 def wait_state(state: State, token: int, address: int = 0) -> bool:
@@ -161,7 +162,7 @@ def wait_state(state: State, token: int, address: int = 0) -> bool:
 
     The operand must come from an arrive on this object in the current or the preceding phase (9.7.13.15.16).
     """
-    if not _is_token(token) or token >> 40 != address % _PLACES:
+    if not _is_token(token) or token >> 40 != _place(address):
         raise Misuse("UB210", "the state operand of the wait was not returned by an arrive on this mbarrier", _WAIT)
     behind = phases_behind(state, token)
     if behind > 1:
@@ -177,7 +178,7 @@ def phases_behind(state: State, token: int) -> int:
 
 def pending_before(token: int) -> int | None:
     """``pending_count``, where there is one."""
-    return token & MAX_COUNT if _is_token(token) and token >> 20 & 1 else None
+    return token & MAX_COUNT if _is_token(token) and token & NO_COMPLETE else None
 
 
 def pending_count(token: int) -> int:
@@ -189,6 +190,10 @@ def pending_count(token: int) -> int:
 
 
 # --- helpers ------------------------------------------------------------------------------------------
+
+
+def _place(address: int) -> int:
+    return (address // OBJECT_ALIGN + 1) % _PLACES
 
 
 def _is_token(token: int) -> bool:

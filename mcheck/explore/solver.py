@@ -45,6 +45,7 @@ class Solver(Prepared):
 
     def _bounds(self) -> None:
         super()._bounds()
+        self.believing = any(o.beliefs for c in self.choices for o in c.options) or bool(self.counting)
         self.orders = Orders(
             self.s,
             self.plan,
@@ -84,6 +85,8 @@ class Solver(Prepared):
                     for found, solution in self._finish(candidates[k : k + BATCH * 4]):
                         for c in found if constraints else ():
                             self._check_grounded(c, constraints)
+                        for c in found if self.believing else ():
+                            self.check_beliefs(c)
                         yield found, solution
                 return
             now: list[int] = []
@@ -147,6 +150,8 @@ class Solver(Prepared):
             candidates = kept
             if undecided or circular:
                 pending.append((term, truth))
+        if self.believing:
+            candidates = [c for c in candidates if self.believable(c)]
         return candidates, pending
 
     def _misused_twice(self, candidate: Candidate) -> bool:

@@ -236,7 +236,8 @@ def pending(m: Machine, agent: Agent, op: Op) -> None:
         return
     token = m.uniform(agent, op.state)
     try:
-        value = machine.pending_count(token if isinstance(token, int) else 0)
+        returned = isinstance(token, int) and any(token == given for _, given in m.tokens)
+        value = machine.pending_count(token if isinstance(token, int) and returned else 0)
     except Misuse as wrong:
         raise misuse(m, agent, op, wrong.code, str(wrong), None) from None
     m.set(agent, 0, op.dst.name, "u32", value)

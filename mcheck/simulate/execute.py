@@ -202,7 +202,9 @@ def _arrive(m: Machine, runner: Runner, op: Op) -> None:
         step = mbarrier.arrive(state, n, no_complete=op.no_complete)
     asynchronous.note_unwaited(m, runner.thread.index, op, address, state)
     m.advance(address, step)
-    _set(runner, op.state, mbarrier.state_token(state, address, no_complete=op.no_complete))
+    token = mbarrier.state_token(state, address, no_complete=op.no_complete)
+    m.tokens.add((address, token))
+    _set(runner, op.state, token)
     runner.pc += 1
 
 
@@ -215,7 +217,7 @@ def wait_result(m: Machine, runner: Runner, op: ops.MbarrierWait) -> bool:
     else:
         assert op.state is not None
         token = m.value(runner, op.state)
-        if token is None:
+        if token is None or (address, token) not in m.tokens:
             raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", op.section)
         done = mbarrier.wait_state(state, token, address)
     if done:
@@ -232,7 +234,7 @@ def _wait(m: Machine, runner: Runner, op: Op) -> None:
 def _pending(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierPending)
     token = m.value(runner, op.state)
-    if token is None:
+    if token is None or all(token != given for _, given in m.tokens):
         raise Misuse("UB211", "pending_count of a state that no .noComplete arrive returned", op.section)
     _set(runner, op.dst, mbarrier.pending_count(token))
     runner.pc += 1

@@ -125,6 +125,8 @@ class Machine:
     runners: list[Runner]
     barriers: dict[int, mbarrier.State] = field(default_factory=dict)
     waited: dict[int, int] = field(default_factory=dict)
+    tokens: set[tuple[int, int]] = field(default_factory=set)
+    """The states that arrives have returned, each with the address of its mbarrier."""
     gatherings: dict[tuple[object, ...], Gathering] = field(default_factory=dict)
     results: dict[tuple[tuple[object, ...], int], int] = field(default_factory=dict)
     met: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)

@@ -220,6 +220,7 @@ class Singles:
             misstep=None if misstep is None else (misstep[0], misstep[1], names[misstep[2]]),
             remarks=tuple((code, text, names[u]) for code, text, u in option.remarks),
             phases=tuple((names[u], phase) for u, phase in option.phases),
+            beliefs=tuple((names[u], belief) for u, belief in option.beliefs),
         )
 
 

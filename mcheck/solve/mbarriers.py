@@ -11,10 +11,10 @@ has no part here, so it can be asked to replay what a solution says: see ``mchec
 
 from __future__ import annotations
 
-from mcheck.candidates.choices import single_event
 from mcheck.candidates.phases import SIGNALS, precedes
 from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.graph.event import Event, MbarrierStep
+from mcheck.graph.states import handed_on
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, TRUE, Clauses, Side
 from mcheck.solve.memo import memo
@@ -35,6 +35,7 @@ class Mbarrier:
         issued: dict[Uid, int],
         stuck: frozenset[Uid],
         first: frozenset[Uid],
+        valued: frozenset[Uid] = frozenset(),
     ):
         self.clauses = clauses
         self.sums = Comparisons(clauses)
@@ -52,6 +53,7 @@ class Mbarrier:
         self.bytes = [-(x.tx or 0) if x.kind == "complete" else x.tx or 0 for x in self.steps]
         self.phases = self._most_phases()
         self._order(issued)
+        self.valued = {w: self._may_have_given(w) for w in self.waits if self.events[w].uid in valued}
         self.bad: list[dict[str, int]] = [{} for _ in range(self.n)]
         self.over_delivered = FALSE
         self._taking()
@@ -311,8 +313,25 @@ class Mbarrier:
             return self.clauses.any_of(
                 [self.in_phase(w, k) for k in range(self.phases + 1) if k & 1 != x.parity], Side.EXACT
             )
-        u = self._token(w)
-        return FALSE if u < 0 else self._ahead(w, u, 1)
+        return self._behind(w, 1)
+
+    def _behind(self, w: int, phases: int) -> int:
+        """The literal of so many phases being complete since the arrive that returned the state of w."""
+        if w not in self.valued:
+            u = self._token(w)
+            return FALSE if u < 0 else self._ahead(w, u, phases)
+        found = [
+            self.clauses.all_of((x, self.before(u, w), self._ahead(w, u, phases)), Side.EXACT)
+            for u, x in self.valued[w].items()
+        ]
+        for u, x in self.valued[w].items() if not phases else ():
+            late = x, self.earlier(w, u), self.taken[u], self._ahead(w, u, 0)
+            found += [self.clauses.all_of(late, Side.EXACT)] if self._of_another(u, w) else []
+        return self.clauses.any_of(found, Side.EXACT)
+
+    def _of_another(self, u: int, w: int) -> bool:
+        """Whether an operation is of another thread, so that a wait may know its state and not see what it did."""
+        return self.events[u].uid[0] != self.events[w].uid[0]
 
     @memo
     def _ahead(self, w: int, u: int, phases: int) -> int:
@@ -323,19 +342,27 @@ class Mbarrier:
     def _token(self, w: int) -> int:
         """The arrive that returned the state operand of a wait, -1 if none of this object did."""
         state = self.steps[w].state
-        uid = single_event(state) if state is not None else None
-        u = self.index.get(uid, -1) if uid is not None else -1
-        given = u >= 0 and self.steps[u].kind in ("arrive", "drop") and self.events[u].order is not None
-        return u if given and self.must[u] >> w & 1 else -1
+        plain = 0 if state is None else handed_on(state)
+        u = -1 if isinstance(plain, int) or plain[0] != "e" else self.index.get(plain[1], -1)
+        return u if u >= 0 and self._gives(u) and self.must[u] >> w & 1 else -1
+
+    def _gives(self, u: int) -> bool:
+        """Whether an operation returns a state."""
+        return self.steps[u].kind in ("arrive", "drop") and self.events[u].order is not None
+
+    def _may_have_given(self, w: int) -> dict[int, int]:
+        """The arrives whose state the value may be that a wait has, with literals of its being that."""
+        return {
+            u: self.clauses.new()
+            for u in range(self.n)
+            if self._gives(u) and (self._of_another(u, w) or not self.must[w] >> u & 1)
+        }
 
     def _wrong_wait(self, w: int) -> list[tuple[str, int]]:
         """A state operand is of the current phase or the one before it (9.7.13.15.16); a parity names one of them."""
         if self.steps[w].parity is not None:
             return []
-        u = self._token(w)
-        if u < 0:
-            return [("UB210", TRUE)]
-        near = self.clauses.any_of((self._ahead(w, u, 0), self._ahead(w, u, 1)), Side.EXACT)
+        near = self.clauses.any_of((self._behind(w, 0), self._behind(w, 1)), Side.EXACT)
         return [("UB210", -near)]
 
     def returned(self, w: int, value: int) -> int:

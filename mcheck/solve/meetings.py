@@ -44,6 +44,9 @@ class _Meeting:
     def results(self) -> dict[Uid, dict[int, int] | Token]:
         return {}
 
+    def states(self) -> dict[Uid, dict[Uid, int]]:
+        return {}
+
 
 class Quorum(_Meeting):
     """Some arrivals of a given number, with which all that wait synchronise."""

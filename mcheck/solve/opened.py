@@ -40,6 +40,9 @@ class Encoding(Protocol):
     def results(self) -> dict[Uid, dict[int, int] | Token]:
         """event -> the literals of what it may return, or the parts of a number."""
 
+    def states(self) -> dict[Uid, dict[Uid, int]]:
+        """For each wait whose state is a value, the literals of its being what an arrive returned, by that arrive."""
+
     def decode(self, true: True_) -> Option:
         """The option that a solution takes, checked; raises ``InternalError`` if it is none."""
 

@@ -23,11 +23,12 @@ from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.solve.alone import Alone
 from mcheck.solve.asking import satisfiable
-from mcheck.solve.clauses import FALSE, TRUE, Side
+from mcheck.solve.clauses import FALSE, TRUE, Side, spell
 from mcheck.solve.guarded import Guarded, Singles
 from mcheck.solve.opened import Mishap, OpenChoice, Opened
 from mcheck.solve.relations import Relations
 from mcheck.solve.values import ConditionLiterals, Values
+from mcheck.solve.vectors import TOKEN_BITS
 from mcheck.solve.witness import Witness, recheck
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Question:
         self.switches: dict[int, str] = {}
         self.refuted: set[str] = set()
         self._misuse()
+        self._states()
         self._coherence()
         self._fence_order()
         self._not_last()
@@ -128,6 +130,30 @@ class Question:
         once = [x for k, x in some.items() if not self._inevitable(k)] if len(some) > 1 else []
         for x, y in combinations(once, 2):
             self.clauses.add(-x, -y)
+
+    def _states(self) -> None:
+        """A wait has the state that an arrive returned if the value is that one.
+
+        Where something else is misused, what depends on that has no value, and the wait may have any of them.
+        """
+        vectors = self.values.vectors
+        self.supposed: list[int] = []
+        for k, encoding in self.prepared.open.items():
+            for wait, arrivals in encoding.states().items():
+                what = self.s.events[wait].mbarrier
+                assert what is not None and what.state is not None
+                value = vectors.unsigned(vectors.of(what.state), TOKEN_BITS)
+                others = [x for j in range(len(self.prepared.choices)) if j != k for _, _, x in self._missteps(j)]
+                free = self.clauses.all_of((self.clauses.any_of(others, Side.EXACT), -value.known), Side.EXACT)
+                for arrive, same in arrivals.items():
+                    token = vectors.event(arrive)
+                    both = self.clauses.all_of((value.known, token.known), Side.EXACT)
+                    equal = self.values.named(f"(and {spell(both)} {vectors.compared('==', value, token)})")
+                    self.clauses.add(free, -same, equal)
+                    self.clauses.add(free, same, -equal)
+                for x, y in combinations(arrivals.values(), 2):
+                    self.clauses.add(-free, -x, -y)
+                self.supposed += arrivals.values()
 
     def _inevitable(self, k: int) -> bool:
         """Whether every option of a choice is undefined."""
@@ -371,6 +397,7 @@ class Question:
             taken += [self.prepared.guards.taken[t][k] for t, k in self._alternatives(model).items()]
         for name in UNKNOWNS:
             taken += [x if self._true(model, x) else -x for _, _, x in self.prepared.opened(name)]
+        taken += [x if self._true(model, x) else -x for x in self.supposed]
         orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}
         taken += [x if self._true(model, x) else -x for x in orders.values()]
         self.block(*taken)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcheck.candidates import phases
+from mcheck.candidates import phases, tokens
 from mcheck.candidates.choices import Choice, Option, Pair
 from mcheck.candidates.phases import SIGNALS, Members, Record, Step
 from mcheck.errors import InternalError
 from mcheck.executor.mbarrier import state_parts
 from mcheck.executor.misuse import Misuse
+from mcheck.graph.event import Event
+from mcheck.graph.states import handed_on
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import FALSE, Clauses, Side
@@ -40,7 +42,8 @@ class Phases:
         self.s, self.members, self.stuck = s, members, stuck
         issued = {e.uid: s.events[e.issue].order or 0 for e, _ in members if e.order is None and e.issue is not None}
         first = frozenset(e.uid for e, _ in members if phases.comes_first(s, e))
-        self.object = Mbarrier(clauses, members, issued, stuck, first)
+        valued = frozenset(e.uid for e, _ in members if tokens.is_supposed(s, e) or _constant(e))
+        self.object = Mbarrier(clauses, members, issued, stuck, first, valued)
         self.clauses = clauses
         for uid, admitted in phases.allowed_results(s).items():
             for value in {0, 1} - admitted if uid in self.object.index else ():
@@ -113,6 +116,11 @@ class Phases:
                 out[event.uid] = Token(o.pending(a), after, shift, constant, o.taken[a])
         return out
 
+    def states(self) -> dict[Uid, dict[Uid, int]]:
+        """For each wait whose state is a value, the literals of its being what an arrive returned, by that arrive."""
+        uids = [e.uid for e in self.object.events]
+        return {uids[w]: {uids[u]: x for u, x in given.items()} for w, given in self.object.valued.items()}
+
     # --- what a solution says -------------------------------------------------------------------------------------
 
     def decode(self, true: True_) -> Option:
@@ -120,18 +128,24 @@ class Phases:
         place = {a: sum(true(o.before(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
         if sorted(place.values()) != list(range(o.n)):
             raise InternalError("the solver's order of the operations on an mbarrier is none")
-        records, misuse, end = self._replayed([o.events[a].uid for a in sorted(place, key=place.__getitem__)])
+        order = [o.events[a].uid for a in sorted(place, key=place.__getitem__)]
+        records, misuse, end, beliefs = self._replayed(order, true)
         if true(o.over_delivered):
             over = phases.unannounced(records, end)
             if misuse is not None or over is None:
                 raise InternalError("the solver leaves an mbarrier with bytes that the state machine has not")
             misuse = phases.over_delivery(over, o.events[o.culprit].uid)
         self._compare(true, records, misuse)
-        return phases.option_of(self.s, self.members, records, misuse)
+        known = phases.resolved(beliefs, records)
+        if known is None:
+            raise InternalError("the solver gives a wait a state that no arrive returns")
+        return phases.option_of(self.s, self.members, records, misuse, known)
 
-    def _replayed(self, uids: list[Uid]) -> tuple[dict[Uid, Record], tuple[str, str, Uid] | None, phases.Machine]:
+    def _replayed(
+        self, uids: list[Uid], true: True_
+    ) -> tuple[dict[Uid, Record], tuple[str, str, Uid] | None, phases.Machine, phases.Beliefs]:
         """The state machine on these operations in this order: what became of each, the misuse that stops it, or the
-        state that it ends in.
+        state that it ends in; and what waits suppose their states to be.
         """
         sequences = phases.sequences_of(self.s, self.members, phases.allowed_results(self.s), self.stuck)
         steps: dict[Uid, Step] = {x.event.uid: x for sequence in sequences for x in sequence}
@@ -139,6 +153,8 @@ class Phases:
         state: phases.Machine = None
         life = -1
         records: dict[Uid, Record] = {}
+        beliefs: phases.Beliefs = {}
+        given = self.states()
         for uid in uids:
             step = steps[uid]
             if sequences[step.sequence][at[step.sequence]] is not step:
@@ -146,15 +162,25 @@ class Phases:
             if any(at[other] < taken for other, taken in step.after):
                 raise InternalError("the solver lets an operation on an mbarrier come before what it waits for")
             at[step.sequence] += 1
-            outcome = phases.take(step, state, life, records)
+            belief = self._meant(given[uid], records, true) if uid in given else None
+            outcome = phases.take(step, state, life, records, belief)
+            beliefs |= phases.believes(step, belief, outcome)
             if outcome is None:
                 raise InternalError("the solver lets a wait go on that has another answer")
             if isinstance(outcome, Misuse):
-                return records, (outcome.code, str(outcome), uid), None
+                return records, (outcome.code, str(outcome), uid), None, beliefs
             state, record = outcome
             life = record.life
             records[uid] = record
-        return records, None, state
+        return records, None, state, beliefs
+
+    def _meant(self, given: dict[Uid, int], records: dict[Uid, Record], true: True_) -> phases.Supposition:
+        """The state of a wait: one that was returned before it, or will be, or none of them."""
+        arrives = [u for u, x in given.items() if true(x)]
+        before = [result for u in arrives if u in records and (result := records[u].result) is not None]
+        to_come = [u for u in arrives if u not in records and true(self.object.taken[self.object.index[u]])]
+        suppositions: list[phases.Supposition] = [*before, *to_come, frozenset(phases.returned(records))]
+        return suppositions[0]
 
     def _compare(self, true: True_, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
         """The solution says the same as the replay, of every operation and of every pair."""
@@ -174,3 +200,9 @@ class Phases:
                 raise InternalError(
                     f"the solver has {event.op.text} in phase {phase}, the state machine in {record.phase}"
                 )
+
+
+def _constant(event: Event) -> bool:
+    """Whether this is a wait for a constant state."""
+    what = event.mbarrier
+    return what is not None and what.state is not None and isinstance(handed_on(what.state), int)

@@ -42,12 +42,16 @@ class Witness:
 
 
 def recheck(prepared: Prepared, candidate: Candidate, ordered: Ordered) -> Witness | None:
-    """The witness of a solution; ``None`` if the least co of its choices breaks a check that a larger one keeps.
+    """The witness of a solution; ``None`` if the least co of its choices breaks a check that a larger one keeps, or a
+    wait has another state than it supposes.
 
     Values, axioms and flags are computed anew from the options and from the order of the pairs that the model leaves
     open. Raises ``InternalError`` if the execution is not consistent.
     """
     _check_values(prepared, candidate)
+    if not prepared.believable(candidate):
+        return None
+    prepared.check_beliefs(candidate)
     bases: dict[str, Masks] = {}
     for choice, taken in zip(prepared.choices, candidate, strict=True):
         if len(choice.options) > 1:

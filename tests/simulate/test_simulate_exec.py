@@ -159,6 +159,22 @@ PROGRAMS: list[tuple[str, str, str]] = [
             "mbarrier.arrive.shared::cta.b64 _, [bar];"
         ),
     ),
+    (
+        "a state and one",
+        "UB210",
+        (
+            "mbarrier.init.shared::cta.b64 [bar], 2;\nmbarrier.arrive.shared::cta.b64 %rd1, [bar];\n"
+            "add.u64 %rd2, %rd1, 1;\nmbarrier.test_wait.shared::cta.b64 %p0, [bar], %rd2;"
+        ),
+    ),
+    (
+        "the pending count of a state and one",
+        "UB211",
+        (
+            "mbarrier.init.shared::cta.b64 [bar], 2;\nmbarrier.arrive.noComplete.shared::cta.b64 %rd1, [bar], 1;\n"
+            "add.u64 %rd2, %rd1, 1;\nmbarrier.pending_count.b64 r0, %rd2;"
+        ),
+    ),
     ("barrier 16", "UB302", "mov.u32 r1, 16;\nbar.sync r1;"),
 ]
 

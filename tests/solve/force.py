@@ -102,7 +102,7 @@ class Object:
         token = None
         if what.kind in ("arrive", "drop"):
             self.tokens[e.uid] = self.phase
-            token = before | what.no_complete << 20 | self.phase << 21 | (what.address % (1 << 24)) << 40
+            token = before | what.no_complete << 20 | self.phase << 21 | (what.address // 8 + 1) % (1 << 24) << 40
         if over:
             self.phase, self.pending = self.phase + 1, self.expected
         return "", token, over
