@@ -56,6 +56,11 @@ ROUNDS = "irreflexive rounds; (po | rf)+"
 being what puts them in order.
 """
 
+FOLLOWED = COHERENCE[:1]
+"""Those whose ``X`` may be anything: where a write stands is asked of the model."""
+OF_PLACES = frozenset(("loc", "vloc", "overlap", "complete-overlap", "sr"))
+"""What ``X`` may be in of the others: the engine has one order of the strong writes of a word, whoever makes them."""
+
 EMPTY = (*COHERENCE, *TOTAL_COHERENCE, *ATOMICITY, *PLAIN_ATOMICITY)
 """Those that say what has to be empty."""
 
@@ -172,7 +177,15 @@ def _is_of(tape: Tape, axiom: Axiom, text: str) -> bool:
     """Whether an axiom is of a form."""
     form, wanted = _form(text)
     same = (axiom.test, axiom.negated, axiom.role) == (wanted.test, wanted.negated, wanted.role)
-    return same and _fits(form, wanted.node, tape, axiom.node, {})
+    bound: dict[str, frozenset[int]] = {}
+    if not same or not _fits(form, wanted.node, tape, axiom.node, bound):
+        return False
+    return text in FOLLOWED or not any(_apart(tape, k) for members in bound.values() for k in members)
+
+
+def _apart(tape: Tape, n: int) -> bool:
+    """Whether a relation that ``X`` has to be in leaves pairs out by where their threads are."""
+    return tape.code[n].op == "base" and tape.code[n].name not in OF_PLACES
 
 
 def _others(tape: Tape, absent: frozenset[str]) -> Iterator[Axiom]:
