@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from mcheck.errors import InternalError
+from mcheck.errors import InternalError, Unsupported
 from mcheck.events.semantics import Semantics
 from mcheck.events.state import State
 from mcheck.findings.afterwards import goes_on
@@ -441,6 +441,9 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Await)
 def _await(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Await)
+    if op.followed:
+        reason = "the way of a thread depends on what an atomic returns, which the kernel engine alone follows"
+        raise Unsupported(reason, op.span)
     return _attempt(e, op, state, 1)
 
 

@@ -284,3 +284,13 @@ def test_whoever_waits_for_its_ticket_is_no_race() -> None:
 @pytest.mark.parametrize(("there", "instead"), [("st.release", "st.relaxed"), ("ld.acquire", "ld.relaxed")])
 def test_a_ticket_that_hands_nothing_over_is_a_race(there: str, instead: str) -> None:
     assert {f.code for f in ask(TICKET.replace(there, instead)).findings} == {"RACE001"}
+
+
+@pytest.mark.parametrize("engine", ["explicit", "z3"])
+def test_engines_that_follow_no_order_of_atomics_say_so(engine: str) -> None:
+    read = module(HEAD + TICKET)
+    params = {"lock": {"buffer": 16, "init": {"hex": "00" * 16}}, "sums": {"buffer": 256}, "in": {"buffer": 64}}
+    given = launch(read, from_object({"grid": [2], "block": [1], "cluster": [2], "params": params}))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60), engine)
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert "what an atomic returns" in (found.reason or "")
