@@ -79,6 +79,11 @@ class TestTheStep:
         assert self.run(repository)[0] == 3
         assert self.run(repository, fail_on_unknown="false")[0] == 0
 
+    def test_options_may_stand_on_several_lines(self, repository: Path) -> None:
+        (repository / "racy.litmus").write_text(RACE.replace("expect race", ""))
+        assert self.run(repository, options="--profile strict\n--ignore RACE\n")[0] == 0
+        assert self.run(repository, options="--profile strict\n")[0] == 1
+
     def test_an_input_is_never_a_program(self, repository: Path) -> None:
         status, out, _ = self.run(repository, command="check; touch here")
         assert status == 2
