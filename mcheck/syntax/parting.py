@@ -15,37 +15,46 @@ from mcheck.program.aligned import parted
 from mcheck.program.ops import Alu, ClusterBarrier, Op, Parted, TensormapCopyFence
 from mcheck.program.program import Thread
 
+KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu))
+
 
 def told(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
     """The threads, with what is undefined of them said where it is."""
-    warps: dict[tuple[int, int], list[Thread]] = defaultdict(list)
+    warps: dict[tuple[int, int], list[tuple[Thread, list[Op]]]] = defaultdict(list)
     for thread in threads:
-        warps[thread.place.own_warp].append(thread)
-    wrong = {t.index: found for warp in warps.values() if len(warp) > 1 for t in warp if (found := _wrong(t, warp))}
+        warps[thread.place.own_warp].append((thread, _aligned(thread)))
+    wrong: dict[int, dict[Span, Parted]] = {}
+    for warp in warps.values():
+        spans = [{op.span for op in own} for _, own in warp]
+        if any(there != spans[0] for there in spans):
+            wrong |= {t.index: found for t, own in warp if (found := _wrong(own, [x for _, x in warp]))}
     return tuple(_with(t, wrong[t.index]) if t.index in wrong else t for t in threads) if wrong else threads
 
 
-def _wrong(thread: Thread, warp: list[Thread]) -> dict[Span, Parted]:
+def _aligned(thread: Thread) -> list[Op]:
+    """The instructions of a thread that are looked at, and all its barriers of the cluster."""
+    return [op for op in thread.code if type(op) in KINDS and (type(op) is not Alu or op.text.startswith("setmaxnreg"))]
+
+
+def _wrong(own: list[Op], warp: list[list[Op]]) -> dict[Span, Parted]:
     """What is undefined of a thread's instructions, by their places, since others of its warp do not have them."""
     found: dict[Span, Parted] = {}
-    others = [{op.span for op in t.code} for t in warp if t is not thread and t.code is not thread.code]
-    for op in thread.code if others else ():
+    others = [({op.span for op in there}, there) for there in warp]
+    for op in own:
         span = op.span
-        if span is None or op.guard is not None or all(span in there for there in others):
+        if span is None or op.guard is not None or all(span in spans for spans, _ in others):
             continue
-        if isinstance(op, TensormapCopyFence) or (isinstance(op, Alu) and op.text.startswith("setmaxnreg")):
+        if not isinstance(op, ClusterBarrier):
             found[span] = _parted(op, "UB307", parted(None))
-        elif isinstance(op, ClusterBarrier) and op.aligned and any(_instead(op, t, thread) for t in warp):
+        elif op.aligned and any(span not in spans and _instead(op, there, own) for spans, there in others):
             found[span] = _parted(op, "UB305", "threads of one warp execute different aligned barriers")
     return found
 
 
-def _instead(op: ClusterBarrier, other: Thread, thread: Thread) -> bool:
-    """Whether another thread has a barrier of the kind that this one has not, and not this barrier."""
-    if any(o.span == op.span for o in other.code):
-        return False
-    own = {o.span for o in thread.code}
-    return any(isinstance(o, ClusterBarrier) and o.kind == op.kind and o.span not in own for o in other.code)
+def _instead(op: ClusterBarrier, there: list[Op], own: list[Op]) -> bool:
+    """Whether another thread, which has not this barrier, has one of its kind that this one has not."""
+    spans = {o.span for o in own}
+    return any(isinstance(o, ClusterBarrier) and o.kind == op.kind and o.span not in spans for o in there)
 
 
 def _parted(op: Op, code: str, reason: str) -> Parted:
