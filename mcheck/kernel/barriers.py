@@ -17,6 +17,7 @@ from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Blocked, Machine, Undefined, does
 from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.program import ops
+from mcheck.program.aligned import DIFFERENT
 from mcheck.program.ops import Op
 from mcheck.views.entries import sum_of
 
@@ -69,7 +70,7 @@ def _meet(
     meeting.kinds.add(kind)
     place = m.program.threads[agent.threads[0]].place
     if aligned and parts_ways(m, agent, op):
-        _wrong(m, agent, op, "UB305", "threads of one warp execute different aligned barriers")
+        _wrong(m, agent, op, "UB305", DIFFERENT)
     if count is not None or _had_count(meeting):
         for other in meeting.before + meeting.failed:
             m.reverse(other, agent.index, time, agent.single)

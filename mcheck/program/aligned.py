@@ -9,6 +9,10 @@ Statement = tuple[int, int, bool]
 """The line and the column of an aligned instruction, and whether it is a barrier."""
 
 
+DIFFERENT = "threads of one warp execute different aligned barriers"
+"""What is wrong where they do (UB305)."""
+
+
 def of_wgmma(op: Op) -> bool:
     """Whether this is a ``wgmma.fence``, ``mma_async`` or ``wait_group`` (PTX ISA 9.0 section 9.7.15)."""
     return isinstance(op, ops.WgmmaFence | ops.Wgmma) or (isinstance(op, ops.WaitGroup) and op.family == "wgmma")

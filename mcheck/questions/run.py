@@ -38,7 +38,7 @@ from mcheck.graph.structure import Node, Structure, build
 from mcheck.graph.terms import Uid, type_size
 from mcheck.limit import Limit
 from mcheck.program import ops
-from mcheck.program.aligned import parted
+from mcheck.program.aligned import DIFFERENT, parted
 from mcheck.program.condition import RegTerm
 from mcheck.program.program import Program
 from mcheck.questions import prefixes
@@ -245,13 +245,12 @@ class Run(ABC):
 
     def _part(self, s: Structure, lanes: tuple[Node, Node]) -> None:
         """Remembers the paths of lanes of a warp that stop before different aligned barriers."""
-        text = "threads of one warp execute different aligned barriers"
         stopped = []
         for node in lanes:
             event = node.source
             assert event is not None
             short = prefixes.cut_short(s.paths[event.uid[0]], event.uid)
-            short = replace(short, misstep=Misstep("UB305", text, event.op))
+            short = replace(short, misstep=Misstep("UB305", DIFFERENT, event.op))
             stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
         self.parted.setdefault(tuple(map(id, stopped)), tuple(stopped))
 

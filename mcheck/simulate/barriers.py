@@ -9,6 +9,7 @@ from __future__ import annotations
 from mcheck.executor.misuse import Misuse
 from mcheck.executor.warps import result
 from mcheck.program import ops
+from mcheck.program.aligned import DIFFERENT
 from mcheck.program.alu import wrap
 from mcheck.program.ops import Op
 from mcheck.simulate.machine import Arrival, Gathering, Machine, Runner, Value
@@ -130,7 +131,7 @@ def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count:
             if m.maybe(m.runners[other], theirs.count) != count:
                 raise Misuse("UB304", "threads give one barrier different counts", op.section)
             if same_warp and k == own and op.aligned and theirs.aligned and _statement(op) != _statement(theirs):
-                raise Misuse("UB305", "threads of one warp execute different aligned barriers", op.section)
+                raise Misuse("UB305", DIFFERENT, op.section)
 
 
 def _statement(op: Op) -> object:

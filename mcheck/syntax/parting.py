@@ -8,12 +8,12 @@ never comes is enough. Those of wgmma and ``bar`` are compared as they are execu
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
 from mcheck.errors import Span
-from mcheck.program.aligned import parted
+from mcheck.program.aligned import DIFFERENT, parted
 from mcheck.program.ops import Alu, ClusterBarrier, Op, Parted, TensormapCopyFence
 from mcheck.program.program import Thread
+from mcheck.syntax.warps import recoded
 
 KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu))
 
@@ -47,7 +47,7 @@ def _wrong(own: list[Op], warp: list[list[Op]]) -> dict[Span, Parted]:
         if not isinstance(op, ClusterBarrier):
             found[span] = _parted(op, "UB307", parted(None))
         elif op.aligned and any(span not in spans and _instead(op, there, own) for spans, there in others):
-            found[span] = _parted(op, "UB305", "threads of one warp execute different aligned barriers")
+            found[span] = _parted(op, "UB305", DIFFERENT)
     return found
 
 
@@ -62,12 +62,4 @@ def _parted(op: Op, code: str, reason: str) -> Parted:
 
 
 def _with(thread: Thread, wrong: dict[Span, Parted]) -> Thread:
-    code: list[Op] = []
-    moved: list[int] = []
-    for op in thread.code:
-        moved.append(len(code))
-        if op.span is not None and op.span in wrong:
-            code.append(wrong[op.span])
-        code.append(op)
-    moved.append(len(code))
-    return replace(thread, code=tuple(code), labels={name: moved[at] for name, at in thread.labels.items()})
+    return recoded(thread, lambda op: [wrong[op.span], op] if op.span is not None and op.span in wrong else [op])

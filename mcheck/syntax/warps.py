@@ -6,7 +6,7 @@ copies, and they meet again. A guarded one is left to the lanes whose guard hold
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mcheck.errors import Span
@@ -32,17 +32,25 @@ def _copies(code: Iterable[Op]) -> list[Op]:
 
 def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Thread:
     """The thread with its copies between meetings of the lanes, without them if another lane makes them."""
+
+    def met(op: Op) -> list[Op]:
+        here = lanes.get((*thread.place.own_warp, op.span), []) if _copies([op]) and op.span else []
+        if len(here) < 2:
+            return [op]
+        mask = Const(sum(1 << lane for lane in here))
+        meeting = WarpSync(mask=mask, span=op.span, text=op.text, section=op.section)
+        return [meeting, *([op] if thread.place.lane == min(here) else []), meeting]
+
+    return recoded(thread, met)
+
+
+def recoded(thread: Thread, steps: Callable[[Op], list[Op]]) -> Thread:
+    """The thread with these operations for each of its own; labels go with what they stand before."""
     code: list[Op] = []
     moved: list[int] = []
     for op in thread.code:
         moved.append(len(code))
-        here = lanes.get((*thread.place.own_warp, op.span), []) if _copies([op]) and op.span else []
-        if len(here) < 2:
-            code.append(op)
-            continue
-        mask = Const(sum(1 << lane for lane in here))
-        meeting = WarpSync(mask=mask, span=op.span, text=op.text, section=op.section)
-        code += [meeting, *([op] if thread.place.lane == min(here) else []), meeting]
+        code += steps(op)
     moved.append(len(code))
     if len(code) == len(thread.code):
         return thread
