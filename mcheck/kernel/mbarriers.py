@@ -107,10 +107,12 @@ def operate(m: Machine, agent: Agent, op: Op) -> None:
 def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
     if bar.state is not None or len(agent.lanes) > 1:
         text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
+        unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, "UB202", text, event, once(bar, op))
     try:
         state = machine.init(step.count)[0]
     except Misuse as wrong:
+        unpublished(m, agent, bar, event)
         raise misuse(m, agent, op, wrong.code, str(wrong), event) from None
     if bar.ended is not None and not _after(agent, bar.ended):
         m.reverse(bar.ended, agent.index, agent.now(), agent.single)

@@ -117,6 +117,7 @@ def _try(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0
 ) -> bool:
     """Whether the model lets the event be, with these edges."""
+    m.setup.deadline()
     saved = m.save()
     for thread in agent.shown:
         entry = m.live(
@@ -141,7 +142,6 @@ def _may_read(
     found = [last]
     earliest = max(last - STALE, -1) + 1
     for k in range(last - 1, earliest - 1, -1) if not m.brief else ():
-        m.setup.deadline()
         if condition is not None and not holds(word.writes[k].value, *condition) and (k > earliest or not earliest):
             continue
         if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):

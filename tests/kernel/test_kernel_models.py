@@ -456,3 +456,17 @@ def test_a_copy_of_whole_words_tears_none() -> None:
     here, there = (said(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
     assert here.complete
     assert here.codes == there.codes
+
+
+@pytest.mark.parametrize("count", ["1048576", "1"])
+def test_a_flag_about_what_lies_before_is_told_of_an_initialisation_that_is_misused(count: str) -> None:
+    """Explicit tells it of every misused operation (9.7.13.15.3 is about what lies before it)."""
+    model = edited("[INIT]; mbarrier-object; [MBAR \\ INIT]", "[INIT]; mbarrier-object; [MBAR]")
+    first = "" if count != "1" else "mbarrier.init.shared::cta.b64 [bar], 1;"
+    test = parse(
+        f"PTX t\n{{ .shared .b64 bar; }}\nP0@cta 0 {{\n{first}\nmbarrier.init.shared::cta.b64 [bar], {count};\n}}",
+        "t.litmus",
+    )
+    here, there = (said(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
+    assert here.codes == there.codes
+    assert "UB201" in here.codes
