@@ -105,7 +105,6 @@ def _ways(
         if compare is not None:  # a write that does not end the wait need not be asked for
             places = [k for k in places if holds(word.writes[k].value, op.type, *compare)]
         for k in places[: STALE - 1]:
-            m.setup.deadline()
             if _may_be(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
         if len(places) >= STALE and found[-1] == places[STALE - 2]:

@@ -218,7 +218,10 @@ class Machine:
         )
 
     def enter(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
-        """Puts an event into the window: what the flags of the model say of it."""
+        """Puts an event into the window: what the flags of the model say of it. Where most of the time goes, so that
+        the time is looked at here.
+        """
+        self.setup.deadline()
         broken, flags = self.window.add(entry, complete=complete)
         if broken is not None and self.impossible is None:
             self.impossible = broken

@@ -78,7 +78,6 @@ def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[
     """The earlier phases than the current one that the model lets a look find, latest first."""
     out: list[int] = []
     for phase in sorted(answers, reverse=True):
-        m.setup.deadline()
         if len(answers) > STALE and phase < sorted(answers)[-STALE]:
             m.bounded = m.bounded or bool(out)
             break

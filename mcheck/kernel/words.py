@@ -117,7 +117,6 @@ def _try(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0
 ) -> bool:
     """Whether the model lets the event be, with these edges."""
-    m.setup.deadline()
     saved = m.save()
     for thread in agent.shown:
         entry = m.live(

@@ -429,13 +429,15 @@ class Run(ABC):
             return
         for thread, paths in enumerate(every):
             for path in paths:
-                if path.end == "cut":
-                    if self._reachable(every, {thread: [path]}):
-                        self.bounded = True
-                        return
+                if path.end not in ("cut", "unknown"):
+                    continue
+                if not self._reachable(every, {thread: [path]}):
                     for s, choices in self._with(every, {thread: [path]}):
                         self._races_of(s, choices)
-                if path.end == "unknown" and self._reachable(every, {thread: [path]}):
+                elif path.end == "cut":
+                    self.bounded = True
+                    return
+                else:
                     raise Unsupported(
                         "an address, a size, a barrier or a tensor map depends on unknown initial contents, or on a "
                         f"division by zero{_line(path)}"

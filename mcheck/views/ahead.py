@@ -80,17 +80,18 @@ def asked(tape: Tape) -> tuple[int, ...]:
 
 def not_ahead(
     tape: Tape, told: dict[int, tuple[int, int]], kept: dict[int, list[int]], home: dict[int, int],
-    sets: frozenset[str], events: int,
+    sets: frozenset[str], events: int, new: int,
 ) -> int:  # fmt: skip
-    """Those of some ``events`` that no axiom puts before the new one: ``told`` is what the nodes of ``asked`` have of
-    it, ``kept`` the columns of closures, ``sets`` those that it is in.
+    """Those of some ``events`` that no axiom puts before the ``new`` one, a bit: ``told`` is what the nodes of
+    ``asked`` have of it, ``kept`` the columns of closures, ``sets`` those that it is in. That it is behind them now is
+    no reason.
     """
     backs: list[tuple[Rule, int]] = []
     for rule in rules_of(tape):
         if rule.unless not in sets and (rule.looks or Tag.WAIT not in sets):
             back = 0
             for n in rule.back:
-                back |= told.get(n, (0, 0))[0]
+                back |= told.get(n, (0, 0))[0] & ~new
             backs.append((rule, back))
             events ^= events & back
     for rule, back in backs if events else ():

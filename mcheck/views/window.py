@@ -94,7 +94,10 @@ class Window(State):
     def not_ahead(self, events: int) -> int:
         """Those of some events that no axiom puts before the one that was added last on the object that they share."""
         assert self.newest is not None
-        return ahead.not_ahead(self.tape, self.told, self.cols, self.compiled.home, self.newest.sets, events)
+        newest = self.newest
+        return ahead.not_ahead(
+            self.tape, self.told, self.cols, self.compiled.home, newest.sets, events, 1 << newest.slot
+        )  # fmt: skip
 
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))

@@ -37,6 +37,14 @@ ALWAYS_MISUSED = """
 { .shared .u32 x; .shared .align 8 .b64 bar; }
 P@cta 0 { mbarrier.init.shared::cta.b64 [bar], 0; }
 """
+UNKNOWN_BEHIND_A_MISUSE = """
+{ .global .u32 n; .shared .u32 s[8]; .global .u32 g[8]; .shared .align 8 .b64 bar; }
+P@cta 0 {
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [g], 16, [bar];
+  div.u32 r1, 1, 0;
+  st.global.u32 [g + r1], 1;
+}
+"""
 STORE = """
 { x = 0; }
  P0@cta 0,gpu 0 ;
@@ -76,6 +84,13 @@ def test_a_misuse_on_every_way_is_the_reason(engine: Engine) -> None:
     found = ask(engine, ALWAYS_MISUSED, "forall (true)", load_model("ptx-9.0"))
     assert (found.verdict, found.outcomes, found.undefined) == ("fail", (), True)
     assert "UB205" in (found.reason or "")
+
+
+@ENGINES
+def test_a_misuse_before_what_is_not_known_is_the_reason(engine: Engine) -> None:
+    found = ask(engine, UNKNOWN_BEHIND_A_MISUSE, "exists (true)", load_model("ptx-9.0"))
+    assert found.undefined
+    assert "UB201" in (found.reason or "")
 
 
 @ENGINES

@@ -247,6 +247,15 @@ def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_bef
     assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.bound)
 
 
+def test_that_an_end_comes_behind_what_found_its_object_in_time_is_no_reason() -> None:
+    test = load(str(LITMUS / "mbarrier" / "mbarrier-look-then-inval-by-another.litmus"))
+    model = edited("let life = (po | synchronizes)+; [INVAL]", "let life = [INVAL]")
+    assert said("explicit", test, model, timeout=60).codes == {"UB201"}
+    found = check(test, model, timeout=60)
+    assert (found.verdict, found.covered) == ("bounded", False)
+    assert "may take effect only behind" in str(found.bound)
+
+
 ONE_SIZE = """PTX one-size
 { .global .u32 x; }
 P@cta 0 { st.relaxed.gpu.global.u32 [x], 1; }
