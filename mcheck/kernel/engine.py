@@ -374,7 +374,7 @@ def answer(
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
     reason = search.explore(timeout)
-    if search.setup is not None and search.bounded is None and not search.settled:
+    if reason is None and search.setup is not None and search.bounded is None and not search.settled:
         more = (
             search.overtaken
             or beyond(program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered)

@@ -72,7 +72,7 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
 
 def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
     """The answer where the grid has other clusters: what is waited for in global memory may be theirs to write."""
-    if not others(launch):
+    if not others(launch, 1):
         return given
     shared = {i.label for i in program.memory.instances if i.object.space == "global"}
     waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]

@@ -198,7 +198,7 @@ def _flow(
         flows.append((defined, rows(reads(statement))))
         wanted |= rows(r for o in statement.operands[-1:] for r in registers(o))
     elif name == "st" and ("param" in statement.opcode or "local" in statement.opcode):
-        wanted |= rows(registers(statement.operands[0])) | rows(registers(statement.operands[1]))
+        wanted |= rows(r for operand in statement.operands for r in registers(operand))
     elif name == "st":
         for operand in statement.operands:
             (wanted if isinstance(operand, ptx.Address) else data).update(rows(registers(operand)))

@@ -6,7 +6,7 @@ numbers for operands: control has been resolved. What could not be followed is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -122,7 +122,7 @@ class Runner:
                 yield replace(way, choices=tuple(sorted({**chosen, at: True}.items())))
         if c.elects:
             yield replace(way, last=True)
-        if c.answers.asked > way.won and way.won < min(MOST_WON, len(others(self.launch))):
+        if c.answers.asked > way.won and way.won < len(others(self.launch, MOST_WON)):
             yield replace(way, won=way.won + 1)
         if c.puts and not way.tries:
             yield replace(way, tries=1)
@@ -146,13 +146,13 @@ class Runner:
         cluster = Cluster(
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
             compiler.decided, last_leads=way.last, why_missing=self._missing,
-            answers=Answers(tuple(others(self.launch)[: way.won])), counters=counters,
+            answers=Answers(tuple(others(self.launch, way.won))), counters=counters,
             tries=way.tries,
         )  # fmt: skip
         if system:
             store.zero(SYSTEM)
             cluster.trace.assumptions[ZEROED] = None
-        cluster.run(_every(256, self.limit.check))
+        cluster.run(self.limit.check)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.trace.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._at_the_end(cluster)
@@ -213,18 +213,6 @@ class Runner:
 def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
     for at, (data, sure) in places.contents.items():
         yield at, data, sure
-
-
-def _every(number: int, check: Callable[[], None]) -> Callable[[], None]:
-    count = 0
-
-    def run() -> None:
-        nonlocal count
-        count += 1
-        if count % number == 0:
-            check()
-
-    return run
 
 
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:

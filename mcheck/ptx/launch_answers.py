@@ -22,15 +22,18 @@ _X, _Y, _Z = 1, 32, 48
 """Where the indices of the CTA begin; the first bit says that there is one."""
 
 
-def others(launch: Launch) -> list[tuple[int, int, int]]:
-    """The first CTAs of the clusters behind the one that is followed, in the order of the grid."""
+def others(launch: Launch, most: int) -> list[tuple[int, int, int]]:
+    """The first CTAs of so many of the clusters behind the one that is followed at most, in the order of the grid."""
     cluster = launch.cluster
     counts = [launch.grid[k] // cluster[k] for k in range(3)]
     x, y, z = (launch.first[k] // cluster[k] for k in range(3))
-    every = [(i, j, k) for k in range(counts[2]) for j in range(counts[1]) for i in range(counts[0])]
-    at = every.index((x, y, z))
-    places = every[at + 1 :] + every[:at]
-    return [(i * cluster[0], j * cluster[1], k * cluster[2]) for i, j, k in places]
+    at, every = x + counts[0] * (y + counts[1] * z), counts[0] * counts[1] * counts[2]
+    found = []
+    for n in range(at + 1, at + min(most + 1, every)):
+        rest, i = divmod(n % every, counts[0])
+        k, j = divmod(rest, counts[1])
+        found.append((i * cluster[0], j * cluster[1], k * cluster[2]))
+    return found
 
 
 @dataclass(slots=True)

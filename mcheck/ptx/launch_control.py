@@ -29,7 +29,7 @@ def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     """
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
     source = k.places.symbols["", LAUNCH_CONTROL]
-    others_wait = bool(others(k.lanes.launch))
+    others_wait = bool(others(k.lanes.launch, 1))
     everywhere = any(part.startswith("multicast") for part in statement.opcode)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:

@@ -95,7 +95,7 @@ def test_an_answer_that_is_asked_for_or_read_too_early_is_found(old: str, kind: 
 def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     read = module(text_of("stolen_tiles"))
     given = {"grid": [2, 2, 1], "block": [128, 1, 1]}
-    places = others(launch(read, from_object(given)))
+    places = others(launch(read, from_object(given)), 9)
     assert places == [(1, 0, 0), (0, 1, 0), (1, 1, 0)]
     answers = Answers(tuple(places[:1]))
     first, second = (np.array([answers.next()], np.uint64) for _ in range(2))
