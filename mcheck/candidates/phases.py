@@ -4,7 +4,8 @@ The machine is ``mcheck.executor.mbarrier``. Orders that put every operation int
 the same answer are one assignment, found once: two adjacent operations are swapped only if that changes the state or
 an answer (sleep sets). That is for the few threads of a litmus test; whole warps on one object are refused.
 
-An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete),
+An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete, and the
+inits before an undefined init -> it -> what would come behind it),
 ``phase-order`` (operations of earlier phases -> later ones, inside a phase what has to come in this order for the
 phases to be these: see ``decides``, and an undefined operation -> what its thread does by its answer), ``phase-fr`` (a
 wait -> what completes the phase that it found incomplete, or invalidates the object that it found) and ``complete``
@@ -564,6 +565,10 @@ def option_of(
         culprit = [(e, n) for e, n in members if e.uid == misuse[2] and e.uid not in records]
         order += [(n, m) for _, n in culprit for m in pending if m != n]
         order += [(n, m) for e, n in culprit for m in waiting_for(s, e) if m not in pending]
+        # nothing waits for an init, says the model: but one that is undefined is so by those before it, and what would
+        # stand behind it has not come to be
+        for n in (n for e, n in culprit if _is_init(e)):
+            phase += [(n, m) for m in pending if m != n] + [(m, n) for e, m, _ in acts if _is_init(e)]
     for _, w, q in waits:
         fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and (r.completed or r.invalidated))]
         if q.result:
@@ -580,6 +585,10 @@ def option_of(
         phases=tuple((e.uid, r.phase) for e, _, r in taken),
         beliefs=tuple(beliefs.items()),
     )
+
+
+def _is_init(event: Event) -> bool:
+    return event.mbarrier is not None and event.mbarrier.kind == "init"
 
 
 def waiting_for(s: Structure, event: Event) -> list[int]:

@@ -197,7 +197,9 @@ class Machine:
         self, thread: int, event: Event, edges: dict[str, int], turn: int, *, ordered: bool, exact: bool = False,
         where: int | None = None, back: dict[str, int] | None = None,
     ) -> Live:  # fmt: skip
-        """An event of a thread for the window; ``turn`` is its place in program order if it is ``ordered``."""
+        """An event of a thread for the window; ``turn`` is its place in program order if it is ``ordered``: eight times
+        the step of its agent, and which part of that it is.
+        """
         if ordered:
             before, at, here = self.before.get(thread, (0, -1, 0))
             if turn > at:
@@ -214,7 +216,7 @@ class Machine:
                 if regardless:
                     edges["regardless"] = regardless
         return self.window.entry(
-            event, thread, edges=edges, back=back, exact=exact, where=where, instruction=(turn, event.instruction)
+            event, thread, edges=edges, back=back, exact=exact, where=where, instruction=(turn // 8, event.instruction)
         )
 
     def enter(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:

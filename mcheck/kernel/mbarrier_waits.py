@@ -139,6 +139,8 @@ def wait(
     if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
         failed(m, agent, bar, event, time, phase)
         unpublished(m, agent, bar, event)
+        if (agent.threads[0], agent.pc) in m.setup.late:
+            overtaking.late(m, op)
         raise misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
     if must and not done:
         raise Blocked(bar)

@@ -146,6 +146,12 @@ def lost(m: Machine, op: Op) -> None:
         m.overtaken = f"{_named(op)} may find an object that is made only behind it"
 
 
+def late(m: Machine, op: Op) -> None:
+    """Notes a look that is undefined, but may take effect behind what its thread does next, where all else goes on."""
+    if m.overtaken is None:
+        m.overtaken = f"{_named(op)} is undefined, but may take effect only behind what its thread does next"
+
+
 def _named(op: Op) -> str:
     line = f"line {op.span.line}: " if op.span is not None else ""
     return f"`{line}{text_of(op)}`"

@@ -435,7 +435,7 @@ class Mbarrier:
         waits = self.steps[a].kind == "wait", self.steps[b].kind == "wait"
         match name:
             case "phase":
-                return self.steps[a].kind in SIGNALS and waits[1] and self.phases > 0
+                return self.steps[a].kind == "init" or (self.steps[a].kind in SIGNALS and waits[1] and self.phases > 0)
             case "phase-fr":
                 return waits == (True, False)
         return True
@@ -447,6 +447,10 @@ class Mbarrier:
             return FALSE
         c = self.clauses
         both = self._both(self.taken[a], self.taken[b])
+        if name == "phase" and self.steps[a].kind == "init":
+            stopped = self._both(self.is_bad[a], -self.taken[b])
+            by_a = self._both(self.taken[a], self.is_bad[b]) if self.steps[b].kind == "init" else FALSE
+            return c.any_of((stopped, by_a), Side.EXACT)
         if name == "phase":
             return c.all_of((both, self.succeeds(b), self.earlier(a, b), self._less(a, b)), Side.EXACT)
         if name == "phase-fr":

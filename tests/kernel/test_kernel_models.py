@@ -256,6 +256,13 @@ def test_that_an_end_comes_behind_what_found_its_object_in_time_is_no_reason() -
     assert "may take effect only behind" in str(found.bound)
 
 
+def test_the_read_and_the_write_of_a_reduction_are_of_one_instruction() -> None:
+    test = load(str(LITMUS / "reduce" / "reduce-dec-u32.litmus"))
+    model = edited("let race = conflict \\ (related | morally-strong)", "let race = conflict")
+    here, there = (said(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
+    assert here.codes == there.codes == {"RACE004"}
+
+
 ONE_SIZE = """PTX one-size
 { .global .u32 x; }
 P@cta 0 { st.relaxed.gpu.global.u32 [x], 1; }

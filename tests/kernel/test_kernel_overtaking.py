@@ -254,3 +254,30 @@ def test_reductions_of_one_thread_may_come_in_the_other_order(wait: str, codes: 
     found = check(p, model, thorough=True)
     assert found.verdict == "bounded"
     assert "red.async" in (found.bound or "")
+
+
+UNDEFINED_LOOK = """PTX undefined-look
+{ .shared .align 8 .b64 x, y; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [x], 1; mbarrier.init.shared::cta.b64 [y], 2;
+  bar.sync 0;
+  mbarrier.test_wait.acquire.cta.shared::cta.b64 %p2, [x], %rd1;
+  mbarrier.arrive.shared::cta.b64 _, [y];
+}
+Q@cta 0 {
+  bar.sync 0;
+  mbarrier.arrive.shared::cta.b64 _, [y];
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [x], 16;
+  await mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 [y], 0;
+  mbarrier.arrive.shared::cta.b64 _, [x];
+}
+"""
+
+
+def test_a_look_that_is_undefined_may_take_effect_behind_what_others_do_next() -> None:
+    """Nobody waits for its answer, so that the other thread may misuse the object before (Q29)."""
+    test, model = parse(UNDEFINED_LOOK, "look.litmus"), load_model("ptx-9.0")
+    assert {f.code for f in answer(test, model, findings=True).findings} == {"UB205", "UB210"}
+    found = check(test, model, thorough=True)
+    assert {f.code for f in found.findings} == {"UB210"}
+    assert "is undefined, but may take effect only behind" in (found.bound or "")

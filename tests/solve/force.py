@@ -213,6 +213,10 @@ def relations(
             later = (life, phase) < other[:2] or ((life, phase) == other[:2] and ends)
             if kind[a] == "wait" and of != "wait" and later:
                 edges.add(("phase-fr", node[a], node[b]))
+    if misuse is not None and kind[misuse[1]] == "init" and misuse[1] not in told:
+        wrong = misuse[1]
+        edges |= {("phase", node[a], node[wrong]) for a in told if kind[a] == "init"}
+        edges |= {("phase", node[wrong], node[b]) for b in kind if b not in told and b != wrong}
     if misuse is not None and misuse[1] not in told:
         edges |= {("phase-order", node[misuse[1]], node[b]) for b in kind if b not in told and b != misuse[1]}
     results = frozenset((u, r[2]) for u, r in told.items() if r[2] is not None)
