@@ -1,0 +1,82 @@
+"""The page about JSON names every key of every document, and no key that there is not."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcheck.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+NAMED = frozenset(re.findall(r"`([a-z_]+)`", PAGE))
+OWN_NAMES = frozenset(("state", "states", "registers", "memory", "mbarriers", "verdicts"))
+"""What is in these has the names of the program or of models."""
+NO_KEYS = frozenset((
+    "run", "check", "outcomes", "exec", "compare", "generate", "proved", "bounded", "finding", "unknown", "error",
+    "pass", "fail", "exists", "forall", "none", "explicit", "protocol", "null", "race", "undefined", "deadlock",
+    "review", "advice", "read", "write", "expect", "locations",
+))  # fmt: skip
+"""Commands and values that stand in the same letters."""
+WRONG = """PTX wrong
+{ .shared .align 16 .u32 s[4]; .global .align 16 .u32 g[4]; .shared .align 8 .b64 bar; }
+P@cta 0 {
+  st.shared.u32 [s], 1;
+  cp.async.bulk.global.shared::cta.bulk_group [g], [s], 16;
+  ld.shared.u32 r0, [s];
+  mbarrier.init.shared::cta.b64 [bar], 1;
+}
+exists (P:r0 == 1)
+"""
+COMMANDS = (
+    ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
+    ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
+    ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
+    ("generate", "--edges", "classic", "--size", "4", "--limit", "9"),
+    ("generate", "--edges", "classic", "--size", "4", "--limit", "3", "--differs", "sc", "ptx-9.0"),
+)  # fmt: skip
+
+
+def keys(value: object) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            if key not in OWN_NAMES:
+                yield from keys(item)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
+    folder = tmp_path_factory.mktemp("json")
+    (folder / "wrong.litmus").write_text(WRONG)
+    (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
+    found: dict[str, frozenset[str]] = {}
+    for command, *words in COMMANDS:
+        given = [str(folder / w) if w.endswith(".litmus") else w for w in words]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            main([command, *given, "--format", "json"])
+        found[command] = found.get(command, frozenset()) | frozenset(keys(json.loads(said.getvalue())))
+    return found
+
+
+@pytest.mark.parametrize("command", sorted({c for c, *_ in COMMANDS}))
+def test_the_page_names_every_key(command: str, seen: dict[str, frozenset[str]]) -> None:
+    assert seen[command] - NAMED == frozenset()
+
+
+def test_the_page_names_no_other_key(seen: dict[str, frozenset[str]]) -> None:
+    assert NAMED - NO_KEYS - frozenset().union(*seen.values()) <= {
+        "phase",
+        "pending",
+        "tx",
+        "source",
+    }  # of an mbarrier, of a module
