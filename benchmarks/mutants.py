@@ -78,7 +78,8 @@ def planted(mutant: Mutant | None) -> Iterator[Path]:
 
 def run(copy: Path, command: Sequence[str]) -> tuple[int, str]:
     """The exit status and output of a module of Python in the copy; -1 if it never ended."""
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = os.pathsep.join(filter(None, (str(copy), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
             [sys.executable, "-m", *command],
