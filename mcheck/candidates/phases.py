@@ -3,13 +3,6 @@
 The machine is ``mcheck.executor.mbarrier``. Orders that put every operation into the same phase and give every wait
 the same answer are one assignment, found once: two adjacent operations are swapped only if that changes the state or
 an answer (sleep sets). That is for the few threads of a litmus test; whole warps on one object are refused.
-
-An assignment gives the base relations ``phase`` (arrive or complete-tx -> waits that saw its phase complete, and the
-inits before an undefined init -> it -> what would come behind it),
-``phase-order`` (operations of earlier phases -> later ones, inside a phase what has to come in this order for the
-phases to be these: see ``decides``, and an undefined operation -> what its thread does by its answer), ``phase-fr`` (a
-wait -> what completes the phase that it found incomplete, or invalidates the object that it found) and ``complete``
-(memory operations of an asynchronous operation -> waits that observe it).
 """
 
 from __future__ import annotations
@@ -20,7 +13,8 @@ from functools import partial
 from itertools import product
 
 from mcheck.candidates import tokens
-from mcheck.candidates.choices import Choice, Option, single_event
+from mcheck.candidates.assignment import Members, Record, option_of
+from mcheck.candidates.choices import Choice, single_event
 from mcheck.candidates.tokens import Belief
 from mcheck.errors import Unsupported
 from mcheck.executor import mbarrier as machine
@@ -51,34 +45,6 @@ class Step:
     last: bool  # a wait that never succeeds: taken when all else is done
     first: bool = False  # an init that no thread can have waited for something before
     supposes: bool = False  # a wait that has to suppose what its state is
-
-
-@dataclass(slots=True)
-class Record:
-    """What became of a step: the phase it counted in, its result, whether it completed that phase.
-
-    ``life`` counts the objects that the memory held one after the other: each mbarrier.init begins one. ``before`` are
-    the operations of its phase that came before one that ``decides``.
-    """
-
-    phase: int
-    result: int | None
-    completed: bool
-    invalidated: bool = False
-    life: int = 0
-    waits: bool = False
-    before: frozenset[Uid] | None = None
-    left: machine.State | None = None
-    """What an object was when it was invalidated."""
-
-    @property
-    def when(self) -> tuple[int, int]:
-        """Its place in time, as far as phases tell."""
-        return self.life, self.phase
-
-    def saw(self, signal: Record) -> bool:
-        """Whether this wait is one that saw the phase of a signal complete."""
-        return self.life == signal.life and signal.phase < self.phase
 
 
 @dataclass(slots=True)
@@ -121,10 +87,6 @@ def choices(
         options = [option_of(s, members, *found) for found in search.found.values()]
         out.append(Choice("phase", options, rank=1))
     return out
-
-
-Members = list[tuple[Event, int]]
-"""The operations on one object with their nodes."""
 
 
 def members_of(s: Structure) -> list[Members]:
@@ -453,8 +415,8 @@ def _independent(
     if (a.supposes and _returns(b)) or (b.supposes and _returns(a)):
         return False
     # That no arrive has returned a state is a misuse, which is looked at in every order.
-    known = [[x for x in _supposed(search, step, records) if not isinstance(x, frozenset)] for step in (a, b)]
-    return all(_commute(a, b, state, life, records, *beliefs) for beliefs in product(*known))
+    known = [[(step, x) for x in _supposed(search, step, records) if not isinstance(x, frozenset)] for step in (a, b)]
+    return all(_commute(one, other, state, life, records) for one, other in product(*known))
 
 
 def _returns(step: Step) -> bool:
@@ -462,18 +424,13 @@ def _returns(step: Step) -> bool:
     return step.what.kind in ("arrive", "drop") and step.event.order is not None
 
 
-def _commute(
-    a: Step,
-    b: Step,
-    state: Machine,
-    life: int,
-    records: dict[Uid, Record],
-    of_a: Supposition | None,
-    of_b: Supposition | None,
-) -> bool:
+_Taken = tuple[Step, Supposition | None]
+"""A step, and what it supposes."""
+
+
+def _commute(a: _Taken, b: _Taken, state: Machine, life: int, records: dict[Uid, Record]) -> bool:
     """Whether two steps give the same in both orders."""
-    first = _pair(a, b, state, life, records, of_a, of_b)
-    second = _pair(b, a, state, life, records, of_b, of_a)
+    first, second = _pair(a, b, state, life, records), _pair(b, a, state, life, records)
     if first is None or second is None:
         return False
     (end1, ra1, rb1), (end2, rb2, ra2) = first, second
@@ -482,19 +439,14 @@ def _commute(
 
 
 def _pair(
-    a: Step,
-    b: Step,
-    state: Machine,
-    life: int,
-    records: dict[Uid, Record],
-    of_a: Supposition | None,
-    of_b: Supposition | None,
+    a: _Taken, b: _Taken, state: Machine, life: int, records: dict[Uid, Record]
 ) -> tuple[Machine, Record, Record] | None:
-    one = take(a, state, life, records, of_a)
+    """What comes of two steps one after the other; ``None`` if one cannot be taken, or is a misuse."""
+    one = take(a[0], state, life, records, a[1])
     if one is None or isinstance(one, Misuse):
         return None
     middle, ra = one
-    two = take(b, middle, ra.life, {**records, a.event.uid: ra}, of_b)
+    two = take(b[0], middle, ra.life, {**records, a[0].event.uid: ra}, b[1])
     if two is None or isinstance(two, Misuse):
         return None
     return two[0], ra, two[1]
@@ -531,94 +483,3 @@ def resolved(suppositions: Beliefs, records: dict[Uid, Record]) -> dict[Uid, Bel
             return None
         out[wait] = arrive.result
     return out
-
-
-def option_of(
-    s: Structure,
-    members: list[tuple[Event, int]],
-    records: dict[Uid, Record],
-    misuse: tuple[str, str, Uid] | None,
-    beliefs: dict[Uid, Belief],
-) -> Option:
-    """The base relations of an assignment."""
-    taken = [(e, n, records[e.uid]) for e, n in members if e.uid in records]
-    pending = [n for e, n in members if e.uid not in records]
-    waits = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind == "wait"]
-    acts = [(e, n, r) for e, n, r in taken if e.mbarrier and e.mbarrier.kind != "wait"]
-    signals = [(e, n, r) for e, n, r in acts if e.mbarrier and e.mbarrier.kind in SIGNALS]
-    phase, order, fr, complete = [], [], [], []
-    for _, n, r in acts:
-        order += [(n, m) for _, m, q in acts if m != n and r.when < q.when]
-        order += [(n, m) for _, m, q in waits if r.when < q.when]
-        order += [(n, m) for m in pending]
-    for decisive, n, r in acts:
-        if r.before is None:
-            continue
-        inside = [(e, m) for e, m, q in acts if q.when == r.when and e is not decisive]
-        order += [(m, n) if e.uid in r.before else (n, m) for e, m in inside]
-    tracked: dict[Uid, list[int]] = {}
-    for path in s.paths:
-        for memory, signal in path.tracked:
-            if signal in records:
-                tracked.setdefault(signal, []).extend(s.nodes_of[memory])
-    if misuse is not None:
-        culprit = [(e, n) for e, n in members if e.uid == misuse[2] and e.uid not in records]
-        order += [(n, m) for _, n in culprit for m in pending if m != n]
-        order += [(n, m) for e, n in culprit for m in waiting_for(s, e) if m not in pending]
-        # nothing waits for an init, says the model: but one that is undefined is so by those before it, and what would
-        # stand behind it has not come to be
-        for n in (n for e, n in culprit if _is_init(e)):
-            phase += [(n, m) for m in pending if m != n] + [(m, n) for e, m, _ in acts if _is_init(e)]
-    for _, w, q in waits:
-        fr += [(w, n) for _, n, r in acts if r.when > q.when or (r.when == q.when and (r.completed or r.invalidated))]
-        if q.result:
-            phase += [(n, w) for _, n, r in signals if q.saw(r)]
-            complete += [(m, w) for e, _, r in signals if q.saw(r) for m in tracked.get(e.uid, ())]
-        order += [(w, m) for m in pending]
-    edges = (("phase", phase), ("phase-order", order), ("phase-fr", fr), ("complete", complete))
-    results = tuple((e.uid, r.result) for e, _, r in taken if r.result is not None)
-    return Option(
-        tuple((name, tuple(pairs)) for name, pairs in edges if pairs),
-        results=results,
-        misstep=misuse,
-        remarks=() if misuse else _unwaited(taken),
-        phases=tuple((e.uid, r.phase) for e, _, r in taken),
-        beliefs=tuple(beliefs.items()),
-    )
-
-
-def _is_init(event: Event) -> bool:
-    return event.mbarrier is not None and event.mbarrier.kind == "init"
-
-
-def waiting_for(s: Structure, event: Event) -> list[int]:
-    """The operations on mbarriers that wait for what an operation answers. Where it is undefined its thread stops, so
-    that what has come before it in the life of its object owes nothing to these.
-    """
-    return [
-        node.index
-        for node in s.nodes
-        if node.source is not None
-        and node.source.mbarrier is not None
-        and event.uid in node.source.ctrl | node.source.addr | node.source.data
-    ]
-
-
-def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, Uid], ...]:
-    """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
-    seen = {(r.life, r.phase - 1) for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
-    out = []
-    for e, _, r in taken:
-        if (
-            e.mbarrier
-            and e.mbarrier.kind in ("arrive", "drop", "async-arrive")
-            and r.phase > 0
-            and (r.life, r.phase - 1) not in seen
-        ):
-            seen.add((r.life, r.phase - 1))
-            text = f"arrives in phase {r.phase} although no wait has returned true for phase {r.phase - 1}"
-            out.append(("UB212", text, e.uid))
-    return tuple(out)
-
-
-SIGNALS = frozenset({"arrive", "drop", "complete", "async-arrive"})

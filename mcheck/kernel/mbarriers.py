@@ -8,7 +8,8 @@ the object comes only after the phase that it found (``mcheck.kernel.mbarrier_wa
 
 from __future__ import annotations
 
-from mcheck.candidates.phases import SIGNALS, apply_step
+from mcheck.candidates.assignment import SIGNALS
+from mcheck.candidates.phases import apply_step
 from mcheck.executor import mbarrier as machine
 from mcheck.executor.misuse import Misuse
 from mcheck.findings import catalogue

@@ -11,7 +11,8 @@ has no part here, so it can be asked to replay what a solution says: see ``mchec
 
 from __future__ import annotations
 
-from mcheck.candidates.phases import SIGNALS, precedes
+from mcheck.candidates.assignment import SIGNALS
+from mcheck.candidates.phases import precedes
 from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.states import handed_on

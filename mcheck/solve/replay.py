@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mcheck.candidates import phases, tokens
+from mcheck.candidates.assignment import SIGNALS, Members, Record, option_of, waiting_for
 from mcheck.candidates.choices import Choice, Option, Pair
-from mcheck.candidates.phases import SIGNALS, Members, Record, Step
+from mcheck.candidates.phases import Step
 from mcheck.errors import InternalError
 from mcheck.executor.mbarrier import state_parts
 from mcheck.executor.misuse import Misuse
@@ -53,7 +54,7 @@ class Phases:
             (node, m): k
             for k, (event, node) in enumerate(members)
             if self.object.is_bad[k] != FALSE
-            for m in phases.waiting_for(s, event)
+            for m in waiting_for(s, event)
             if m not in self.number
         }
         """What would come behind an operation if it were not undefined, and the number of that one."""
@@ -139,7 +140,7 @@ class Phases:
         known = phases.resolved(beliefs, records)
         if known is None:
             raise InternalError("the solver gives a wait a state that no arrive returns")
-        return phases.option_of(self.s, self.members, records, misuse, known)
+        return option_of(self.s, self.members, records, misuse, known)
 
     def _replayed(
         self, uids: list[Uid], true: True_

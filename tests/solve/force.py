@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.candidates import phases
+from mcheck.candidates.assignment import SIGNALS, Members
 from mcheck.candidates.choices import Option
 from mcheck.graph.event import Event, MbarrierStep
 from mcheck.graph.structure import Structure
@@ -134,7 +135,7 @@ class Object:
         return "", int(answer), False
 
 
-def by_force(s: Structure, members: phases.Members, late: frozenset[Uid]) -> set[Shown]:
+def by_force(s: Structure, members: Members, late: frozenset[Uid]) -> set[Shown]:
     """The options of an mbarrier, from all orders of its operations."""
     events = [e for e, _ in members]
     node = {e.uid: n for e, n in members}
@@ -207,7 +208,7 @@ def relations(
             other = told[b]
             if kind[a] != "wait" and (life, phase) < other[:2]:
                 edges.add(("phase-order", node[a], node[b]))
-                if kind[a] in phases.SIGNALS and of == "wait" and other[2] and life == other[0]:
+                if kind[a] in SIGNALS and of == "wait" and other[2] and life == other[0]:
                     edges.add(("phase", node[a], node[b]))
             ends = other[3] or of == "inval"
             later = (life, phase) < other[:2] or ((life, phase) == other[:2] and ends)
