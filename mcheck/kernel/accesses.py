@@ -512,7 +512,7 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Li
             if signal is None:
                 if not announced(m, agent, step.address, event):
                     continue
-                key = (agent.index, agent.step, number)
+                key = (agent.index, agent.step, len(by_address))
                 signal = by_address[step.address, number] = Signal(
                     key,
                     agent.index,
