@@ -15,6 +15,11 @@ up to the later one of the two states it does what was seen, whatever N is, for 
 there on it has before it what the program with N - p has before it at the earlier one: code alike, in a form alike. So
 it goes on as that one does, which has one execution without a finding.
 
+In which order the steps are taken that could come in any makes no difference to the argument either. Mostly the first
+agent that can go does, which goes no further ahead than the others let it. Agents that wait for nobody would run
+through one after the other, and what the first ones leave behind would grow: where no state repeats, all are kept in
+step.
+
 An execution is followed as always, but that at the end of every period, before the last operation of it that others may
 notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
 is makes no difference to the argument. Before the last one M is smallest: the agent is still in its loop there with as
@@ -23,7 +28,9 @@ many rounds as it has begun, and behind it only with more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mcheck.answers.judgement import assumptions, judged
@@ -44,7 +51,7 @@ from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import contents_decide
 from mcheck.kernel.numbers import Enough, Numbers, Stand, Suffices
 from mcheck.kernel.reordering import beyond
-from mcheck.kernel.running import execute, to_its_end
+from mcheck.kernel.running import Pick, execute, lowest, to_its_end
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.kernel.stripes import Loop, Stripes, stripes_of
 from mcheck.kernel.unwritten import unwritten
@@ -115,10 +122,12 @@ def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
         with garbage.seldom():
-            try:
-                return prove(prover, few)
-            except _NotYet:
-                return prove(prover, most)
+            for count, in_step in ((few, False), (few, True)):
+                prover.in_step = in_step
+                with suppress(_NotYet):
+                    return prove(prover, count)
+            prover.in_step = False
+            return prove(prover, most)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except (NewMbarrier, NewOrder, NewWord):
@@ -134,6 +143,8 @@ class _Prover:
     limit: Limit
     rounds: Rounds
     suffices: Suffices | None = None
+    in_step: bool = False
+    """Whether no agent goes on to its next period while others can go on in theirs."""
     first: engine.Search = field(init=False)
 
     def all_numbers(self, count: int) -> Proof:
@@ -147,6 +158,8 @@ class _Prover:
         loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, small, count - fewest)
         numbers: Numbers | None = None
         try:
+            if self.in_step:
+                raise Unshared
             numbers = Numbers(self, setup, fewest, count)
             earlier, later, first, lead = self.repeat(setup, loops, numbers)
         except Unshared:
@@ -357,6 +370,7 @@ class _Prover:
             seen.append((form, mark))
 
         in_periods = _in_periods(stand, loops, lead, watch, entered)
+        pick = _in_step(stand, loops) if self.in_step else lowest
 
         def before(m: Machine, agent: Agent) -> None:
             if numbers is not None:
@@ -367,7 +381,7 @@ class _Prover:
             in_periods(m, agent)
 
         try:
-            m = execute(setup if numbers is None else numbers.begin(), before=before, lowest_first=True)
+            m = execute(setup if numbers is None else numbers.begin(), before=before, pick=pick)
         except _Repeats:
             return found[0]
         except Enough as enough:
@@ -399,7 +413,7 @@ class _Prover:
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
         at_rest = _in_periods(Stand.of(setup), {lead: loop}, lead, lambda _: None, set())
-        given = self.judged(execute(setup, before=at_rest, lowest_first=True))
+        given = self.judged(execute(setup, before=at_rest, pick=lowest))
         if given is None:
             raise Aperiodic(f"{FOUND} {which}")
         return given
@@ -490,6 +504,21 @@ def _in_periods(
         watch(m)
 
     return before
+
+
+def _in_step(stand: Stand, loops: Mapping[int, Loop]) -> Pick:
+    """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
+
+    def period(agent: Agent) -> float:
+        loop, at = loops[agent.index], stand.at(agent)
+        if not loop.length or at >= loop.end:
+            return math.inf
+        return (at - loop.first) // loop.length
+
+    def pick(m: Machine) -> Agent | None:
+        return min((a for a in m.agents if a.status == "run"), key=period, default=None)
+
+    return pick
 
 
 def _last(code: tuple[ops.Op, ...], loop: Loop) -> int:

@@ -28,51 +28,56 @@ MODULES = (accesses, atomics, barriers, fences, mbarrier_waits, mbarriers, warps
 
 MAX_STEPS = 3_000_000
 
+Pick = Callable[[Machine], Agent | None]
+"""Who goes next, if anybody can: up to the state alone."""
+
+
+def lowest(m: Machine) -> Agent | None:
+    """The first agent that can go."""
+    return next((a for a in m.agents if a.status == "run"), None)
+
 
 def execute(
     setup: Setup,
     forced: Forced = (),
     before: Callable[[Machine, Agent], None] | None = None,
     watch: Watch | None = None,
-    *,
-    lowest_first: bool = False,
+    pick: Pick | None = None,
 ) -> Machine:
     """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
 
     ``before`` is shown the machine, between two steps, and the agent that is to make the next one; ``watch`` the
-    operations on mbarriers. An agent goes on as long as it can, unless ``lowest_first``: then the first one that can go
-    always does, so that who goes next is up to the state alone.
+    operations on mbarriers. An agent goes on as long as it can, unless there is a ``pick``.
     """
     m = Machine(setup, forced, objects_flagged)
     m.watch = watch
     try:
-        _run(m, before, lowest_first=lowest_first)
+        _run(m, before, pick)
     except TimeOut:
         raise TimeOut(longest_loop(m)) from None
     return m
 
 
-def _run(m: Machine, before: Callable[[Machine, Agent], None] | None, *, lowest_first: bool) -> None:
+def _run(m: Machine, before: Callable[[Machine, Agent], None] | None, pick: Pick | None) -> None:
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # the beginning of a thread is known to those who know anything of it
             op = agent.code[0] if agent.code else Exit()
             m.put(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.place[2]))
-    _go_on(m, _replay(m), before, lowest_first=lowest_first)
+    _go_on(m, _replay(m), before, pick)
 
 
 def to_its_end(m: Machine) -> None:
     """Goes on from between two steps, the first agent that can go always going."""
     try:
-        _go_on(m, -1, None, lowest_first=True)
+        _go_on(m, 0, None, lowest)
     except TimeOut:
         raise TimeOut(longest_loop(m)) from None
 
 
 def _go_on(
-    m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, *, lowest_first: bool
+    m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, pick: Pick | None
 ) -> None:  # fmt: skip
-    count = len(m.agents)
     step = 0
     while m.impossible is None:
         step += 1
@@ -87,22 +92,22 @@ def _go_on(
             if key in m.signals:
                 _deliver(m, key, ())
             continue
-        if lowest_first:
-            current = -1
-        agent = m.agents[current]
-        if lowest_first or agent.status != "run":
-            others = (m.agents[(current + k) % count] for k in range(1, count + 1))
-            ready = next((a for a in others if a.status == "run"), None)
-            if ready is None:
-                if m.ended == "end" and complete_late(m):
-                    continue
-                finish(m)
-                break
-            agent = ready
-            current = agent.index
+        agent = pick(m) if pick is not None else _going_on(m, current)
+        if agent is None:
+            if m.ended == "end" and complete_late(m):
+                continue
+            finish(m)
+            break
+        current = agent.index
         if before is not None:
             before(m, agent)
         _step(m, agent, ())
+
+
+def _going_on(m: Machine, current: int) -> Agent | None:
+    """The agent that went last, if it can still go; otherwise the next one that can."""
+    count = len(m.agents)
+    return next((a for k in range(count) if (a := m.agents[(current + k) % count]).status == "run"), None)
 
 
 def _replay(m: Machine) -> int:

@@ -20,7 +20,7 @@ from mcheck.kernel.beginnings import Beginnings, Unshared
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import Joint
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.running import execute, to_its_end
+from mcheck.kernel.running import execute, lowest, to_its_end
 from mcheck.kernel.setup import Setup, prepare
 from mcheck.kernel.trace import Entry
 from mcheck.syntax import parse
@@ -63,7 +63,7 @@ def parted(setup: Callable[[int], Setup], first: int = 1) -> Beginnings:
             raise Far
 
     with suppress(Far):
-        m = execute(setup(first), before=before, lowest_first=True)
+        m = execute(setup(first), before=before, pick=lowest)
         shared.kept[shared.number] = m
     return shared
 
@@ -93,13 +93,13 @@ def test_an_execution_that_parts_late_is_that_from_the_beginning(text: str) -> N
     assert list(shared.kept) == list(range(1, MOST + 1))
     where = [len(m.trace) for m in shared.kept.values()]
     for number in range(1, MOST + 1):
-        together, alone = shared.end_of(number), execute(setup(number), lowest_first=True)
+        together, alone = shared.end_of(number), execute(setup(number), pick=lowest)
         assert steps(together) == steps(alone)
         assert outcome(together) == outcome(alone)
         assert together.program is setup(number).program
         assert together.window.accesses.bit_count() == alone.window.accesses.bit_count()
     if text != GUARDED["ahead"]:
-        assert where[-1] > len(execute(setup(MOST - 5), lowest_first=True).trace) // 2
+        assert where[-1] > len(execute(setup(MOST - 5), pick=lowest).trace) // 2
 
 
 def test_what_is_out_of_bounds_for_one_number_alone_is_found() -> None:
@@ -109,7 +109,7 @@ def test_what_is_out_of_bounds_for_one_number_alone_is_found() -> None:
     shared = parted(setup)
     assert {p.code for p in shared.kept[5].problems} == {"UB103"}
     assert [shared.end_of(number).problems for number in range(1, 5)] == [[]] * 4
-    assert not execute(setup(6), lowest_first=True).problems
+    assert not execute(setup(6), pick=lowest).problems
 
 
 def test_a_copy_shares_nothing_that_changes() -> None:
@@ -122,7 +122,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
             raise Far
 
     with pytest.raises(Far):
-        execute(setup, before=before, lowest_first=True)
+        execute(setup, before=before, pick=lowest)
     mine = {id(x): x for x in changeable(seen[0])}
     theirs = {id(x): x for x in changeable(copy_of(seen[0]))}
     both = [x for key, x in mine.items() if key in theirs]
@@ -180,8 +180,8 @@ def test_the_original_goes_on_as_if_it_had_not_been_copied() -> None:
         if len(m.trace) in (10, 30):
             kept.append(copy_of(m))
 
-    watched = execute(setup, before=before, lowest_first=True)
-    for m in (*kept, execute(setup, lowest_first=True)):
+    watched = execute(setup, before=before, pick=lowest)
+    for m in (*kept, execute(setup, pick=lowest)):
         if m.ended == "end" and not any(a.status == "done" for a in m.agents):
             to_its_end(m)
         assert steps(m) == steps(watched)

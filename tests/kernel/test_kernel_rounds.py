@@ -14,7 +14,7 @@ from mcheck.limit import Limit
 from mcheck.program.rounds import Aperiodic
 from mcheck.syntax import parse
 from tests.kernel.sketches import changed
-from tests.kernel.unbounded import GUARDED, PING_PONG, REGISTERS, TENSOR, TWO_PIPELINES, gemm, ring
+from tests.kernel.unbounded import GUARDED, PING_PONG, REGISTERS, TENSOR, TILES, TWO_PIPELINES, gemm, ring, tiles
 
 
 def proof(text: str) -> Proof:
@@ -33,7 +33,7 @@ def results(within: str, behind: str) -> str:
 REPEATING = {
     "ring": ring(), "registers": REGISTERS, "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(),
     "results": results("", ""),
-    **GUARDED, "tensor": TENSOR,
+    **GUARDED, "tensor": TENSOR, **TILES,
 }  # fmt: skip
 
 
@@ -56,9 +56,15 @@ def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
-@pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
-def test_smaller_numbers_are_as_they_are_by_themselves(text: str) -> None:
-    program = parse(text, "any.litmus", every=True)
+@pytest.mark.parametrize("place", ["k + 9*%ctaid.x", "k + 43*%ctaid.x", "(2 + %ctaid.x)*k + 33*%ctaid.x"])
+def test_tiles_that_meet_later_are_no_repetition(place: str) -> None:
+    with pytest.raises(Aperiodic):
+        proof(tiles(place))
+
+
+@pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys()))
+def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
+    program = parse(REPEATING[name], "any.litmus", every=True)
     model = load_model("ptx-9.0")
     given = prove(program, model, "ptx", 2, Limit(None), lambda _, answer: answer)
     assert program.sized is not None

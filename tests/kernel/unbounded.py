@@ -235,6 +235,32 @@ consumer@cluster 0, cta 0..{ctas}, warp 1, lane 0 {{
 """
 
 
+def tiles(place: str, more: str = "") -> str:
+    """Two CTAs that know nothing of each other, of which each stores a tile of its own in every round, at a ``place``
+    in tiles; ``more`` is what they wait for besides.
+    """
+    return f"""PTX any-tiles
+const N = any;
+{{
+  .global .align 128 .b8 out[512*N + 8192];
+  .shared .align 128 .b8 tile[128];
+}}
+storer@cta 0..2, warp 0, lane 0 {{
+  for k in 0..N {{
+    cp.async.bulk.global.shared::cta.bulk_group [out + 128*({place})], [tile], 128;
+    cp.async.bulk.commit_group;
+    {more}
+  }}
+  cp.async.bulk.wait_group.read 0;
+}}
+"""
+
+
+TILES = {
+    "tiles": tiles("2*k + %ctaid.x"), "tiles-in-turn": tiles("2*k + ((k+%ctaid.x) & 1)"),
+    "tiles-in-order": tiles("2*k + %ctaid.x", "cp.async.bulk.wait_group 1;"),
+}  # fmt: skip
+
 HEAD = """PTX any-guarded
 const S = 2, N = any;
 {
