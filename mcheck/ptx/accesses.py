@@ -549,9 +549,21 @@ def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return emission(k, unit, statement, at)
 
 
-@makes(
-    "nanosleep", "setmaxnreg", "griddepcontrol", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard"
-)
+OTHER_GRIDS = "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+
+
+@makes("griddepcontrol")
+def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+    """What it waits for, or lets go, is another grid, which is not followed."""
+
+    def step(c: Cluster, mask: Mask) -> Mask:
+        c.trace.assumptions[OTHER_GRIDS] = None
+        return mask
+
+    return step
+
+
+@makes("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
 def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """Without effect on memory or control."""
     return skip

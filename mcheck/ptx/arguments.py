@@ -74,13 +74,13 @@ class _Reader:
             data = _number(node, parameter)
             return Argument(name, size, data, ((0, size),), span=node.span)
         if not isinstance(value, dict):
-            node.fail("PTX103", what="parameter", expected=_EXPECTED)
+            node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
         _only(node, ("hex", "at", "buffer", "init", "tensormap"))
         if "buffer" in value or "tensormap" in value:
             place = self._place(node, name, name, 0, size)
             return Argument(name, size, bytes(size), places=place, span=node.span)
         if "hex" not in value and "at" not in value:
-            node.fail("PTX103", what="parameter", expected=_EXPECTED)
+            node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
         return self._block(node, parameter)
 
     def _block(self, node: Node, parameter: Parameter) -> Argument:

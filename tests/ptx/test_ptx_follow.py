@@ -348,3 +348,13 @@ def test_what_ran_when_the_time_was_over() -> None:
     given = answer(read, started, load_model("ptx-9.0"), question, "protocol")
     assert given.verdict == "unknown"
     assert re.search(r"^no answer within 0.3 s; a lane is in round \d+ of its loops", given.reason or "")
+
+
+def test_that_other_grids_are_not_followed_is_assumed_where_a_kernel_waits_for_one() -> None:
+    text = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() { MORE ret; }\n"
+    with_it, without = (
+        ask(text.replace("MORE", more), {"grid": 1, "block": 32}) for more in ("griddepcontrol.wait;", "")
+    )
+    assert [a for a in with_it.assumptions if a not in without.assumptions] == [
+        "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+    ]
