@@ -246,6 +246,7 @@ class Search:
     ) -> None:
         """Adds what could have come instead to what is to be done."""
         for other in alternatives:
+            self.deadline()
             plan = symmetry.renamed(other, alike)
             if plan in planned:
                 continue
@@ -303,10 +304,12 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
             for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
                 out.append((*all_steps[: begun[k]], (entry.who, ways)))
+    place = {id(entry): k for k, entry in enumerate(trace)}
     for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
+        machine.setup.deadline()
         first = trace[earlier]
         between = range(earlier + 1, min(later, len(trace)))
-        chosen = {k for k in between if any(trace[k] is e for e in ends)}
+        chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
         free = {k for k in between if not _before(first, trace[k])}
         needed = chosen | {k for k in free if any(e is not first and _before(trace[k], e) for e in ends)}
         # What else need not come after the first may come before it as well: which of it does is part of the order.
