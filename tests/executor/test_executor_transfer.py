@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcheck.executor import arrays, floats, flushing, moves, reductions, tensor, tensor_map, transfer, units_of_box
@@ -19,7 +19,8 @@ from mcheck.executor.misuse import Misuse
 from mcheck.program.layout import lay_out
 from mcheck.program.memory import Cta, MemObject, TensorMapSpec
 
-TENSOR, SHARED = 1 << 17, 1 << 16
+TENSOR, SHARED = 40 * 32 * 4**4, 1 << 16
+"""Bytes: of the largest tensor that ``tiles`` draws, rows of 40 slices of 32 bytes, 4 along each further dimension."""
 
 
 def world() -> tuple[Memory, int, int]:
@@ -118,6 +119,10 @@ def test_a_tile_is_one_gather() -> None:
 
 
 @given(tiles())
+@example((
+    TensorMapSpec(0, "u8", 5, (22, 4, 4, 4, 4), (704, 2816, 11264, 45056), (1,) * 5, (16, 1, 1, 1, 1),
+                  interleave_layout="32B", swizzle_mode="32B"), (0, 0, 0, 0, 3), 0,
+))  # fmt: skip
 def test_stores_do_as_their_footprints(case: tuple[TensorMapSpec, tuple[int, ...], int]) -> None:
     spec, coords, shift = case
     if spec.swizzle_atomicity == "32B+8B":
