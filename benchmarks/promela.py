@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MODEL = Path(__file__).resolve().parent / "spin" / "ring.pml"
@@ -27,13 +28,16 @@ ERRORS = re.compile(r"errors: (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search came to: ``why`` is empty where all states were visited, else why it stopped before."""
+    """What a search came to: ``why`` is empty where all states were visited, else why it stopped before. ``made`` are
+    the seconds that generating and compiling the verifier took.
+    """
 
     states: int
     seconds: float
     mebibytes: float
     errors: int
     why: str = ""
+    made: float = 0.0
 
 
 def missing() -> str | None:
@@ -63,13 +67,21 @@ def search(
     defines = [f"-D{name}={value}" for name, value in sizes.items()] + [f"-D{word}" for word in words]
     compiling = ["cc", optimise, *FLAGS, f"-DMEMLIM={mebibytes}", "-o", "pan", "pan.c"]
     with tempfile.TemporaryDirectory() as folder:
+        begun = of_children()
         subprocess.run(["spin", "-a", *defines, model.resolve()], cwd=folder, check=True, capture_output=True)
         subprocess.run(compiling, cwd=folder, check=True, capture_output=True)
+        made = of_children() - begun
         said = Path(folder, "said")
         with said.open("wb") as sink:
             pan = subprocess.Popen(["./pan", f"-m{depth(sizes)}", "-w22"], cwd=folder, stdout=sink)
             late, seconds = watch(pan, limit)
-        return read(said.read_text(), seconds, late=late)
+        return replace(read(said.read_text(), seconds, late=late), made=made)
+
+
+def of_children() -> float:
+    """Seconds that the processes computed that this one has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def watch(pan: subprocess.Popen[bytes], limit: float) -> tuple[bool, float]:

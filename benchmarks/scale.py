@@ -9,8 +9,8 @@ memory, verdict, and the exponent that fits the seconds against the size. Beside
 under SPIN, in the same time and memory: with a step per instruction, and with as much merged into one step as the ring
 allows (``spin/ring.pml``), for any number of rounds with its counters modulo twice the stages; there is none of CTAs
 that are not alike. A row that SPIN does not finish says what ran out, after how many states; larger sizes are then not
-tried. Generating and compiling its verifier, a second or two, is not counted. Where SPIN is not installed its columns
-are left out.
+tried. ``whole`` is all that the command takes from the file to the answer: ``mcheck check`` with its start, SPIN with
+generating and compiling the verifier of this size. Where SPIN is not installed its columns are left out.
 
 Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT``, or if SPIN finds an error.
 """
@@ -21,10 +21,13 @@ import argparse
 import math
 import multiprocessing
 import resource
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from time import process_time
 
 from benchmarks import promela
@@ -52,6 +55,8 @@ class Row:
     executions: int
     mebibytes: float
     verdict: str
+    whole: float = 0.0
+    """The command ``mcheck check``, from its start to its end."""
 
     @property
     def seconds(self) -> float:
@@ -230,9 +235,21 @@ def measure(size: int, text: str, seconds: float) -> Row:
 
 
 def alone(size: int, text: str, limits: Limits) -> Row:
-    """``measure`` in a fresh process."""
+    """``measure`` in a fresh process, and the command in another."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measure, size, text, limits.seconds).result()
+        row = pool.submit(measure, size, text, limits.seconds).result()
+    return replace(row, whole=command(text, limits.seconds))
+
+
+def command(text: str, seconds: float) -> float:
+    """The seconds of the processor that ``mcheck check`` takes for a sketch."""
+    with tempfile.TemporaryDirectory() as folder:
+        sketch = Path(folder, "scale.litmus")
+        sketch.write_text(text, encoding="utf-8")
+        asked = [sys.executable, "-m", "mcheck", "check", sketch, "--jobs", "1", "--timeout", str(seconds)]
+        begun = promela.of_children()
+        subprocess.run(asked, check=True, capture_output=True)
+        return promela.of_children() - begun
 
 
 def exponent(rows: Sequence[Row]) -> float:
@@ -245,24 +262,28 @@ def exponent(rows: Sequence[Row]) -> float:
 
 def head(title: str, granularities: Sequence[str]) -> str:
     """The two lines above a table."""
-    ours = f"{title:>20}  operations  reading  checking  executions    MiB  verdict"
+    ours = f"{title:>20}  operations  reading  checking  executions    MiB  verdict    whole"
     above, below = " " * len(ours), ours
     for name in granularities:
-        columns = f"  |  {'states':>12}  {'seconds':>8}  {'MiB':>6}  {'ratio':>7}"
+        columns = f"  |  {'states':>12}  {'seconds':>8}  {'MiB':>6}  {'ratio':>7}  {'whole':>7}  {'ratio':>7}"
         above += f"  |  {'SPIN, ' + name:<{len(columns) - 5}}"
         below += columns
     return f"{above.rstrip()}\n{below}"
 
 
 def cells(ours: Row, theirs: promela.Searched | None) -> str:
-    """SPIN's columns: the ratio is its seconds to ours, at least that where it stopped."""
+    """SPIN's columns: the ratios are its seconds to ours, at least that where it stopped."""
     if theirs is None:
-        return f"  |  {'-':>12}  {'-':>8}  {'-':>6}  {'-':>7}"
+        return f"  |  {'-':>12}  {'-':>8}  {'-':>6}  {'-':>7}  {'-':>7}  {'-':>7}"
     stopped = ">" if theirs.why else ""
-    quotient = theirs.seconds / ours.seconds
-    ratio = f"{stopped}{quotient:.0f}" if quotient >= 10 else f"{stopped}{quotient:.2g}"
+    whole = theirs.made + theirs.seconds
+    search, command = (
+        f"{stopped}{quotient:.0f}" if quotient >= 10 else f"{stopped}{quotient:.2g}"
+        for quotient in (theirs.seconds / ours.seconds, whole / ours.whole)
+    )  # fmt: skip
     seconds = f"{theirs.seconds:.2f}" if not theirs.why else theirs.why
-    return f"  |  {stopped + str(theirs.states):>12}  {seconds:>8}  {theirs.mebibytes:6.0f}  {ratio:>7}"
+    found = f"  |  {stopped + str(theirs.states):>12}  {seconds:>8}  {theirs.mebibytes:6.0f}  {search:>7}"
+    return f"{found}  {stopped + f'{whole:.2f}':>7}  {command:>7}"
 
 
 def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) -> tuple[list[Row], int]:
@@ -275,7 +296,7 @@ def table(dimension: Dimension, granularities: Sequence[str], limits: Limits) ->
         r = alone(size, dimension.sketch(size), limits)
         rows.append(r)
         line = f"{r.size:>20}  {r.operations:>10}  {r.reading:7.2f}  {r.checking:8.2f}  {r.executions:>10}"
-        line += f"  {r.mebibytes:5.0f}  {r.verdict:<7}"
+        line += f"  {r.mebibytes:5.0f}  {r.verdict:<7}  {r.whole:7.2f}"
         for name in granularities:
             theirs = None
             if name not in stopped and dimension.macros is not None:

@@ -40,6 +40,7 @@ def is_integer(type_name: str) -> bool:
     return type_name[0] in "usb" and not type_name.startswith("bf")
 
 
+@lru_cache(maxsize=256)
 def type_size(type_name: str) -> int:
     """Bytes of a PTX type: ``u32`` -> 4; a predicate counts as 1."""
     if type_name == "pred":

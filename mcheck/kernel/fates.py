@@ -55,7 +55,8 @@ def fates(m: Machine) -> Fates:
     for bar in m.mbarriers.values():
         for when, acts in bar.phases.items():
             if acts.copies:
-                out.together["phase", bar.address, when] = acts.copies
+                key: tuple[object, ...] = ("phase", bar.address, bar.told_as(when))
+                out.together[key] = out.together.get(key, 0) | acts.copies
     for key, signal in m.signals.items():
         for record in signal.records:
             out.one_of(("signal", key), record)

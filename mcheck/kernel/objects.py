@@ -135,6 +135,13 @@ class Mbarrier:
             return self.before
         return self.older.get(phase, [])
 
+    def told_as(self, when: When) -> When:
+        """The phase as waits to come tell it from others: what is before all that they find is one to them."""
+        life, number = when
+        if self.state is None or life != self.generation or number < 0:
+            return when
+        return life, max(number, self.state.phase - KEPT_PHASES - 1)
+
     def forget(self, keep: int) -> None:
         """Drops events that are no longer live, and joins phases that are long over."""
         for acts in self.phases.values():

@@ -26,7 +26,7 @@ from mcheck.kernel.settling import settle
 from mcheck.program.ops import Op
 from mcheck.program.registers import written
 from mcheck.views.entries import Entry as Live
-from mcheck.views.entries import Flagged
+from mcheck.views.entries import Flagged, sum_of
 
 NON_COHERENT = ".nc."
 COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
@@ -78,7 +78,8 @@ def hold(
         first = max(kinds)
         flags = {first: m.enter(entry, ordered=ordered, complete=first)}
         if len(kinds) > 1 or (exact and False in kinds):
-            flags[False] = m.window.look(entry, complete=False)
+            partly = sum_of(e for _, (old, _, _, same, _) in conflicts if not same for e in old.entries)
+            flags[False] = m.window.look(entry, partly, complete=False)
         objects_flagged(m, agent, entry, flags[first])
         entries.append(entry)
         said.append(flags)

@@ -59,6 +59,8 @@ class State:
         """By node and set, the union over the columns of a closure: all who arrive in one phase come after the same."""
         self.memo: dict[tuple[int, ...], tuple[int, int]] = {}
         self.complete = True
+        self.meets = 0
+        """Events that have bytes in common with the one that is looked at, whatever their addresses say."""
         self.domains: dict[int, int] = {}
         self.missed = False
         """Whether an earlier event has entered the range of a relation, which is not followed."""
@@ -149,6 +151,8 @@ class State:
     def over(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
         """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows."""
         known, result = self.memo.get(key, NEVER)
+        if known == x:
+            return result
         if known & x == known:
             rest = x ^ known
         else:
@@ -163,6 +167,8 @@ class State:
         ``x``: what comes before a member need not be looked up.
         """
         known, result = self.memo.get(key, NEVER)
+        if known == x:
+            return result
         if known & x == known:
             rest = x ^ known
         else:
@@ -180,6 +186,8 @@ class State:
     def closed(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
         """``over`` for a closure: what is in the column of a member need not be looked up."""
         known, result = self.memo.get(key, NEVER)
+        if known == x:
+            return result
         if known & x == known:
             rest = x ^ known
         else:
@@ -289,8 +297,8 @@ class State:
         if not entry.exact:
             return keyed["memory"].get(None) & ~(keyed["thread"].get(-1) if name == "vloc" else 0)
         if name == "vloc":
-            return keyed["vloc"].get((event.address, event.virtual)) | anywhere
-        return keyed["loc"].get(event.address) | anywhere
+            return keyed["vloc"].get((event.address, event.virtual)) | anywhere | self.meets
+        return keyed["loc"].get(event.address) | anywhere | self.meets
 
     def _reach(self, entry: Entry, scope: str) -> int:
         place = self.program.threads[entry.thread].place.cta

@@ -62,17 +62,16 @@ class Window(State):
                     found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
         return found
 
-    def look(self, entry: Entry, *, complete: bool) -> list[Flagged]:
-        """What the flags would say of the event that was added last, its conflicts being of the other kind: unless
-        they are ``complete`` they may be with any bytes, whatever its address.
+    def look(self, entry: Entry, others: int, *, complete: bool) -> list[Flagged]:
+        """What the flags would say of the event that was added last of its conflicts with some ``others``, whose bytes
+        are among its own or around them, or not; ``complete``: whether they are the same.
         """
         bit = 1 << entry.slot
-        self.complete = complete
+        self.complete, self.meets = complete, others
         out: dict[int, tuple[int, int]] = {}
-        memo, exact = dict(self.memo), entry.exact
-        entry.exact = exact and complete
+        memo = dict(self.memo)
         self.compiled.look(self.known(entry))(self, entry, entry.slot, bit, entry.thread, out, 0)
-        self.memo, entry.exact = memo, exact
+        self.memo, self.meets = memo, 0
         return self._flags(out, bit)
 
     def paired_if_blind(self, reads: int) -> int:

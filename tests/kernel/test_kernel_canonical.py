@@ -37,7 +37,7 @@ KNOWN: dict[type, str] = {
     " tokens unsure parted inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
     " mbarrier_places exchanged watch",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
-    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest",
+    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets",
 }
 """What the parts of an execution hold. Whoever adds to them decides whether ``mcheck.kernel.canonical`` has to tell it:
 a state that is taken for another one, though a later step would tell them apart, makes proofs that are none.
