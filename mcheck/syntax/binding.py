@@ -22,7 +22,7 @@ from mcheck.syntax.declarations import location
 from mcheck.syntax.header import Header
 from mcheck.syntax.initial import Initial
 from mcheck.syntax.mistakes import Mistakes
-from mcheck.syntax.parting import told
+from mcheck.syntax.parting import concerns, told
 from mcheck.syntax.placement import Grid, Placement, enumerate_threads
 from mcheck.syntax.scope import Scope
 from mcheck.syntax.statements import Body, For, If, Statement, Step
@@ -211,7 +211,10 @@ def _threads(
                     rounds=unroller.rounds,
                 )
             )
-    return together(told(tuple(found)))
+    threads = tuple(found)
+    if any(concerns(op) for role in roles for op in _operations(role.body)):
+        threads = together(told(threads))
+    return threads
 
 
 def _statements(statement: Statement) -> Iterator[Statement]:

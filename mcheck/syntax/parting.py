@@ -33,7 +33,12 @@ def told(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
 
 def _aligned(thread: Thread) -> list[Op]:
     """The instructions of a thread that are looked at, and all its barriers of the cluster."""
-    return [op for op in thread.code if type(op) in KINDS and (type(op) is not Alu or op.text.startswith("setmaxnreg"))]
+    return [op for op in thread.code if type(op) in KINDS and concerns(op)]
+
+
+def concerns(op: Op) -> bool:
+    """Whether an instruction is one that all threads of a warp have to have."""
+    return type(op) in KINDS and (type(op) is not Alu or op.text.startswith("setmaxnreg"))
 
 
 def _wrong(own: list[Op], warp: list[list[Op]]) -> dict[Span, Parted]:

@@ -149,14 +149,12 @@ class Counting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Own:
-    """A statement that mentions the thread: where it stands in the code, and the values of the names there; ``key`` are
-    those of the names in it.
+    """A statement that mentions the thread: each place in the code where it stands, with the values of the names in it,
+    and of all names there.
     """
 
-    position: int
     step: Step
-    values: dict[str, Expr]
-    key: tuple[int, ...]
+    places: list[tuple[int, tuple[int, ...], dict[str, Expr]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -194,14 +192,14 @@ class Unroller:
         self._loops: list[str] = []
         self._turns: dict[int, str] = {}
         self._decisions: dict[object, _Decision] = {}
-        self._own: list[_Own] = []
+        self._own: dict[int, _Own] = {}
         self._spent = 0
         self.fold = fold_with(self._lookup)
 
     def follow(self, other: Unroller) -> bool:
         """Takes the code of another thread of the role, if all loops and conditions come out the same here."""
         here = self._place.cta == other._place.cta
-        mine = [own for own in other._own if not (here and own.step.mine == CTA)]
+        mine = [own for own in other._own.values() if not (here and own.step.mine == CTA)]
         if any(isinstance(own.step.op, Branch) for own in mine):
             return False  # its target depends on the loops around it
         try:
@@ -214,14 +212,16 @@ class Unroller:
         finally:
             self._values = dict(self._known)
         self._budget.take(None, other._spent)
-        self.code = list(other.code)
+        self.code = code = list(other.code)
         for own in mine:
             step = own.step
-            found = step.memo.get((own.key, self._own_key(step)))
-            if found is None:
-                self._values = own.values
-                found = self._step(step)
-            self.code[own.position] = found
+            known = step.memo.setdefault(self._own_key(step), {})
+            for position, key, values in own.places:
+                found = known.get(key)
+                if found is None:
+                    self._values = values
+                    found = self._step(step)
+                code[position] = found
         self._values = dict(self._known)
         self.labels, self.rounds, self._turns = other.labels, other.rounds, other._turns
         return True
@@ -326,7 +326,8 @@ class Unroller:
                 self._budget.take(statement.op.span)
                 op = self._step(statement)
                 if statement.mine:
-                    self._own.append(_Own(len(self.code), statement, dict(self._values), self._key(statement)))
+                    own = self._own.setdefault(id(statement), _Own(statement, []))
+                    own.places.append((len(self.code), self._key(statement), dict(self._values)))
                 self.code.append(op)
             case Mark():
                 self._budget.take(statement.span)
@@ -421,12 +422,12 @@ class Unroller:
             step.mine = _mine(step.own)
         if not step.free and not step.own and step.span is None and not isinstance(op, Branch):
             return op
-        key = self._key(step), self._own_key(step)
-        found = step.memo.get(key)
+        key, known = self._key(step), step.memo.setdefault(self._own_key(step), {})
+        found = known.get(key)
         if found is None:
             found = self._resolved(step)
             if not isinstance(op, Branch):
-                step.memo[key] = found
+                known[key] = found
         return found
 
     def _key(self, step: Step) -> tuple[int, ...]:
