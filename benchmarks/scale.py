@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring, and
-stages of one whose CTAs are not alike; and a ring of any number of rounds.
+"""How ``mcheck check`` grows with a sketch: rounds, stages and consumer warps of a ring, CTAs of a multicast ring, CTAs
+with a ring each, and stages of one whose CTAs are not alike; and a ring of any number of rounds.
 
     python -m benchmarks.scale [--quick] [--limit SECONDS] [--memory MEBIBYTES]
 
@@ -8,9 +8,10 @@ Prints a table per dimension: operations, seconds for reading and for checking (
 memory, verdict, and the exponent that fits the seconds against the size. Beside it the same ring as a Promela model
 under SPIN, in the same time and memory: with a step per instruction, and with as much merged into one step as the ring
 allows (``spin/ring.pml``), for any number of rounds with its counters modulo twice the stages; there is none of CTAs
-that are not alike. A row that SPIN does not finish says what ran out, after how many states; larger sizes are then not
-tried. ``whole`` is all that the command takes from the file to the answer: ``mcheck check`` with its start, SPIN with
-generating and compiling the verifier of this size. Where SPIN is not installed its columns are left out.
+apart, nor of such that are not alike. A row that SPIN does not finish says what ran out, after how many states; larger
+sizes are then not tried. ``whole`` is all that the command takes from the file to the answer: ``mcheck check`` with its
+start, SPIN with generating and compiling the verifier of this size. Where SPIN is not installed its columns are left
+out.
 
 Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT``, or if SPIN finds an error.
 """
@@ -85,18 +86,19 @@ class Limits:
     mebibytes: int
 
 
-def ring(rounds: int | str, stages: int = 4, warps: int = 4) -> str:
-    """The full/empty ring: one bulk-copy producer, ``warps`` consumer warps whose lanes all read and arrive. ``rounds``
-    may be ``any``.
+def ring(rounds: int | str, stages: int = 4, warps: int = 4, ctas: int = 1) -> str:
+    """The full/empty ring: one bulk-copy producer, ``warps`` consumer warps whose lanes all read and arrive; of several
+    CTAs each has its own. ``rounds`` may be ``any``.
     """
+    where, tile = (f"0..{ctas}", "(N*%ctaid.x + k)") if ctas > 1 else ("0", "k")
     return f"""PTX ring-{rounds}-{stages}-{warps}
 const S = {stages}, N = {rounds};
 {{
-  .global .align 128 .b8  src[1024*N + 1024];
+  .global .align 128 .b8  src[1024*N*{ctas} + 1024];
   .shared .align 128 .b8  buf[{stages}][1024];
   .shared .align 8   .b64 full[{stages}], empty[{stages}];
 }}
-producer@cta 0, warp 0, lane 0 {{
+producer@cta {where}, warp 0, lane 0 {{
   for s in 0..S {{
     mbarrier.init.shared::cta.b64 [full[s]], 1;
     mbarrier.init.shared::cta.b64 [empty[s]], {32 * warps};
@@ -105,10 +107,11 @@ producer@cta 0, warp 0, lane 0 {{
   for k in 0..N {{
     await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 1024;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 1024*k], 1024, [full[k%S]];
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+      [buf[k%S]], [src + 1024*{tile}], 1024, [full[k%S]];
   }}
 }}
-consumer@cta 0, warp 1..{1 + warps} {{
+consumer@cta {where}, warp 1..{1 + warps} {{
   bar.sync 0;
   for k in 0..N {{
     await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
@@ -337,6 +340,7 @@ def dimensions(quick: bool) -> list[Dimension]:
         Dimension("consumer warps", (1, 2, 4, 8, 12), lambda n: ring(64, warps=n), lambda n: {"K": 64, "S": 4, "W": n}),
         Dimension("CTAs with multicast", (2, 4, 8), lambda n: multicast(n, rounds),
                   lambda n: {"K": rounds, "S": 4, "W": 1, "C": n}),
+        Dimension("CTAs apart", (2, 4, 8, 16), lambda n: ring(rounds, warps=1, ctas=n), None),
         Dimension("stages, unlike CTAs", (2, 3, 4, 6), one_sided, None),
         Dimension("stages, any rounds", (2, 3, 4, 6, 8), lambda n: ring("any", stages=n),
                   lambda n: {"K": 100_000, "S": n, "W": 4}, ("CYCLIC",)),

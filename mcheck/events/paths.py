@@ -44,6 +44,8 @@ MAX_STEPS = 200_000
 MAX_PATHS = 20_000
 MAX_ITERATIONS = 4096
 """Iterations of one loop without effects and with ever new registers."""
+MAX_LOOKS = 32
+"""The same of a loop that what it reads, or a look at an mbarrier, decides to go on: a poll that counts its tries."""
 
 Domain = Callable[[Uid, State], tuple[int, ...] | None]
 
@@ -203,7 +205,8 @@ class Walker:
             open_term = next((v for _, v in key if self._is_open(state, v)), None)
             if open_term is not None:
                 return list(self._concretise(state, open_term))
-            if len(before.seen) > MAX_ITERATIONS:
+            counts = state.forked and len(state.events) > before.seen[0][1]
+            if len(before.seen) > (max(MAX_LOOKS, self.unroll) if counts else MAX_ITERATIONS):
                 return "cut"
             state.visits[state.pc] = Visit(before.seen + here, state.effects, before.count)
             return None

@@ -112,7 +112,13 @@ def alu(op: str, type_name: str, src_type: str | None, args: tuple[Term, ...], r
     if op == "unpack":
         size = type_size(type_name) // results
         return tuple(slice_bytes(args[0], k * size, size, type_size(type_name)) for k in range(results))
-    return tuple(("alu", op, type_name, src_type, args, k) for k in range(results))
+    found: list[Term] = [("alu", op, type_name, src_type, args, k) for k in range(results)]
+    if op.startswith("setp.") and len(args) == 3 and isinstance(args[0], int) and isinstance(args[1], int):
+        ways = (compute(op, type_name, src_type, (args[0], args[1], third), results) for third in (0, 1))
+        for k, (without, with_) in enumerate(list(zip(*ways, strict=True))[:results]):
+            if without == with_:  # a comparison that decides: of a loop that counts its tries, say
+                found[k] = without
+    return tuple(found)
 
 
 def expression(expr: Expr, registers: dict[str, Term]) -> Term:

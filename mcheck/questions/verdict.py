@@ -9,6 +9,9 @@ from mcheck.answers.result import Answer, Outcome, in_order
 from mcheck.questions.endings import why_none_ends
 from mcheck.questions.run import Run
 
+CUT = "a loop whose state does not repeat was cut at the unrolling bound"
+"""Of a loop with effects, or one that counts its tries."""
+
 
 def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
     """The answer of a run; ``reason`` says why it was not finished, if it was not, which is told also where the verdict
@@ -50,7 +53,7 @@ def _verdict(run: Run, reason: str | None) -> tuple[str, str | None]:
             return "fail", "some execution never ends"
         if reason is not None:
             return "unknown", reason
-        return ("unknown", "a loop with effects was cut at the unrolling bound") if run.bounded else ("pass", None)
+        return ("unknown", CUT) if run.bounded else ("pass", None)
     if run.undefined:
         codes = sorted({f.code for f in run.findings.values() if f.severity == "error"})
         text = f"some execution is undefined ({', '.join(codes)}), so anything may happen"
@@ -70,5 +73,5 @@ def _verdict(run: Run, reason: str | None) -> tuple[str, str | None]:
     if reason is not None:
         return "unknown", reason
     if run.bounded:
-        return "unknown", "a loop with effects was cut at the unrolling bound"
+        return "unknown", CUT
     return ("fail" if condition.kind == "exists" else "pass"), None

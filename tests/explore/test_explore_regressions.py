@@ -216,6 +216,14 @@ UNANSWERED = {
         "a@cta 0..2 { await atom.acquire.gpu.exch.b32 r0, [f], 1 == 0; st.release.gpu.u32 [f], 0; }",
         "unrolling bound",
     ),
+    "a poll that counts its tries": (
+        (
+            "a@cta 0 { st.relaxed.gpu.u32 [f], 1; }"
+            "b@cta 1 { mov.u32 r1, 0; L: ld.relaxed.gpu.u32 r0, [f]; add.u32 r1, r1, 1; setp.ne.u32 %p1, r0, 1;"
+            " @%p1 bra L; }"
+        ),
+        "unrolling bound",
+    ),
 }
 
 

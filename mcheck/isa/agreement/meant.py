@@ -78,7 +78,7 @@ MEANT: tuple[Meant, ...] = (
     Meant("ptxas", r"^red\.", r"'_' cannot be the operand 'a'", _LENIENT + "a sink for an address"),
     Meant(
         "ptxas",
-        r"\.(sat|NaN|uni|sync|aligned|approx)\b.*\.\1\b",
+        r"\.(sat|NaN|uni|sync|aligned|approx|cc)\b.*\.\1\b",
         r"is given twice",
         _LENIENT + "the same flag a second time",
     ),

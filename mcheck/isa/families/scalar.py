@@ -55,6 +55,8 @@ def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = Fals
             Rule(lambda q: "sat" not in q or q["type"] == "s32", "sat", "'.sat' does not go with '.{type}'", ".s32"),
         )
     variants = [Variant(slots=slots, args=(D, A, B), rules=rules, lower=_alu(name))]
+    if name in ("add", "sub"):
+        variants.append(_carries(D, A, B))
     if floats:
         variants.extend(_float(name, D, A, B))
     if name == "div":
@@ -98,6 +100,12 @@ def _float(name: str, *args: Arg) -> tuple[Variant, Variant]:
     )
 
 
+def _carries(*args: Arg, mode: tuple[Slot, ...] = ()) -> Variant:
+    """What writes the carry flag (9.7.2): recognised, so that the message is that it is not modelled."""
+    slots = (*mode, Slot("carry", ("cc",)), type_slot("u32", "s32", "u64", "s64"))
+    return Variant(name="with a carry", slots=slots, args=args, lower=unsupported)
+
+
 _WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
@@ -121,7 +129,7 @@ def _multiply(name: str, section: str, args: tuple[Arg, ...]) -> Family:
             args=args,
             lower=lower,
         )
-        variants.append(sat)
+        variants += sat, _carries(*args, mode=(mode,))
     variants.extend(_float(name, *args))
     return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
 
