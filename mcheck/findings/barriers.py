@@ -161,9 +161,11 @@ expect clean
 The instructions of wgmma and of tensor memory, ldmatrix, stmatrix, setmaxnreg are .sync.aligned: all threads of the
 warp execute the same one. A warp of which some lanes do and others do not, because a leader was
 elected or the lane compared with 0, is undefined. tcgen05.mma, cp and commit are for one thread; wgmma and
-tcgen05.alloc, ld, st, wait and dealloc are not.""",
+tcgen05.alloc, ld, st, wait and dealloc are not. Those of wgmma and setmaxnreg are for all warps of the warpgroup: in
+sketches the warps of one role are held against each other.""",
         section=OF_THE_INSTRUCTION,
-        remedy="Let all lanes of the warp execute it: take it out of the code that only some of them come to.",
+        remedy="Let all lanes of the warp, and all warps of a warpgroup, execute it: take it out of the code that only "
+        "some of them come to.",
         goes_on=True,
         bad="""\
 PTX wgmma-by-a-leader

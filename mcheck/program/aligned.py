@@ -30,3 +30,13 @@ def parted(instead: Statement | None) -> str:
     """
     other = "never does" if instead is None else f"executes that of line {instead[0]} instead"
     return f"a lane of the warp executes this .aligned instruction, and another one {other}"
+
+
+def of_warps(own: Statement, instead: Statement | None) -> str:
+    """What is wrong where a warp executes an instruction of its warpgroup and another warp of it has none, or one
+    ``instead``: this one, if that is of a later round.
+    """
+    other = "never does"
+    if instead is not None:
+        other = "skips it in this round" if instead == own else f"executes that of line {instead[0]} instead"
+    return f"a warp of the warpgroup executes this .aligned instruction, and another one {other}"

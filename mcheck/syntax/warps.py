@@ -33,7 +33,7 @@ def _copies(code: Iterable[Op]) -> list[Op]:
 def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Thread:
     """The thread with its copies between meetings of the lanes, without them if another lane makes them."""
 
-    def met(op: Op) -> list[Op]:
+    def met(_: int, op: Op) -> list[Op]:
         here = lanes.get((*thread.place.own_warp, op.span), []) if _copies([op]) and op.span else []
         if len(here) < 2:
             return [op]
@@ -44,13 +44,13 @@ def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Threa
     return recoded(thread, met)
 
 
-def recoded(thread: Thread, steps: Callable[[Op], list[Op]]) -> Thread:
-    """The thread with these operations for each of its own; labels go with what they stand before."""
+def recoded(thread: Thread, steps: Callable[[int, Op], list[Op]]) -> Thread:
+    """The thread with these operations for each of its own, given its place; labels go with what they stand before."""
     code: list[Op] = []
     moved: list[int] = []
-    for op in thread.code:
+    for at, op in enumerate(thread.code):
         moved.append(len(code))
-        code += steps(op)
+        code += steps(at, op)
     moved.append(len(code))
     if len(code) == len(thread.code):
         return thread
