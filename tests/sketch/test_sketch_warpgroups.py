@@ -1,4 +1,4 @@
-"""What the warps of a warpgroup execute alike, or it is undefined: wgmma and setmaxnreg (PTX ISA 9.7.15.5.2, 9.7.19.5)."""
+"""What the warps of a warpgroup execute alike, or it is undefined: wgmma, setmaxnreg (PTX ISA 9.7.15.5.2, 9.7.19.5)."""
 
 from __future__ import annotations
 
