@@ -51,6 +51,8 @@ def effects(op: Op) -> tuple[set[str], set[str]]:
     used: set[str] = set()
     for name in _operands(type(op)):
         value = getattr(op, name)
+        if value.__class__ in LEAVES:
+            continue
         is_definition = name in DEFINING or (name == "state" and isinstance(value, Reg) and hasattr(op, "drop"))
         if is_definition:
             _registers(value, defined)

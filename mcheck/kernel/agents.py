@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 
 from mcheck.answers.final import terms_of
 from mcheck.kernel import sequential
@@ -156,11 +157,15 @@ def together(op: Op, ordered: bool) -> bool:
 def _same_but_for_addresses(x: Op, y: Op) -> bool:
     if type(x) is not type(y):
         return False
-    free = PER_LANE.get(type(x), ())
-    for f in fields(x):
-        if f.name in free or f.name in ("text", "section"):
-            continue
-        a, b = getattr(x, f.name), getattr(y, f.name)
+    for name in _shared_by_lanes(type(x)):
+        a, b = getattr(x, name), getattr(y, name)
         if a is not b and a != b:
             return False
     return True
+
+
+@cache
+def _shared_by_lanes(kind: type[Op]) -> tuple[str, ...]:
+    """The fields of an operation that lanes which execute it together have in common."""
+    free = {*PER_LANE.get(kind, ()), "text", "section"}
+    return tuple(f.name for f in fields(kind) if f.name not in free)

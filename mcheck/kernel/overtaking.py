@@ -35,12 +35,14 @@ def landed(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], tim
     Within one phase operations commute, but for those that may be postponed to the next one: they are remembered.
     """
     done.entries = entries
-    if m.watch is not None or bar.failed or bar.renewed or m.window.not_ahead(_over(bar, done.phase)):
+    over, now = _over(bar, done.phase), _ahead_in_time(done.agent, (*bar.now, *bar.looks), time)
+    left = m.window.not_ahead(over | _union(now))
+    if m.watch is not None or bar.failed or bar.renewed or left & over:
         other = unordered(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
         if other:
             tell(m, other[0].event, done.event)
         made(m, bar, done, time)
-    done.loose = unordered(m, done, (*bar.now, *bar.looks), time)
+    done.loose = _of(now, left)
 
 
 def _over(bar: Mbarrier, phase: int) -> int:
@@ -108,10 +110,12 @@ def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Don
 
 def free(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:
     """Those of some operations that no axiom puts before the event that was put last."""
-    if not known:
-        return ()
-    left = m.window.not_ahead(_union(known))
-    return tuple(d for d in known if sum_of(d.entries) & left) if left else ()
+    return _of(known, m.window.not_ahead(_union(known))) if known else ()
+
+
+def _of(known: Sequence[Done], events: int) -> tuple[Done, ...]:
+    """Those of some operations that are among some events."""
+    return tuple(d for d in known if sum_of(d.entries) & events) if events else ()
 
 
 def _union(known: Sequence[Done]) -> int:

@@ -85,7 +85,7 @@ class Writer:
 
     def _settle(self, n: int) -> None:
         """Finds out under which node the sets of one are kept."""
-        if n not in self.kept or self.tape.code[n].op in ("plus", "star"):
+        if n not in self.kept or n in self.home:
             return
         key = f"members {self.s[n]}" if self.kind[n] == SET else f"columns {self.c[n]} {self.row(n)}"
         self.home[n] = int(self.same.setdefault(key, str(n)))
@@ -287,6 +287,8 @@ class Writer:
                 own = "0" if i.op == "plus" else "B"
                 if i.op == "opt" or self.kind[a] == SET:
                     return self._or(ca, own), ra
+                if n in self.kept and self.tape.group_of[n] < 0:  # equal relations have equal closures
+                    self.home[n] = int(self.same.setdefault(f"{i.op} {ca} {ra}", str(n)))
                 if ra != "0":  # a way leads on from where it leads back to
                     self.effect(f"if {ra}: dirty = 1")
                 return self._or(ca, *(self._closed(n, k) for k in self._members_of(a)), own), ra

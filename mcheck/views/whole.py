@@ -28,6 +28,9 @@ def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset
         if home in known:
             values[n] = w.cols[home] if home in w.cols else _members(w.masks[home], len(w.entries))
             continue
+        if home != n:
+            values[n] = values[home]
+            continue
         if group < 0:
             values[n] = _node(w, n, values, live)
             if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
@@ -82,7 +85,11 @@ def _plan(w: State, wanted: frozenset[int], known: frozenset[int]) -> tuple[list
             continue
         needed.add(n)
         i = w.tape.code[n]
-        if w.compiled.home.get(n, n) in known:
+        home = w.compiled.home.get(n, n)
+        if home in known:
+            continue
+        if home != n:
+            todo.append(home)
             continue
         if i.op == "rec":
             todo += [b for _, b, what in w.tape.groups[w.tape.group_of[n]] if what == 0]
