@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 
 from mcheck.answers.final import terms_of
 from mcheck.kernel import sequential
@@ -157,15 +156,20 @@ def together(op: Op, ordered: bool) -> bool:
 def _same_but_for_addresses(x: Op, y: Op) -> bool:
     if type(x) is not type(y):
         return False
-    for name in _shared_by_lanes(type(x)):
+    for name in _in_common(type(x)):
         a, b = getattr(x, name), getattr(y, name)
         if a is not b and a != b:
             return False
     return True
 
 
-@cache
-def _shared_by_lanes(kind: type[Op]) -> tuple[str, ...]:
-    """The fields of an operation that lanes which execute it together have in common."""
-    free = {*PER_LANE.get(kind, ()), "text", "section"}
-    return tuple(f.name for f in fields(kind) if f.name not in free)
+IN_COMMON: dict[type[Op], tuple[str, ...]] = {}
+
+
+def _in_common(kind: type[Op]) -> tuple[str, ...]:
+    """The fields of an operation in which lanes that execute it together do not differ; found once."""
+    found = IN_COMMON.get(kind)
+    if found is None:
+        free = {*PER_LANE.get(kind, ()), "text", "section"}
+        found = IN_COMMON[kind] = tuple(f.name for f in fields(kind) if f.name not in free)
+    return found

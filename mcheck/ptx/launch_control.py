@@ -57,7 +57,7 @@ def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             c.trace.add(c.trace.once((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
             answer = np.array([c.answers.next(), 0], np.uint64)
             for shift in [0] if not ranks else [(rank - int(c.lanes.cta[lane])) * SHARED_WINDOW for rank in ranks]:
-                places = np.array([target, target + 8], np.uint64) + np.uint64(shift % (1 << 64))
+                places = np.array([(target + shift + k) % (1 << 64) for k in (0, 8)], np.uint64)
                 c.store.save(places, 8, np.zeros(2, np.int64), answer, np.zeros(2, np.uint8))
                 c.change(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))
         return mask

@@ -92,6 +92,12 @@ def test_an_answer_that_is_asked_for_or_read_too_early_is_found(old: str, kind: 
     assert kind in {f.kind for f in found.findings}
 
 
+def test_an_answer_at_the_end_of_the_address_space_is_told() -> None:
+    found = ask("stolen_tiles", text_of("stolen_tiles", r"(try_cancel\S*\s+)\[[^]]*\]", r"\1[-1]"))
+    assert {f.code for f in found.findings} == {"UB102"}
+
+
+
 def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     read = module(text_of("stolen_tiles"))
     given = {"grid": [2, 2, 1], "block": [128, 1, 1]}
