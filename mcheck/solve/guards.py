@@ -10,6 +10,7 @@ from mcheck.algebra import bits
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.bounds import Bases, Bounds, walk
 from mcheck.algebra.tape import Instr, Tape
+from mcheck.answers.final import final_addresses
 from mcheck.graph.structure import Structure
 from mcheck.graph.terms import Uid
 from mcheck.solve.clauses import TRUE, Clauses, Side
@@ -33,15 +34,29 @@ class Guards:
         self.mask = [0 if x.source is None else self.by_thread[x.thread].masks[x.source.uid] for x in s.nodes]
         every = [0 if x.source is None else self.by_thread[x.thread].every for x in s.nodes]
         self.always = [mask == whole for mask, whole in zip(self.mask, every, strict=True)]
+        self.users = self._users(s)
         self.together, self.implied = bits.empty(self.n), bits.empty(self.n)
         for i in range(self.n):
             for j in range(self.n):
-                same = self.thread[i] == self.thread[j] and not self.always[i] and not self.always[j]
+                same = self.thread[i] == self.thread[j] >= 0 and not self.always[i] and not self.always[j]
                 if not same or self.mask[i] & self.mask[j]:
                     self.together[i] |= 1 << j
-                if self.always[j] or (same and not self.mask[i] & ~self.mask[j]):
+                if self.always[j] or (same and not self.mask[i] & ~self.mask[j]) or i in (j, *self.users.get(j, ())):
                     self.implied[i] |= 1 << j
         self.implying = bits.inverse(self.implied)
+
+    def _users(self, s: Structure) -> dict[int, list[int]]:
+        """The initial writes of bytes that only some alternatives access, each with the accesses: where there is none
+        of these it is no event. Bytes that the condition asks for have one in every execution.
+        """
+        asked = set(final_addresses(s, s.program.condition))
+        found = {}
+        for address, (first, *_) in s.writes.items():
+            users = [k for k in (*s.writes[address], *s.reads[address]) if k != first]
+            if address not in asked and not any(self.always[k] for k in users):
+                found[first] = users
+                self.always[first] = False
+        return found
 
     def some(self, thread: int, mask: int) -> int:
         """The literal of one of these alternatives being taken."""
@@ -51,6 +66,8 @@ class Guards:
 
     def here(self, i: int) -> int:
         """The literal of an event being in the execution."""
+        if i in self.users:
+            return self.clauses.any_of([self.here(k) for k in self.users[i]], Side.EXACT)
         return TRUE if self.always[i] else self.some(self.thread[i], self.mask[i])
 
     def both(self, a: Uid, b: Uid) -> int:

@@ -97,7 +97,6 @@ def test_an_answer_at_the_end_of_the_address_space_is_told() -> None:
     assert {f.code for f in found.findings} == {"UB102"}
 
 
-
 def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     read = module(text_of("stolen_tiles"))
     given = {"grid": [2, 2, 1], "block": [128, 1, 1]}

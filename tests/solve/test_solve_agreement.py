@@ -130,3 +130,12 @@ def test_unusual_models(name: str) -> None:
         assert disagreement(program, model) == [], file.stem
         verdicts[explicit(program, model, timeout=20).verdict] += 1
     assert verdicts["pass"]
+
+
+@pytest.mark.parametrize("axiom", ["empty [IW] as Untouched", "empty ([IW]; loc; [IW]) as Untouched"])
+def test_what_no_execution_accesses_has_no_initial_write(axiom: str) -> None:
+    """On one path of the reader nothing is accessed, and only there a model that forbids initial writes has a say."""
+    model = parse_model(f'"untouched"\ninclude "ptx-9.0.cat"\n{axiom}\n', "untouched.cat")
+    program = load(str(LITMUS / "mbarrier" / "mbarrier-try-wait-guard-look.litmus"))
+    assert disagreement(program, model) == []
+    assert len(solved(program, model, timeout=20).outcomes) == 1
