@@ -538,7 +538,8 @@ class Machine:
         """
         after = {*others, *({len(self.trace) - 1} - {position} if now else ())}
         ends = tuple(self.trace[k] for k in sorted(after))
-        self.reversals.append((position, ends, len(self.trace)))
+        if ends:  # a read that waits for ever has no step to come after
+            self.reversals.append((position, ends, len(self.trace)))
 
     def swap(self, first: int, then: int) -> None:
         """Notes that of two steps of the trace the later one could come first, if time does not order them."""
