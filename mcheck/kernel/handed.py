@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.answers.scopes import RELEASES, needed, releases
+from mcheck.answers.scopes import RELEASES, acquires, needed, releases
 from mcheck.answers.steps import text_of
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.history import Record
@@ -56,9 +56,21 @@ def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> s
     writer, reader = _place(m, owner), _place(m, issuer)
     idle = [text for e in fences for text in [_idle(m, e, last, old, writer, reader)] if text]
     if releases(last.op) or len(idle) < len(fences):
-        return "the release is there, and an acquire is missing where it is seen, or behind that a fence that acquires"
+        return f"the release is there, {_taken(m, issuer, last)}"
     way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
     return "; ".join([way, *dict.fromkeys(idle[:2])])
+
+
+def _taken(m: Machine, issuer: Agent, last: Entry) -> str:
+    """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
+    behind = m.trace[m.trace.index(last) + 1 :]
+    taken = [e.op for e in behind if e.agent == issuer.index and e.signal < 0 and acquires(e.op)]
+    if not taken:
+        return "and an acquire is missing where it is seen, or behind that a fence that acquires"
+    return (
+        f"but the acquire at line {line_of(taken[-1])} takes over something else: what it reads or waits for has to be "
+        "that, or made of it by atomics whose scopes include each other's threads"
+    )
 
 
 def _releases(op: Op) -> bool:

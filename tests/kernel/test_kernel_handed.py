@@ -45,6 +45,18 @@ def test_the_half_that_is_missing_is_named(give: str, after: str, take: str, the
     assert told in missing(HANDED.format(before="", give=give, after=after, take=take, then=then))
 
 
+def test_an_acquire_behind_an_atomic_of_too_narrow_a_scope_is_not_called_missing() -> None:
+    """The chain of atomics that an acquire observes a release by is of morally strong pairs (8.9.2)."""
+    told = missing("""PTX relayed
+{ .global .u32 x, f = 0; }
+A@cta 0 { st.global.u32 [x], 1; st.release.gpu.global.u32 [f], 1; }
+B@cta 1 { await ld.relaxed.gpu.global.u32 r9, [f] == 1; atom.relaxed.cta.global.add.u32 r0, [f], 1; }
+C@cta 2 { await ld.acquire.gpu.global.u32 r0, [f] == 2; ld.global.u32 r1, [x]; }
+""")
+    assert "the acquire at line 5 takes over something else" in told
+    assert "missing where it is seen" not in told
+
+
 CLUSTER = """PTX in-a-cluster
 { .shared .u32 x; .shared .b64 b; }
 A@cluster 0, cta 0 {
