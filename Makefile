@@ -75,6 +75,7 @@ nightly: .venv/.ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mcheck needs Python 3.11 or later; try make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	@$(BIN)/python -m compileall -q mcheck # as of an installed one: each start would, where Python is told to write no bytecode
 	@touch $@
 
 clean:

@@ -11,6 +11,7 @@ computed than an edit touches, or the cache is not sound.
 from __future__ import annotations
 
 import argparse
+import compileall
 import random
 import shutil
 import sqlite3
@@ -163,6 +164,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=60.0, help="of many processes at one cache")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "mcheck", quiet=2)  # as its installation does, whatever Python is told of bytecode
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         wrong = second_run(options.suite, folder / "twice")

@@ -10,6 +10,7 @@ or an unknown answer, or if the target, which is of the clock on an idle machine
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     folder = parser.parse_args().folder
+    compileall.compile_dir(ROOT / "mcheck", quiet=2)  # as its installation does, whatever Python is told of bytecode
     tables = sorted(folder.glob("*.csv"))
     if not tables:
         print(f"nothing to run: no table in {folder} (--folder FOLDER names another)")

@@ -18,6 +18,7 @@ a target is missed:
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib.util
 import json
 import multiprocessing
@@ -181,6 +182,7 @@ def main() -> int:
     )
     parser.add_argument("--beyond", type=int, default=0, metavar="N", help="also the next N sizes of each family")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "mcheck", quiet=2)  # as its installation does, whatever Python is told of bytecode
     if not options.families.is_file():
         print(f"nothing to compare with: {options.families} is absent (--families FILE.py names another)")
         return 0

@@ -20,6 +20,7 @@ Exit status 1 if a row is not proved, if the rounds grow faster than ``EXPONENT`
 from __future__ import annotations
 
 import argparse
+import compileall
 import math
 import multiprocessing
 import resource
@@ -38,6 +39,7 @@ from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.syntax import parse
 
+ROOT = Path(__file__).resolve().parent.parent
 EXPONENT = 1.15
 LIMIT = 20.0
 """Seconds that 512 rounds may take, reading included."""
@@ -370,6 +372,7 @@ def main() -> int:
     parser.add_argument("--memory", type=int, default=4096, help="mebibytes that SPIN may take")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each row, the quickest of which counts")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "mcheck", quiet=2)  # as its installation does, whatever Python is told of bytecode
     if options.repeat < 1:
         parser.error("--repeat has to be positive")
     limits = Limits(options.limit, options.memory, options.repeat)

@@ -11,6 +11,7 @@ process, total and median per test. Exit status 1 if Z3 misses a verdict or take
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -140,6 +141,7 @@ def main() -> int:
     parser.add_argument("--no-litmus", action="store_true")
     parser.add_argument("--larger", action="store_true", help="the families at about twice those widths")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "mcheck", quiet=2)  # as its installation does, whatever Python is told of bytecode
     bad = 0
     if options.families.is_file():
         bad = families(options.families, LARGER if options.larger else WIDTHS, options.limit)
