@@ -2,7 +2,8 @@
 
 Up to Python 3.12 ``dataclasses.dataclass`` compiles the methods of a class one by one, which was a third of what
 ``mcheck`` takes to start; here they are one text. Their pickles hold values without asking for the fields each time.
-Everything else (fields, slots, inheritance, ``replace``) is the standard library's.
+An instance of many fields is made in a third of the time: while it is filled in, it is of a class of the same layout
+that is not frozen. Everything else (fields, slots, inheritance, ``replace``) is the standard library's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
+
+MANY = 6
+"""Fields from which on it is worth while to fill in an instance of an open class."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,6 +53,8 @@ def _compiled(made: type[Any], fields: tuple[Field, ...]) -> dict[str, Callable[
     scope: dict[str, Any] = {"_put": object.__setattr__, "_missing": dataclasses.MISSING}
     compared = [f.name for f in fields if f.compare]
     hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
+    if len(fields) >= MANY:
+        scope["_frozen"], scope["_open"] = made, _opened(made)
     text = (
         *_init(made, fields, scope),
         "def __eq__(self, other):\n",
@@ -67,7 +73,7 @@ def _tuple(owner: str, names: list[str]) -> str:
 
 def _init(made: type[Any], fields: tuple[Field, ...], scope: dict[str, Any]) -> Iterable[str]:
     """The text of ``__init__``."""
-    positional, named, lines = ["self"], ["*"], []
+    positional, named, values = ["self"], ["*"], {}
     for f in fields:
         name, parameter, value = f.name, f.name, f.name
         if f.default is not dataclasses.MISSING:
@@ -82,11 +88,22 @@ def _init(made: type[Any], fields: tuple[Field, ...], scope: dict[str, Any]) -> 
             continue
         if f.init:
             (named if f.kw_only else positional).append(parameter)
-        lines.append(f" _put(self, {name!r}, {value})\n")
+        values[name] = value
+    lines = [f"_put(self, {name!r}, {value})" for name, value in values.items()] or ["pass"]
+    if "_open" in scope:
+        filled = "_put(self, '__class__', _open)", *(f"self.{name} = {value}" for name, value in values.items())
+        inside = " " + "\n  ".join((*filled, "self.__class__ = _frozen"))
+        lines = ["if self.__class__ is _frozen:", inside, "else:", *(f" {line}" for line in lines)]
     if hasattr(made, "__post_init__"):
-        lines.append(" self.__post_init__()\n")
+        lines.append("self.__post_init__()")
     yield f"def __init__({', '.join(positional + (named if named[1:] else []))}):\n"
-    yield from lines or (" pass\n",)
+    yield from (f" {line}\n" for line in lines)
+
+
+def _opened(made: type[Any]) -> type[Any]:
+    """A class of the same layout whose instances can be changed."""
+    own = {"__slots__": made.__slots__, "__setattr__": object.__setattr__, "__module__": made.__module__}
+    return type(made.__name__, made.__bases__, own)
 
 
 def _repr(names: tuple[str, ...]) -> Callable[[object], str]:

@@ -53,8 +53,19 @@ def shapes(made_by: Decorator) -> list[type[Any]]:
     class Empty:
         """Nothing."""
 
+    class Many(base):  # type: ignore[misc,valid-type]
+        """More than are filled in one by one."""
+
+        w: int = 4
+        made: tuple[int, ...] = dataclasses.field(default=(), init=False)
+        u: list[int] = dataclasses.field(default_factory=list, hash=False)
+        v: int = dataclasses.field(default=0, kw_only=True)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "made", (self.w, self.x))
+
     below = made_by(frozen=True, slots=True, kw_only=True)(Below)
-    return [base, below, *(made_by(frozen=True, slots=True)(c) for c in (Own, Empty))]
+    return [base, below, *(made_by(frozen=True, slots=True)(c) for c in (Own, Empty, Many))]
 
 
 def outcome(action: Callable[..., object], *args: object, **kwargs: object) -> object:
@@ -110,6 +121,21 @@ def test_nothing_can_be_changed(name: str) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             delattr(instance, name)
         assert repr(instance) == before
+
+
+def test_classes_below_one_of_many_fields_have_attributes_of_their_own() -> None:
+    for made in shapes(records.dataclass):
+
+        class Lower(made):  # type: ignore[misc,valid-type]
+            """Not a data class."""
+
+        instance = Lower(1) if "x" in made.__slots__ or hasattr(made, "x") else Lower()
+        instance.own = 2
+        assert (type(instance), instance.own) == (Lower, 2)
+        if hasattr(made, "x"):
+            assert instance.x == 1
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                instance.x = 3
 
 
 @records.dataclass(frozen=True, slots=True)
