@@ -122,6 +122,7 @@ class Sorts:
         """By sort, the sets of the model that its events are in."""
         self.knowns: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Known] = {}
         """By sort, and the base relations of which edges come with its events and lead back from them."""
+        self._places: dict[tuple[int, int], tuple[tuple[str, object], ...]] = {}
 
     def of(self, event: Event, thread: int, where: int | None) -> int:
         """The sort of an event of a thread; ``where`` is its address as far as anybody asks for it."""
@@ -143,6 +144,21 @@ class Sorts:
             self.names.append(_names(event))
             for pairs in self.pairs.values() if thread >= 0 else ():
                 pairs.add(self.structure, found, node)
+        return found
+
+    def places_of(self, sort: int, thread: int, event: Event) -> tuple[tuple[str, object], ...]:
+        """Of an event of a thread, a kind and a key for each that events of its sort share (``entries.KEYS``)."""
+        found = self._places.get((sort, thread))
+        if found is None:
+            cta = self.program.threads[thread].place.cta
+            some = (
+                ("scope", event.scope), ("object", None if event.mbarrier is None else event.mbarrier.address),
+            )  # fmt: skip
+            found = self._places[sort, thread] = (
+                ("thread", thread), ("cta", cta.number), ("cluster", (cta.gpu, cta.cluster)), ("gpu", cta.gpu),
+                ("block", event.block), ("sort", sort), *((kind, key) for kind, key in some if key is not None),
+                *((("memory", None),) if event.size else ()),
+            )  # fmt: skip
         return found
 
     def _alone(self, node: Node) -> frozenset[str]:

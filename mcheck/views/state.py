@@ -115,30 +115,21 @@ class State:
             self.exact |= bit
         event = entry.event
         keyed = self.keyed
-        keyed["thread"].add(entry.thread, bit)
         if entry.thread < 0:  # an initial write is in no thread
+            keyed["thread"].add(entry.thread, bit)
             keyed["memory"].add(None, bit)
             keyed["loc"].add(event.address, bit)
             return
-        place = self.program.threads[entry.thread].place.cta
-        keyed["cta"].add(place.number, bit)
-        keyed["cluster"].add((place.gpu, place.cluster), bit)
-        keyed["gpu"].add(place.gpu, bit)
-        if event.scope is not None:
-            keyed["scope"].add(event.scope, bit)
-        keyed["block"].add(event.block, bit)
+        for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
+            of = keyed[kind].of
+            of[key] = of.get(key, 0) | bit
         keyed["instruction"].add((entry.thread, entry.instruction), bit)
-        if event.mbarrier is not None:
-            keyed["object"].add(event.mbarrier.address, bit)
-        if event.size:
-            keyed["memory"].add(None, bit)
-            if entry.exact:
-                keyed["loc"].add(event.address, bit)
-                keyed["vloc"].add((event.address, event.virtual), bit)
-                keyed["footprint"].add((event.address, event.size), bit)
-            else:
-                keyed["anywhere"].add(None, bit)
-        keyed["sort"].add(entry.sort, bit)
+        if entry.exact:
+            keyed["loc"].add(event.address, bit)
+            keyed["vloc"].add((event.address, event.virtual), bit)
+            keyed["footprint"].add((event.address, event.size), bit)
+        elif event.size:
+            keyed["anywhere"].add(None, bit)
         for k in self.sorts.classes.of_other.get(entry.sort, ()):
             self.ends[k] |= bit
 
