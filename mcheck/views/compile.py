@@ -47,6 +47,8 @@ class Compiled:
         default_factory=dict
     )
     """What is to be computed where some nodes are wanted, and others known (``mcheck.views.whole``)."""
+    unions: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The numbers of the unions that a window remembers (``text.Writer``)."""
     steps: dict[Known | None, Step] = field(default_factory=dict)
     looks: dict[Known | None, Step] = field(default_factory=dict)
     seen: dict[Known, int] = field(default_factory=dict)
@@ -66,7 +68,9 @@ class Compiled:
         seen = self.seen[known] = self.seen.get(known, 0) + 1
         kind = known if seen > OFTEN else None
         if kind is not None or None not in functions:
-            writer = Writer(self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home)
+            writer = Writer(
+                self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home, unions=self.unions
+            )  # fmt: skip
             writer.nodes()
             functions[kind] = _function(self.source(writer, enters=enters))
         return functions[kind]
@@ -118,7 +122,8 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
     compiled = Compiled(tape, tuple(n for n in wanted if n in needed), kind, frozenset(late), gathered, needed)
     compiled.turned = frozenset(turned & needed)
     compiled.chained = chained
-    writer = Writer(tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks))
+    writer = Writer(tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks),
+                    unions=compiled.unions)  # fmt: skip
     writer.nodes()
     compiled.stored = tuple(sorted(n for n in stored if compiled.home.get(n, n) == n))
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
@@ -16,7 +14,9 @@ from mcheck.views.kinds import Shown
 from mcheck.views.sorts import NOBODY, Sorts
 from mcheck.views.text import Known
 
-NEVER = (0, 0)
+Gathered = tuple[int, int]
+"""A set of events, and a union over it."""
+NEVER: Gathered = (0, 0)
 RECENT = 256
 """So many unions over the columns of closures are remembered."""
 
@@ -57,7 +57,8 @@ class State:
         """
         self.recent: dict[tuple[int, int], int] = {}
         """By node and set, the union over the columns of a closure: all who arrive in one phase come after the same."""
-        self.memo: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.memo: dict[int, Gathered] = {}
+        """By thread and union (``Compiled.unions``), the latest one: see ``over``."""
         self.complete = True
         self.meets = 0
         """Events that have bytes in common with the one that is looked at, whatever their addresses say."""
@@ -139,27 +140,27 @@ class State:
         self.ends = [mask & keep for mask in self.ends]
         self.exact &= keep
 
-    def over(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
-        """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows."""
-        known, result = self.memo.get(key, NEVER)
-        if known == x:
-            return result
+    def over(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
+        """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows; ``before``: the
+        set that it was last asked for, and what came out.
+        """
+        known, result = before
         if known & x == known:
             rest = x ^ known
         else:
             rest, result = x, 0
         if rest:
-            result = _with(result, self._shared(rest, column, key[0], self.union))
+            result = _with(result, self._shared(rest, column, node))
             self.memo[key] = x, result
         return result
 
-    def along(self, x: int, column: list[int], own: list[int], past: list[int], key: tuple[int, ...]) -> int:
+    def along(
+        self, x: int, column: list[int], own: list[int], past: list[int], key: int, before: Gathered
+    ) -> int:  # fmt: skip
         """``over``, where ``own`` has of every event the union over its ``past``, which is part of ``x`` if it is in
         ``x``: what comes before a member need not be looked up.
         """
-        known, result = self.memo.get(key, NEVER)
-        if known == x:
-            return result
+        known, result = before
         if known & x == known:
             rest = x ^ known
         else:
@@ -169,23 +170,23 @@ class State:
             while rest:
                 k = rest.bit_length() - 1
                 more |= own[k] | column[k]
-                rest ^= rest & (past[k] | 1 << k)
+                rest ^= 1 << k
+                if rest:
+                    rest ^= rest & past[k]
             result = _with(result, more)
             self.memo[key] = x, result
         return result
 
-    def closed(self, x: int, column: list[int], key: tuple[int, ...]) -> int:
+    def closed(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
         """``over`` for a closure: what is in the column of a member need not be looked up."""
-        known, result = self.memo.get(key, NEVER)
-        if known == x:
-            return result
+        known, result = before
         if known & x == known:
             rest = x ^ known
         else:
             rest, result = x, 0
         if rest:
             if rest & (rest - 1):
-                asked = key[0], rest
+                asked = node, rest
                 found = self.recent.get(asked)
                 if found is None:
                     if len(self.recent) > RECENT:
@@ -197,7 +198,7 @@ class State:
             self.memo[key] = x, result
         return result
 
-    def _shared(self, x: int, column: list[int], node: int, union: Callable[[int, list[int]], int]) -> int:
+    def _shared(self, x: int, column: list[int], node: int) -> int:
         """The union of a column over a set, most of which the one before may have had as well."""
         if not x & (x - 1):
             return column[x.bit_length() - 1]
@@ -206,11 +207,11 @@ class State:
         half = x.bit_count() // 2
         if common != core or common.bit_count() < half:
             core = common if common.bit_count() >= half else x
-            found = union(core, column)
+            found = self.union(core, column)
             self.latest[node] = core, found
-        return found | union(x ^ core, column) if x != core else found
+        return found | self.union(x ^ core, column) if x != core else found
 
-    def union(self, x: int, column: list[int], _key: tuple[int, int] = (0, 0)) -> int:
+    def union(self, x: int, column: list[int]) -> int:
         """The union of a column over a set."""
         result = 0
         while x:  # from the top: sets are long, and to make one negative costs as much as five steps
@@ -327,6 +328,8 @@ class State:
 
 def _with(all_: int, more: int) -> int:
     """The union; the first set itself where it is that, so that what is kept twice is one."""
+    if not all_:
+        return more
     out = all_ | more
     return all_ if out == all_ else out
 
@@ -337,7 +340,9 @@ def _united(x: int, column: list[int]) -> int:
     while x:
         k = x.bit_length() - 1
         result |= column[k]
-        x ^= x & (result | 1 << k)
+        x ^= 1 << k
+        if x:
+            x ^= x & result
     return result
 
 

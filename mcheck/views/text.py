@@ -24,6 +24,10 @@ VARIABLE = re.compile(r"\b[crs]\d+\b")
 KEPT = re.compile(r"\b([AFM])(\d+)\b")
 
 
+UNIONS = 4096
+"""More than a model asks of an event."""
+
+
 class Known(NamedTuple):
     """What all events of a kind have in common: the sets that they are in, the base relations of which edges come with
     them (``back``: lead from them to earlier events), those of the others that relate them to nothing.
@@ -66,6 +70,8 @@ class Writer:
     c: dict[int, str] = field(default_factory=dict)
     r: dict[int, str] = field(default_factory=dict)
     s: dict[int, str] = field(default_factory=dict)
+    unions: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The number of each union that the last one of a thread is remembered of: by node and, of a closure, member."""
     same: dict[str, str] = field(default_factory=dict)
     """Variables by the text of what they are."""
 
@@ -130,6 +136,8 @@ class Writer:
         out = [f"{kind}{n} = {what[kind].format(n)}{self.earlier if kind != 'A' else ''}" for kind, n in places]
         if any("OTHERS" in line or "ALL" in line for line in body):
             out.append(f"OTHERS = V.all{self.earlier}; ALL = OTHERS | B")
+        if any("NEVER" in line for line in body):
+            out.append(f"G = V.memo.get; T = t * {UNIONS}; NEVER = (0, 0)")
         return [*out, *body]
 
     @property
@@ -310,8 +318,7 @@ class Writer:
         found = self.same.get(f"{home} before {x}")
         if found is None:
             found = self.same[f"{home} before {x}"] = f"c{n}{member:04}"
-            of = f"V.closed(y, A{home}, ({n}, t, {member}))"
-            self.out.append(Statement((found,), [f"y = {x} & F{home}", f"{found} = {of} if y else 0"]))
+            self._remembered(found, x, home, f"closed(y, A{home}, {home}", (n, member))
         return found
 
     def _base(self, n: int, name: str) -> tuple[str, str]:
@@ -326,27 +333,41 @@ class Writer:
         self.out.append(Statement((f"c{n}", f"r{n}"), [f"c{n}, r{n} = V.{found}({name!r}, E, B)"]))
         return f"c{n}", f"r{n}"
 
-    def _over(self, n: int, x: str, column: int, helper: str) -> str:
-        """A variable for the union of what is kept of a node over a set of earlier events."""
+    def _remembered(self, name: str, x: str, column: int, call: str, which: tuple[int, int]) -> None:
+        """A variable for what a call makes of a set ``y`` of earlier events with something in a column, unless the last
+        one of this thread was the same.
+        """
+        number = self.unions.setdefault(which, len(self.unions))
+        text = f"(y and (k[1] if (k := G(T + {number}, NEVER))[0] == y else V.{call}, T + {number}, k)))"
+        self.out.append(Statement((name,), [f"y = {x} & F{column}", f"{name} = {text}"]))
+
+    def _over(self, n: int, x: str, column: int, *, both: bool) -> str:
+        """A variable for the union of what is kept of a node over a set of earlier events; ``both``: of one that leads
+        both ways.
+        """
         home = self.home.get(column, column)
         key = f"{home} over {x}"
         found = self.same.get(key)
         if found is None:
             found = self.same[key] = f"c{n + len(self.tape.code)}"
-            of = f"V.{helper}(y, A{home}, ({n}, t))"
-            self.out.append(Statement((found,), [f"y = {x} & F{home}", f"{found} = {of} if y else 0"]))
+            if both:
+                self.out.append(
+                    Statement((found,), [f"y = {x} & F{home}", f"{found} = V.union(y, A{home}) if y else 0"])
+                )
+            else:
+                self._remembered(found, x, home, f"over(y, A{home}, {n}", (n, -1))
         return found
 
     def _gathered(self, n: int, x: str, a: int) -> list[str]:
         """The union of what is kept of ``a`` over a set of earlier events, for the node ``n``."""
         if self.kind[a] == BOTH:
-            return [self._over(n, x, a, "union")]
+            return [self._over(n, x, a, both=True)]
         parts = parts_of(self.tape, self.kind, a)
         out = [f"{x} & M{self.home.get(s, s)}" for s in parts.sets]
         if parts.reflexive:
             out.append(x)
         if parts.rest >= 0:
-            out.append(self._chain(n, x, parts.rest) if n in self.chained else self._over(n, x, parts.rest, "over"))
+            out.append(self._chain(n, x, parts.rest) if n in self.chained else self._over(n, x, parts.rest, both=False))
         return out
 
     def _chain(self, n: int, x: str, rest: int) -> str:
@@ -356,8 +377,7 @@ class Writer:
         found = self.same.get(key)
         if found is None:
             found = self.same[key] = f"c{n + len(self.tape.code)}"
-            lines = [f"y = {x} & F{column}", f"{found} = V.along(y, A{column}, A{own}, A{past}, ({n}, t)) if y else 0"]
-            self.out.append(Statement((found,), lines))
+            self._remembered(found, x, column, f"along(y, A{column}, A{own}, A{past}", (n, -1))
         return found
 
     def _seq(self, n: int, a: int, b: int) -> tuple[str, str]:

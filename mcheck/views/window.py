@@ -18,7 +18,7 @@ from mcheck.views.entries import Check, Entry, Flagged, bits
 from mcheck.views.kinds import NOTHING, SET, Shown, is_set
 from mcheck.views.settle import stand_ins
 from mcheck.views.state import State, compiled_for
-from mcheck.views.text import Known
+from mcheck.views.text import UNIONS, Known
 from mcheck.views.whole import evaluate
 
 ROOM = 64
@@ -49,8 +49,10 @@ class Window(State):
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
             return (broken, []) if broken is not None else self._again(entry, bit, out)
-        broken = next((c.name for c in self.axioms if c.node in out and self._breaks(c, out, bit)), None)
-        return broken, self._flags(out, bit)
+        for c in self.axioms:
+            if c.node in out and self._breaks(c, out, bit):
+                return c.name, self._flags(out, bit)
+        return None, self._flags(out, bit)
 
     def _flags(self, out: dict[int, tuple[int, int]], bit: int) -> list[Flagged]:
         """What the flags say of the new event."""
@@ -209,13 +211,14 @@ class Window(State):
 
     def _evaluate(self, wanted: frozenset[int], known: frozenset[int]) -> dict[int, list[int]]:
         """Some relations between all live events, node by node; those that are kept are set to it."""
-        values = evaluate(self, wanted, known)
+        values, compiled = evaluate(self, wanted, known), self.compiled
         for n in wanted & self.cols.keys():
             self.cols[n] = list(values[n])
             self.filled[n] = sum(1 << k for k in bits(self.all) if self.cols[n][k])
         for n in wanted & self.masks.keys():
             self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
-        self.memo = {key: of for key, of in self.memo.items() if key[0] not in self.compiled.turned}
+        turned = {k for (n, _), k in compiled.unions.items() if n in compiled.turned}
+        self.memo = {key: of for key, of in self.memo.items() if key % UNIONS not in turned}
         self.latest, self.recent = {}, {}
         return values
 
