@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-OBJECTS = 50_000
+OBJECTS = 400_000
 """So many objects more than before, and it is time to look."""
 OF_PYTHON = 1_000
 """So many objects an interpreter may have set aside itself when it began, as Python 3.12 does."""
@@ -63,6 +63,7 @@ def seldom() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.set_threshold(*before)
         if aside:
+            gc.freeze()  # all is old at once: Python would look through what has just been left behind, and free it
             gc.unfreeze()
+        gc.set_threshold(*before)

@@ -145,9 +145,8 @@ class State:
         set that it was last asked for, and what came out.
         """
         known, result = before
-        if known & x == known:
-            rest = x ^ known
-        else:
+        rest = x ^ known
+        if rest & known:  # it has lost some
             rest, result = x, 0
         if rest:
             result = _with(result, self._shared(rest, column, node))
@@ -161,9 +160,8 @@ class State:
         ``x``: what comes before a member need not be looked up.
         """
         known, result = before
-        if known & x == known:
-            rest = x ^ known
-        else:
+        rest = x ^ known
+        if rest & known:  # it has lost some
             rest, result = x, 0
         if rest:
             more = 0
@@ -180,12 +178,12 @@ class State:
     def closed(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
         """``over`` for a closure: what is in the column of a member need not be looked up."""
         known, result = before
-        if known & x == known:
-            rest = x ^ known
-        else:
+        rest = x ^ known
+        if rest & known:  # it has lost some
             rest, result = x, 0
         if rest:
-            if rest & (rest - 1):
+            k = rest.bit_length() - 1
+            if rest ^ 1 << k:
                 asked = node, rest
                 found = self.recent.get(asked)
                 if found is None:
@@ -193,7 +191,7 @@ class State:
                         self.recent.clear()
                     found = self.recent[asked] = _united(rest, column)
             else:
-                found = column[rest.bit_length() - 1]
+                found = column[k]
             result = _with(result, found)
             self.memo[key] = x, result
         return result
