@@ -162,12 +162,14 @@ class Writer:
 
     def _or(self, *parts: str) -> str:
         left = list(dict.fromkeys(p for p in parts if p != "0"))
+        if len(left) == 2 and all(map(VARIABLE.fullmatch, left)):  # to copy a long set takes longer than to ask
+            return f"{left[0]} | {left[1]} if {left[1]} else {left[0]}"
         return " | ".join(left) or "0"
 
     def _sub(self, a: str, b: str) -> str:
         if a == "0" or a == b:
             return "0"
-        return a if b == "0" else f"{a} & ({a} ^ {b})"  # the complement of a long set takes longer than all of this
+        return a if b == "0" else f"{a} and {a} & ({a} ^ {b})"  # the complement of a long set takes longer
 
     def _own(self, a: str) -> str:
         """Whether the new event is in a set, as a condition."""
