@@ -47,6 +47,8 @@ class Compiled:
         default_factory=dict
     )
     """What is to be computed where some nodes are wanted, and others known (``mcheck.views.whole``)."""
+    own: frozenset[int] = frozenset()
+    """The nodes of which only is found out whether they lead from the new event to itself."""
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
     """The numbers of the unions that a window remembers (``text.Writer``)."""
     steps: dict[Known | None, Step] = field(default_factory=dict)
@@ -69,7 +71,8 @@ class Compiled:
         kind = known if seen > OFTEN else None
         if kind is not None or None not in functions:
             writer = Writer(
-                self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home, unions=self.unions
+                self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home, own=self.own,
+                unions=self.unions,
             )  # fmt: skip
             writer.nodes()
             functions[kind] = _function(self.source(writer, enters=enters))
@@ -109,26 +112,41 @@ def _function(source: str) -> Step:
     return scope["step"]  # type: ignore[return-value]
 
 
-def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
-    """The functions for what an execution has shown; ``wanted`` are the nodes to leave in the output."""
+def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int] = frozenset()) -> Compiled:
+    """The functions for what an execution has shown; ``wanted`` are the nodes to leave in the output. Of ``circles``,
+    some of them, nothing is asked but whether they lead from the new event to itself.
+    """
     kind = kinds_of(tape, shown)
     late = late_nodes(tape, kind)
     gathered = _gathered(tape, kind, late, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in late]
     needed = {n for n in ancestors(tape, *asked) if kind[n] != NOTHING}
     turned = _turned(tape, kind)
-    chained = chains(tape, kind, turned, needed)
-    stored, masks = _kept(tape, kind, needed, chained)
+    own = _own_alone(tape, kind, needed, circles)
+    chained = chains(tape, kind, turned, needed - own)
+    stored, masks = _kept(tape, kind, needed - own, chained)
     compiled = Compiled(tape, tuple(n for n in wanted if n in needed), kind, frozenset(late), gathered, needed)
     compiled.turned = frozenset(turned & needed)
     compiled.chained = chained
-    writer = Writer(tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks),
-                    unions=compiled.unions)  # fmt: skip
+    compiled.own = own
+    writer = Writer(
+        tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks), own=own,
+        unions=compiled.unions,
+    )  # fmt: skip
     writer.nodes()
     compiled.stored = tuple(sorted(n for n in stored if compiled.home.get(n, n) == n))
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))
     return compiled
+
+
+def _own_alone(tape: Tape, kind: list[str], needed: set[int], circles: frozenset[int]) -> frozenset[int]:
+    """The ways ``a; b`` among the circles that lead forward only, which take two steps at the new event or none there;
+    and that nothing else is made of.
+    """
+    used = {x for n in needed for x in (tape.code[n].a, tape.code[n].b)}
+    used |= {body for group in tape.groups for _, body, _ in group}
+    return frozenset(n for n in circles & needed - used if tape.code[n].op == "seq" and kind[n] == FORWARD)
 
 
 def _gathered(tape: Tape, kind: list[str], late: set[int], wanted: tuple[int, ...]) -> tuple[int, ...]:

@@ -33,6 +33,9 @@ class State:
         self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
         nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
         self.wanted = tuple(dict.fromkeys([*nodes, *ahead.asked(tape)]))
+        circles = frozenset(c.node for c in self.axioms if c.test == "irreflexive")
+        self.circles = circles - {self.co, *ahead.asked(tape)}
+        """Those of them of which nothing is asked but whether they lead from an event to itself."""
         self.told: dict[int, tuple[int, int]] = {}
         """What of the event that was added last is wanted, by node."""
         self.newest: Entry | None = None
@@ -66,7 +69,7 @@ class State:
         self.missed = False
         """Whether an earlier event has entered the range of a relation, which is not followed."""
         self.settled = False
-        self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted)
+        self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted, self.circles)
         self._fit()
 
     def entry(
@@ -344,19 +347,19 @@ def _united(x: int, column: list[int]) -> int:
     return result
 
 
-_COMPILED: dict[tuple[int, Shown, tuple[int, ...]], tuple[Tape, Compiled]] = {}
+_COMPILED: dict[tuple[int, Shown, tuple[int, ...], frozenset[int]], tuple[Tape, Compiled]] = {}
 MOST = 1024
 """So many compiled tapes are kept; the oldest goes first."""
 
 
-def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...]) -> Compiled:
+def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int]) -> Compiled:
     """The compiled tape, once per process for what is shown."""
-    key = id(tape), shown, wanted
+    key = id(tape), shown, wanted, circles
     known = _COMPILED.get(key)
     if known is None or known[0] is not tape:
         while len(_COMPILED) >= MOST:
             del _COMPILED[next(iter(_COMPILED))]
-        known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted)
+        known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted, circles)
     return known[1]
 
 

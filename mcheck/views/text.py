@@ -70,6 +70,8 @@ class Writer:
     c: dict[int, str] = field(default_factory=dict)
     r: dict[int, str] = field(default_factory=dict)
     s: dict[int, str] = field(default_factory=dict)
+    own: frozenset[int] = frozenset()
+    """Nodes ``a; b`` of which only is asked whether they lead from the new event to itself."""
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
     """The number of each union that the last one of a thread is remembered of: by node and, of a closure, member."""
     same: dict[str, str] = field(default_factory=dict)
@@ -390,6 +392,8 @@ class Writer:
         if self.kind[b] == SET:
             row = "0" if ra == "0" else f"{ra} & M{self.home.get(b, b)}"
             return self._if(self.member(b), ca), row
+        if n in self.own:
+            return self._and(self._and(ca, cb), "B"), "0"
         col = "0"
         if cb == "B":
             col = ca

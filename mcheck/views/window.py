@@ -139,7 +139,7 @@ class Window(State):
         back = shown.backward | known.back
         self.shown = Shown(shown.tags | known.sets, shown.edges | known.edges | back, back)
         columns, members = frozenset(self.cols), frozenset(self.masks)  # a node may have been a set, and be none now
-        self.compiled = compiled_for(self.tape, self.shown, self.wanted)
+        self.compiled = compiled_for(self.tape, self.shown, self.wanted, self.circles)
         self._fit()
         if self.all:
             kept = frozenset((*self.compiled.stored, *self.compiled.masks))
