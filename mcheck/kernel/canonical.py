@@ -132,7 +132,7 @@ class _Former:
         for done in self._live():
             self.steps.setdefault(done.agent, []).append(done.step)
             if done.signal >= 0:
-                self.phases.setdefault(done.signal, []).append(done.phase)
+                self.phases.setdefault(done.signal, []).append(done.until)
         for numbers in (*self.steps.values(), *self.phases.values()):
             numbers.sort()
 
@@ -579,7 +579,7 @@ def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, lis
 
 def _covers(time: Vector, done: Done) -> bool:
     """Whether what happens at a time comes after an operation, so that it cannot come before it."""
-    return time[done.signal] > done.phase if done.signal >= 0 else time[done.agent] >= done.step
+    return time[done.signal] > done.until if done.signal >= 0 else time[done.agent] >= done.step
 
 
 def _waited_for(a: Agent) -> int:

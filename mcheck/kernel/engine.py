@@ -352,7 +352,7 @@ def _before(a: Entry, b: Entry) -> bool:
     """Whether step ``a`` is before ``b`` in time; an arrival is not behind what it waits for at its barrier."""
     time = b.begun or b.time
     if a.signal >= 0:
-        return time[a.signal] > a.phase
+        return time[a.signal] > a.until
     if a.agent == b.agent:
         return a.step < b.step if b.signal < 0 else a.step <= b.step
     return time[a.agent] >= a.step

@@ -517,7 +517,7 @@ class Machine:
         could.
         """
         if earlier.signal >= 0:
-            if time[earlier.signal] > earlier.phase:
+            if time[earlier.signal] > earlier.until:
                 return False
         elif time[earlier.agent] >= earlier.step:
             return False

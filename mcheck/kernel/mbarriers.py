@@ -305,7 +305,7 @@ def _complete(m: Machine, bar: Mbarrier) -> None:
     _overrun(m, bar)
     postponed(m, bar)
     assert bar.state is not None
-    bar.time = raised(joined(bar.time, bar.next_time), bar.seen, bar.state.phase)
+    bar.time = raised(joined(bar.time, bar.next_time), bar.seen, bar.count(bar.state.phase))
     bar.times[bar.state.phase] = bar.time
     bar.times.pop(bar.joined - 1, None)
     if bar.state.phase > 1:
@@ -369,8 +369,10 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if not _in_order(m, agent, signal):
         raise Blocked(bar)
     phase = bar.state.phase
-    entry.signal, entry.phase = bar.seen, phase
-    done = Done(agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen)
+    entry.signal, entry.phase, entry.until = bar.seen, phase, bar.until(phase)
+    done = Done(
+        agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen, entry.until
+    )  # fmt: skip
     done.effect = _effect(step, signal.count)
     for other in bar.renewed:
         m.reverse(other, -1, signal.time, True)

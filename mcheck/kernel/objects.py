@@ -32,6 +32,8 @@ class Done:
     phase: int
     signal: int = -1
     """The component of the mbarrier if this is a completion signal."""
+    until: int = 0
+    """What that component is at most while the phase of the signal is not over."""
     effect: tuple[int, int] = (0, 0)
     """What it adds to the pending arrivals of an mbarrier, and to its tx-count."""
     entries: tuple[Live, ...] = ()
@@ -103,6 +105,16 @@ class Mbarrier:
     joined: int = -1
     """The last phase whose operations are no longer told from those of earlier ones."""
 
+    def count(self, phase: int) -> int:
+        """What the component of the object is in a time at which so many of its phases are over: more than for all
+        phases of an object that the memory held before, which say nothing of these.
+        """
+        return self.until(phase) if phase else 0
+
+    def until(self, phase: int) -> int:
+        """What that component is at most while a phase is not over."""
+        return (self.generation - 1) * PHASES + phase
+
     def at(self, phase: int) -> Acts:
         """The operations of a phase of the present object."""
         return self.phases.setdefault((self.generation, phase), Acts())
@@ -162,6 +174,8 @@ class Mbarrier:
                     last.waits |= acts.waits
 
 
+PHASES = 1 << 40
+"""More than an object ever has."""
 KEPT_PHASES = 1
 """Phases before the current one that a stale look may still find."""
 

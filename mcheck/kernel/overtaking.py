@@ -104,7 +104,7 @@ def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Don
     return [
         d
         for d in others
-        if d.entries and (time[d.signal] > d.phase if d.signal >= 0 else d.agent != agent and time[d.agent] >= d.step)
+        if d.entries and (time[d.signal] > d.until if d.signal >= 0 else d.agent != agent and time[d.agent] >= d.step)
     ]
 
 

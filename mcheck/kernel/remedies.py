@@ -173,7 +173,7 @@ def _known(m: Machine, old: Record, agent: int, time: Vector, step: int) -> bool
     """Whether an access is over, in time, for an agent at a time and step of it."""
     if not old.asynchronous:
         return (old.agent == agent and old.step < step) or time[old.agent] >= old.step
-    signalled = any(time[bar] > phase for bar, phase in _signals(m, old).items())
+    signalled = any(time[bar] > signal.until for bar, signal in _signals(m, old).items())
     return signalled or any(time[waited] >= at for waited, at in old.done)
 
 
@@ -238,7 +238,7 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
 def _unacquired(m: Machine, old: Record, new: Record) -> str:
     """What makes the thread's own relaxed wait for an operation acquire it."""
     agent = m.agents[new.agent]
-    if not any(agent.time[bar] > phase for bar, phase in _signals(m, old).items()):
+    if not any(agent.time[bar] > signal.until for bar, signal in _signals(m, old).items()):
         return ""
     waits = (ops.performed(e.op) for e in reversed(m.trace) if e.agent == new.agent and e.signal < 0)
     wait = next((op for op in waits if isinstance(op, ops.MbarrierWait)), None)
@@ -255,8 +255,8 @@ def _mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
         signals = _signals(m, old)
         for bar in m.mbarriers.values():
             if bar.seen in old.bars:
-                now = bar.state.phase if bar.state is not None else 0
-                phase = signals.get(bar.seen, now)
+                signal, now = signals.get(bar.seen), bar.state.phase if bar.state is not None else 0
+                phase = now if signal is None else signal.phase
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
         far = any(not _same_cta(m, bar.address, new) for bar in m.mbarriers.values() if bar.seen in old.bars)
         who = "Let a thread of its CTA wait" if far else "Wait"  # only the owner's threads may (9.7.13.15.16)
@@ -275,12 +275,12 @@ def _same_cta(m: Machine, address: int, record: Record) -> bool:
     return instance is None or instance.cta == m.program.threads[m.agents[record.agent].threads[0]].place.cta
 
 
-def _signals(m: Machine, old: Record) -> dict[int, int]:
-    """The phase of each mbarrier that an operation has signalled so far, by the component of the object in time."""
-    out: dict[int, int] = {}
+def _signals(m: Machine, old: Record) -> dict[int, Entry]:
+    """The first signal of an operation so far to each mbarrier, by the component of the object in time."""
+    out: dict[int, Entry] = {}
     for entry in m.trace[old.position :]:
         if entry.signal >= 0 and entry.agent == old.agent and entry.op is old.event.op:
-            out.setdefault(entry.signal, entry.phase)
+            out.setdefault(entry.signal, entry)
     return out
 
 

@@ -28,6 +28,8 @@ class Entry:
     note: str = ""
     signal: int = -1
     phase: int = 0
+    until: int = 0
+    """Of a completion signal, what the component ``signal`` of a time is at most while its phase is not over."""
     place: int = -1
     """Where in the code the operation stands."""
     guess: int | None = None

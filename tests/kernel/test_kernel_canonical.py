@@ -29,7 +29,7 @@ KNOWN: dict[type, str] = {
     Acts: "acts signals copies waits ending",
     Rendezvous: "key members round count here again brought kinds arrivals time before failed votes own warps last",
     Signal: "key agent step address kind tx count time event records issues",
-    Done: "agent step position time event kind phase signal effect entries loose",
+    Done: "agent step position time event kind phase signal until effect entries loose",
     Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
     Entry: "event thread sets exact edges back sort instruction slot time stand_in",
     Machine: "setup forced program zero memory agents names window before waits_for looks settle_at exits fences trace"
@@ -37,7 +37,7 @@ KNOWN: dict[type, str] = {
     " tokens unsure parted inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
     " mbarrier_places exchanged watch",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
-    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets",
+    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets circles",
 }
 """What the parts of an execution hold. Whoever adds to them decides whether ``mcheck.kernel.canonical`` has to tell it:
 a state that is taken for another one, though a later step would tell them apart, makes proofs that are none.
