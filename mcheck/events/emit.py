@@ -7,7 +7,8 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 from mcheck.errors import InternalError, Unsupported
@@ -230,7 +231,7 @@ class Emitter:
         event = Event(
             uid=(self.thread.index, len(state.events)),
             op=op,
-            tags=frozenset(tags),
+            tags=_set_of(tags),
             order=state.order if ordered else None,
             instruction=state.instruction,
             block=more.pop("block", self.thread.place.cta.number),
@@ -270,6 +271,10 @@ class Emitter:
         """Assigns a destination register, ``None`` being the sink."""
         if reg is not None:
             state.registers[reg.name] = value
+
+
+_set_of = cache(frozenset[Tag])
+"""Some tags as a set, which is one and the same for all events of a kind."""
 
 
 class _Registers(dict[str, Term]):
@@ -494,5 +499,5 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
 
 def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[Tag, ...], **more: Any) -> Event:
     """An event on an mbarrier object."""
-    counted = replace(step, fences=state.fences) if state.fences else step
+    counted = step.behind(state.fences) if state.fences else step
     return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=counted, **more)

@@ -290,8 +290,8 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
 
 def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
     """An operation counts in the current phase: could it have counted in the one before?"""
-    known = m.watch is None and time[bar.seen] >= bar.until(done.phase)  # who knows that that is over knows of all in it
-    for other in () if known else bar.before:
+    known = m.watch is None and time[bar.seen] >= bar.until(done.phase)
+    for other in () if known else bar.before:  # who knows that a phase is over knows of all in it
         if m.reverse(other, agent, time, single):
             m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
     for other in bar.failed:

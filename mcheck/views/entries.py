@@ -98,7 +98,8 @@ class Masks:
 
     def add(self, key: object, bit: int) -> None:
         """Adds an event under a key."""
-        self.of[key] = self.of.get(key, 0) | bit
+        of = self.of
+        of[key] = of[key] | bit if key in of else bit
 
     def get(self, key: object) -> int:
         """The events with a key."""

@@ -122,6 +122,8 @@ class Sorts:
         """By sort, the sets of the model that its events are in."""
         self.knowns: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Known] = {}
         """By sort, and the base relations of which edges come with its events and lead back from them."""
+        places = [t.place.cta for t in program.threads]
+        self.clusters, self.gpus = len({(cta.gpu, cta.cluster) for cta in places}), len({cta.gpu for cta in places})
         self._places: dict[tuple[int, int], tuple[tuple[str, object], ...]] = {}
 
     def of(self, event: Event, thread: int, where: int | None) -> int:
@@ -155,8 +157,10 @@ class Sorts:
                 ("scope", event.scope), ("object", None if event.mbarrier is None else event.mbarrier.address),
             )  # fmt: skip
             found = self._places[sort, thread] = (
-                ("thread", thread), ("cta", cta.number), ("cluster", (cta.gpu, cta.cluster)), ("gpu", cta.gpu),
-                ("block", event.block), ("sort", sort), *((kind, key) for kind, key in some if key is not None),
+                ("thread", thread), ("cta", cta.number), ("block", event.block), ("sort", sort),
+                *((kind, key) for kind, key in some if key is not None),
+                *((("cluster", (cta.gpu, cta.cluster)),) if self.clusters > 1 else ()),
+                *((("gpu", cta.gpu),) if self.gpus > 1 else ()),
                 *((("memory", None),) if event.size else ()),
             )  # fmt: skip
         return found

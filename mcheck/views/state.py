@@ -126,7 +126,7 @@ class State:
             return
         for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
             of = keyed[kind].of
-            of[key] = of.get(key, 0) | bit
+            of[key] = of[key] | bit if key in of else bit
         keyed["instruction"].add((entry.thread, entry.instruction), bit)
         if entry.exact:
             keyed["loc"].add(event.address, bit)
@@ -270,7 +270,7 @@ class State:
                 both = keyed["object"].get(event.mbarrier.address)
             case _:
                 return self.one_way(name, entry, bit)
-        return both | bit, both ^ (both & bit)
+        return (both, both ^ bit) if both & bit else (both | bit, both)
 
     def _of_initial(self, name: str, event: Event) -> int:
         """What an initial write shares with others: its location."""
@@ -299,17 +299,23 @@ class State:
             case "cta":
                 return self.keyed["cta"].get(place.number)
             case "cluster":
-                return self.keyed["cluster"].get((place.gpu, place.cluster))
+                one = self.sorts.clusters == 1
+                return self._of_threads() if one else self.keyed["cluster"].get((place.gpu, place.cluster))
             case "gpu":
-                return self.keyed["gpu"].get(place.gpu)
+                return self._of_threads() if self.sorts.gpus == 1 else self.keyed["gpu"].get(place.gpu)
         return self.all
+
+    def _of_threads(self) -> int:
+        """All events but the initial writes."""
+        initial = self.keyed["thread"].get(-1)
+        return self.all ^ initial if initial else self.all
 
     def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
         """``static`` of a relation of ``ONE_WAY``."""
         pairs, ends = self.sorts.pairs[name], self.ends
         behind, ahead = pairs.behind.get(entry.sort, NOBODY), pairs.ahead.get(entry.sort, NOBODY)
         col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
-        return col ^ (col & bit), row ^ (row & bit)
+        return col ^ bit if col & bit else col, row ^ bit if row & bit else row
 
     def known(self, entry: Entry) -> Known:
         """What an event has in common with all of its kind."""
