@@ -214,7 +214,8 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     assert bar.state is not None
     before = bar.state
     lanes = len(agent.lanes)
-    time = agent.now() if agent.single else agent.time
+    now = agent.now()
+    time = now if agent.single else agent.time
     try:
         after, completed = _apply(step, before, lanes)
     except Misuse as wrong:
@@ -230,7 +231,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     kind = "arrive" if step.kind in ARRIVALS else step.kind
     if step.no_complete:
         kind = "nocomplete"
-    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, before.phase)
+    done = Done(agent.index, agent.step, len(m.trace) - 1, now, event, kind, before.phase)
     done.effect = _effect(step, lanes)
     if isinstance(op, ops.MbarrierArrive) and op.state is not None:
         token = machine.state_token(before, bar.address, no_complete=step.no_complete)
@@ -245,7 +246,7 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     if m.watch is not None:
         m.watch.entered(m, bar, done, entries)
     if m.watch is None or not m.watch.hides(agent):
-        bar.next_time = joined(bar.next_time, agent.now())
+        bar.next_time = joined(bar.next_time, now)
     bar.state = after
     m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
     if step.kind in ARRIVALS:

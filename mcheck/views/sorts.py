@@ -25,6 +25,14 @@ NOBODY = -1
 
 
 @dataclass(slots=True)
+class Side:
+    """One direction of a relation: of each sort its class, and all of these classes."""
+
+    of: dict[int, int] = field(default_factory=dict)
+    classes: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Classes:
     """Classes of sorts, of all relations and both directions. ``others`` are the sorts that the members of a class are
     related to (or from), ``size`` how many members it has, ``parent`` the class that it was part of, if it was.
@@ -46,11 +54,11 @@ class Classes:
             self.of_other.setdefault(sort, []).append(number)
         return number
 
-    def gain(self, of: dict[int, int], which: Iterable[int], new: int) -> None:
+    def gain(self, side: Side, which: Iterable[int], new: int) -> None:
         """Some sorts are related to a ``new`` one: those that are not all of their class leave it."""
         found: dict[int, list[int]] = {}
         for sort in which:
-            found.setdefault(of[sort], []).append(sort)
+            found.setdefault(side.of[sort], []).append(sort)
         for number, sorts in found.items():
             if len(sorts) == self.size[number]:
                 self.others[number].add(new)
@@ -58,17 +66,19 @@ class Classes:
                 continue
             self.size[number] -= len(sorts)
             made = self.make(self.others[number] | {new}, len(sorts), number)
+            side.classes.append(made)
             for sort in sorts:
-                of[sort] = made
+                side.of[sort] = made
 
-    def place(self, of: dict[int, int], sort: int, others: set[int]) -> None:
+    def place(self, side: Side, sort: int, others: set[int]) -> None:
         """Puts a new sort into the class of those with the same others."""
-        for number in set(of.values()):
+        for number in side.classes:
             if self.others[number] == others:
                 self.size[number] += 1
-                of[sort] = number
+                side.of[sort] = number
                 return
-        of[sort] = self.make(others, 1, NOBODY)
+        side.of[sort] = self.make(others, 1, NOBODY)
+        side.classes.append(side.of[sort])
 
 
 class Pairs:
@@ -81,8 +91,8 @@ class Pairs:
         self.classes = classes
         self.firsts: list[tuple[int, Node]] = []
         self.seconds: list[tuple[int, Node]] = []
-        self.ahead: dict[int, int] = {}
-        self.behind: dict[int, int] = {}
+        self.ahead = Side()
+        self.behind = Side()
 
     def may(self, node: Node) -> bool:
         """Whether an event may be on either side."""

@@ -313,7 +313,7 @@ class State:
     def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
         """``static`` of a relation of ``ONE_WAY``."""
         pairs, ends = self.sorts.pairs[name], self.ends
-        behind, ahead = pairs.behind.get(entry.sort, NOBODY), pairs.ahead.get(entry.sort, NOBODY)
+        behind, ahead = pairs.behind.of.get(entry.sort, NOBODY), pairs.ahead.of.get(entry.sort, NOBODY)
         col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
         return col ^ bit if col & bit else col, row ^ bit if row & bit else row
 
