@@ -106,6 +106,8 @@ def _go_on(
 
 def _going_on(m: Machine, current: int) -> Agent | None:
     """The agent that went last, if it can still go; otherwise the next one that can."""
+    if m.agents[current].status == "run":
+        return m.agents[current]
     count = len(m.agents)
     return next((a for k in range(count) if (a := m.agents[(current + k) % count]).status == "run"), None)
 

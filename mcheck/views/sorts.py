@@ -94,13 +94,8 @@ class Pairs:
         self.ahead = Side()
         self.behind = Side()
 
-    def may(self, node: Node) -> bool:
-        """Whether an event may be on either side."""
-        event = event_of(node)
-        return self.relation.first(event, node) or self.relation.second(event, node)
-
-    def add(self, structure: Structure, sort: int, node: Node) -> None:
-        """Notes a sort of events, of which this is one."""
+    def add(self, structure: Structure, sort: int, node: Node) -> bool:
+        """Notes a sort of events, of which this is one; whether they may be on either side."""
         event, holds = event_of(node), self.relation.predicate
         first, second = self.relation.first(event, node), self.relation.second(event, node)
         if first:
@@ -115,6 +110,7 @@ class Pairs:
             targets = {k for k, other in self.seconds if holds(structure, node, other)}
             self.classes.gain(self.behind, targets - {sort}, sort)
             self.classes.place(self.ahead, sort, targets)
+        return first or second
 
 
 class Sorts:
@@ -152,10 +148,8 @@ class Sorts:
         if found is None:
             found = self.numbers[key] = len(self.numbers)
             node = Node(-1, event, thread, event.address, event.size)
-            self.alone.append(self._alone(node))
+            self.alone.append(self._alone(found, node))
             self.names.append(_names(event))
-            for pairs in self.pairs.values() if thread >= 0 else ():
-                pairs.add(self.structure, found, node)
         return found
 
     def places_of(self, sort: int, thread: int, event: Event) -> tuple[tuple[str, object], ...]:
@@ -175,11 +169,11 @@ class Sorts:
             )  # fmt: skip
         return found
 
-    def _alone(self, node: Node) -> frozenset[str]:
+    def _alone(self, sort: int, node: Node) -> frozenset[str]:
         event = event_of(node)
         if node.thread < 0:
             return STATIC - {"id", "loc", "overlap", "ext"}
-        out = {name for name in ONE_WAY if not self.pairs[name].may(node)}
+        out = {name for name, pairs in self.pairs.items() if not pairs.add(self.structure, sort, node)}
         if not event.size:
             out |= PLACES
         if event.scope is None:
