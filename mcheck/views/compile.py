@@ -49,6 +49,8 @@ class Compiled:
     """What is to be computed where some nodes are wanted, and others known (``mcheck.views.whole``)."""
     own: frozenset[int] = frozenset()
     """The nodes of which only is found out whether they lead from the new event to itself."""
+    universal: set[int] = field(default_factory=set)
+    """The sets that every event is in, of which nothing is kept."""
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
     """The numbers of the unions that a window remembers (``text.Writer``)."""
     steps: dict[Known | None, Step] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class Compiled:
         if kind is not None or None not in functions:
             writer = Writer(
                 self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home, own=self.own,
-                unions=self.unions,
+                universal=self.universal, unions=self.unions,
             )  # fmt: skip
             writer.nodes()
             functions[kind] = _function(self.source(writer, enters=enters))
@@ -131,11 +133,11 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     compiled.own = own
     writer = Writer(
         tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks), own=own,
-        unions=compiled.unions,
+        universal=compiled.universal, unions=compiled.unions,
     )  # fmt: skip
     writer.nodes()
     compiled.stored = tuple(sorted(n for n in stored if compiled.home.get(n, n) == n))
-    compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n))
+    compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n and n not in compiled.universal))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))
     return compiled
 

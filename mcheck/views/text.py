@@ -20,6 +20,8 @@ from mcheck.errors import Unsupported
 from mcheck.views.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET
 from mcheck.views.ways import parts_of
 
+EVERY = frozenset(("ALL", "OTHERS"))
+"""All events, and all but the new one."""
 VARIABLE = re.compile(r"\b[crs]\d+\b")
 KEPT = re.compile(r"\b([AFM])(\d+)\b")
 
@@ -72,6 +74,8 @@ class Writer:
     s: dict[int, str] = field(default_factory=dict)
     own: frozenset[int] = frozenset()
     """Nodes ``a; b`` of which only is asked whether they lead from the new event to itself."""
+    universal: set[int] = field(default_factory=set)
+    """Sets that every event is in, whatever its kind."""
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
     """The number of each union that the last one of a thread is remembered of: by node and, of a closure, member."""
     same: dict[str, str] = field(default_factory=dict)
@@ -95,6 +99,8 @@ class Writer:
         """Finds out under which node the sets of one are kept."""
         if n not in self.kept or n in self.home:
             return
+        if self.kind[n] == SET and self.known is None and self.s[n] == "True":
+            self.universal.add(n)
         key = f"members {self.s[n]}" if self.kind[n] == SET else f"columns {self.c[n]} {self.row(n)}"
         self.home[n] = int(self.same.setdefault(key, str(n)))
 
@@ -151,7 +157,7 @@ class Writer:
 
     def _be(self, name: str, text: str) -> str:
         """A variable that is ``text``; the one that is already, if there is one."""
-        if text in ("0", "B", "True", "False") or VARIABLE.fullmatch(text):
+        if text in ("0", "B", "True", "False", *EVERY) or VARIABLE.fullmatch(text):
             return text
         found = self.same.get(text)
         if found is None:
@@ -160,16 +166,20 @@ class Writer:
         return found
 
     def _and(self, a: str, b: str) -> str:
+        if a in EVERY or b in EVERY:
+            return b if a in EVERY else a
         return "0" if "0" in (a, b) else a if a == b else f"{a} & {b}"
 
     def _or(self, *parts: str) -> str:
         left = list(dict.fromkeys(p for p in parts if p != "0"))
+        if not EVERY.isdisjoint(left):
+            return next(p for p in left if p in EVERY)
         if len(left) == 2 and all(map(VARIABLE.fullmatch, left)):  # to copy a long set takes longer than to ask
             return f"{left[0]} | {left[1]} if {left[1]} else {left[0]}"
         return " | ".join(left) or "0"
 
     def _sub(self, a: str, b: str) -> str:
-        if a == "0" or a == b:
+        if a == "0" or a == b or b in EVERY:
             return "0"
         return a if b == "0" else f"{a} and {a} & ({a} ^ {b})"  # the complement of a long set takes longer
 
@@ -185,8 +195,14 @@ class Writer:
     def _members(self, n: int) -> str:
         """All events that are in a set."""
         s = self.member(n)
-        m = f"M{self.home.get(n, n)}"
+        m = self._earlier(n)
+        if m == "OTHERS":
+            return "ALL"
         return f"({m} | B)" if s == "True" else m if s == "False" else f"(({m} | B) if {s} else {m})"
+
+    def _earlier(self, n: int) -> str:
+        """All earlier events that are in a set."""
+        return "OTHERS" if n in self.universal else f"M{self.home.get(n, n)}"
 
     # --- nodes ----------------------------------------------------------------------------------------------
 
@@ -256,7 +272,7 @@ class Writer:
                 return "True"
             case "dom" | "rng":
                 if i.op == "rng" and self.row(a) != "0":  # that earlier events enter the range is not followed
-                    self.effect(f"if {self.row(a)} and {self.row(a)} & ~M{self.home.get(n, n)}: V.missed = True")
+                    self.effect(f"if {self.row(a)} and {self.row(a)} & ~{self._earlier(n)}: V.missed = True")
                 if self.kind[a] == SET:
                     return self.member(a)
                 col = self.col(a)
@@ -290,7 +306,7 @@ class Writer:
                 own = "0" if ca == "0" else "B" if ca == "B" else f"({ca} & B)"
                 return self._or(ra, own), "0" if ca in ("0", "B") else f"{ca} & ~B"
             case "prod":
-                return self._if(self.member(b), self._members(a)), self._if(self.member(a), f"M{self.home.get(b, b)}")
+                return self._if(self.member(b), self._members(a)), self._if(self.member(a), self._earlier(b))
             case "comp":
                 return self._sub("ALL", ca), self._sub("OTHERS", ra)
             case "seq":
@@ -367,7 +383,7 @@ class Writer:
         if self.kind[a] == BOTH:
             return [self._over(n, x, a, both=True)]
         parts = parts_of(self.tape, self.kind, a)
-        out = [f"{x} & M{self.home.get(s, s)}" for s in parts.sets]
+        out = [self._and(x, self._earlier(s)) for s in parts.sets]
         if parts.reflexive:
             out.append(x)
         if parts.rest >= 0:
@@ -387,10 +403,10 @@ class Writer:
     def _seq(self, n: int, a: int, b: int) -> tuple[str, str]:
         ca, cb, ra, rb = self.col(a), self.col(b), self.row(a), self.row(b)
         if self.kind[a] == SET:
-            col = "0" if cb == "0" else "B" if cb == "B" and self.member(a) == "True" else f"{cb} & {self._members(a)}"
+            col = "B" if cb == "B" and self.member(a) == "True" else self._and(cb, self._members(a))
             return col, self._if(self.member(a), rb)
         if self.kind[b] == SET:
-            row = "0" if ra == "0" else f"{ra} & M{self.home.get(b, b)}"
+            row = "0" if ra == "0" else self._and(ra, self._earlier(b))
             return self._if(self.member(b), ca), row
         if n in self.own:
             return self._and(self._and(ca, cb), "B"), "0"
