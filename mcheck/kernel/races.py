@@ -23,7 +23,7 @@ from mcheck.kernel.problems import Problem
 from mcheck.kernel.records import access_of
 from mcheck.kernel.remedies import publication
 from mcheck.kernel.settling import settle
-from mcheck.program.ops import Op
+from mcheck.program.ops import Await, Op
 from mcheck.program.registers import written
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import Flagged, sum_of
@@ -153,11 +153,15 @@ def _not_read_only(old: Op, new: Op) -> str:
 
 
 def _may_see(m: Machine, old: Record, new: Record) -> None:
-    """A read that decides something may return what only time puts behind it, which no order of the steps shows."""
+    """A read that decides something may return what only time puts behind it, which no order of the steps shows; and a
+    look in vain before it may have seen what comes later, where nothing keeps their order (8.10.5).
+    """
     agent = m.agents[old.agent]
-    if not new.write or old.write or m.agents[new.agent].time[old.agent] < old.step:
+    if not new.write or old.write:
         return
-    if any(name in m.setup.needed[agent.threads[0]] for name, _ in written(old.event.op)):
+    waits = isinstance(m.trace[old.position].op, Await)
+    before = m.agents[new.agent].time[old.agent] >= old.step
+    if waits or (before and any(name in m.setup.needed[agent.threads[0]] for name, _ in written(old.event.op))):
         overtaking.tell(m, old.event, new.event)
 
 

@@ -281,3 +281,24 @@ def test_a_look_that_is_undefined_may_take_effect_behind_what_others_do_next() -
     found = check(test, model, thorough=True)
     assert {f.code for f in found.findings} == {"UB210"}
     assert "is undefined, but may take effect only behind" in (found.bound or "")
+
+
+def test_a_look_in_vain_at_what_races_may_have_seen_the_newer_value() -> None:
+    """The atomic is of too narrow a scope, so that nothing keeps the looks in order (8.10.5): one in vain sees what it
+    writes, and the fence behind acquires it, though the last one still sees the older value.
+    """
+    program = parse(
+        """PTX look-in-vain
+{ .global .u32 f = 0; .global .u32 g = 1; }
+P0@cta 0 { st.global.u32 [g], 2; fence.release.gpu; atom.relaxed.cta.global.cas.b32 r0, [f], 0, 1; }
+P1@cta 1 { await ld.relaxed.gpu.global.u32 r0, [f] == 0; fence.acquire.gpu; st.global.u32 [g], 3; }
+""",
+        "look.litmus",
+    )
+    model = load_model("ptx-9.0")
+    codes = {f.code for f in answer(program, model, findings=True).findings}
+    found = check(program, model, thorough=True)
+    assert "RACE010" in codes
+    assert {f.code for f in found.findings} <= codes
+    assert not found.covered
+    assert "may take effect only behind" in (found.bound or "")
