@@ -366,6 +366,8 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if bar.state is None and bar.ended is None:
         raise Blocked(bar)  # it comes when there is an object: see finish
     if bar.state is None:
+        assert bar.ended is not None
+        m.reverse(bar.ended, -1, signal.time, True)
         text = f"{m.label(bar.address)} is gone before this operation has signalled it"
         raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
     if not _in_order(m, agent, signal):
