@@ -32,7 +32,9 @@ LIMIT = 4_000
 """Edges that are looked at."""
 
 Node = tuple[str, object]
-"""A shared word, or what threads meet at: ("word", address), ("mbarrier", address), ("barrier", …), ("sc", None)."""
+"""A shared word, or what threads meet at: ("word", address), ("mbarrier", address), ("barrier", …), ("wgmma", …),
+("sc", None).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,10 @@ class _Facts:
                 yield Step(k, ("barrier", where), True, True, name)
             elif isinstance(op, ops.ClusterBarrier):
                 yield Step(k, CLUSTER, self._all_release(CLUSTER), True, name)
+            elif isinstance(op, ops.Commit | ops.WaitGroup) and op.family == "wgmma":
+                # a wait lasts until the warpgroup has committed, which orders no memory (9.7.15.7.2)
+                waits = isinstance(op, ops.WaitGroup)
+                yield Step(k, ("wgmma", place.warpgroup), False if waits else None, not waits, name)
 
     def _all_release(self, node: Node) -> bool:
         return all(released for other, released in self.released.items() if self._merged(other) == node)

@@ -26,7 +26,7 @@ from mcheck.kernel.settling import settle
 from mcheck.program.ops import Await, Op
 from mcheck.program.registers import written
 from mcheck.views.entries import Entry as Live
-from mcheck.views.entries import Flagged, sum_of
+from mcheck.views.entries import Flagged, bits, sum_of
 
 NON_COHERENT = ".nc."
 COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
@@ -159,10 +159,16 @@ def _may_see(m: Machine, old: Record, new: Record) -> None:
     agent = m.agents[old.agent]
     if not new.write or old.write:
         return
-    waits = isinstance(m.trace[old.position].op, Await)
     before = m.agents[new.agent].time[old.agent] >= old.step
-    if waits or (before and any(name in m.setup.needed[agent.threads[0]] for name, _ in written(old.event.op))):
+    decides = before and any(name in m.setup.needed[agent.threads[0]] for name, _ in written(old.event.op))
+    if decides or (isinstance(m.trace[old.position].op, Await) and _returns_an_older_one(m, old, new)):
         overtaking.tell(m, old.event, new.event)
+
+
+def _returns_an_older_one(m: Machine, read: Record, write: Record) -> bool:
+    """Whether a read returns what cannot come behind a write: the initial value, or one of the same thread."""
+    sources = (m.window.entries[k] for entry in read.entries for k in bits(entry.edges.get("rf", 0)))
+    return all(e is None or e.thread < 0 or m.names[e.thread] == write.agent for e in sources)
 
 
 def _undecided(m: Machine, old: Record, new: Record) -> bool:
