@@ -92,8 +92,8 @@ def _init(made: type[Any], fields: tuple[Field, ...], scope: dict[str, Any]) -> 
     lines = [f"_put(self, {name!r}, {value})" for name, value in values.items()] or ["pass"]
     if "_open" in scope:
         filled = "_put(self, '__class__', _open)", *(f"self.{name} = {value}" for name, value in values.items())
-        inside = " " + "\n  ".join((*filled, "self.__class__ = _frozen"))
-        lines = ["if self.__class__ is _frozen:", inside, "else:", *(f" {line}" for line in lines)]
+        inside = [f" {line}" for line in (*filled, "self.__class__ = _frozen")]
+        lines = ["if self.__class__ is _frozen:", *inside, "else:", *(f" {line}" for line in lines)]
     if hasattr(made, "__post_init__"):
         lines.append("self.__post_init__()")
     yield f"def __init__({', '.join(positional + (named if named[1:] else []))}):\n"

@@ -7,7 +7,7 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -499,5 +499,5 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
 
 def mbarrier_event(e: Emitter, state: State, op: Op, step: MbarrierStep, tags: tuple[Tag, ...], **more: Any) -> Event:
     """An event on an mbarrier object."""
-    counted = step.behind(state.fences) if state.fences else step
+    counted = replace(step, fences=state.fences) if state.fences else step
     return e.event(state, op, (Tag.MBAR, Tag.GEN, *tags), mbarrier=counted, **more)

@@ -37,13 +37,6 @@ class MbarrierStep:
     blocking: bool = False
     fences: int = 0
 
-    def behind(self, fences: int) -> MbarrierStep:
-        """The same with so many such fences before it."""
-        return MbarrierStep(
-            self.address, self.kind, self.count, self.tx, self.no_complete, self.parity, self.state, self.blocking,
-            fences,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class BarrierStep:

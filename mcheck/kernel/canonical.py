@@ -225,9 +225,9 @@ class _Former:
         for a in self.m.agents:
             if a.status in ("done", "undefined", "cut") or (a.index == done.agent and a.single and done.signal < 0):
                 continue
-            if not _covers(a.now() if a.single else a.time, done):
+            if not done.known(a.now() if a.single else a.time):
                 return False
-        return all(_covers(s.time, done) for s in self.m.signals.values())
+        return all(done.known(s.time) for s in self.m.signals.values())
 
     def _done(self, d: Done, phase: int) -> Part:
         return (
@@ -575,11 +575,6 @@ def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, lis
         matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
         out[k : k + AT_ONCE] = np.unpackbits(matrix, axis=1, bitorder="little")[:, which]
     return out, at
-
-
-def _covers(time: Vector, done: Done) -> bool:
-    """Whether what happens at a time comes after an operation, so that it cannot come before it."""
-    return time[done.signal] > done.until if done.signal >= 0 else time[done.agent] >= done.step
 
 
 def _waited_for(a: Agent) -> int:

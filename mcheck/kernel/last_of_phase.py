@@ -38,7 +38,7 @@ def may_come_last(phase: Sequence[Done], follows: Follows) -> list[Done]:
 
 def any_after(phase: Sequence[Done], time: Vector) -> bool:
     """Whether who knows so much of time could as well come before some operation."""
-    return any(time[d.signal] <= d.until if d.signal >= 0 else time[d.agent] < d.step for d in phase)
+    return any(not d.known(time) for d in phase)
 
 
 def put_last(m: Machine, agent: Agent, phase: Sequence[Done], free: Sequence[Done], follows: Follows) -> None:

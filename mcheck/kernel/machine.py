@@ -516,12 +516,9 @@ class Machine:
         """Notes that ``earlier`` could as well come after the present step, unless time orders them; whether it
         could.
         """
-        if earlier.signal >= 0:
-            if time[earlier.signal] > earlier.until:
-                return False
-        elif time[earlier.agent] >= earlier.step:
+        if earlier.known(time):
             return False
-        elif earlier.agent == agent:
+        if earlier.signal < 0 and earlier.agent == agent:
             if single:
                 return False
             threads = self.agents[agent].threads

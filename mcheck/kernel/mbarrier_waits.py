@@ -166,8 +166,8 @@ def wait(
     if done:
         late = not must and (agent.threads[0], agent.pc) in m.setup.late
         (bar.glimpsed if late else bar.waited).add((bar.generation, phase - 1))
-        over = bar.times.get(phase, bar.time) if phase else m.zero  # before the first phase nothing was
-        agent.time = raised(joined(agent.time, over), bar.seen, bar.count(phase))
+        if phase:  # before the first phase nothing was
+            agent.time = raised(joined(agent.time, bar.times.get(phase, bar.time)), bar.seen, bar.count(phase))
     return done
 
 

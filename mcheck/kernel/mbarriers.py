@@ -291,8 +291,7 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
 
 def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
     """An operation counts in the current phase: could it have counted in the one before?"""
-    known = m.watch is None and time[bar.seen] >= bar.until(done.phase)
-    for other in () if known else bar.before:  # who knows that a phase is over knows of all in it
+    for other in bar.before:
         if m.reverse(other, agent, time, single):
             m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
     for other in bar.failed:
@@ -373,7 +372,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if not _in_order(m, agent, signal):
         raise Blocked(bar)
     phase = bar.state.phase
-    entry.signal, entry.phase, entry.until = bar.seen, phase, bar.until(phase)
+    entry.signal, entry.phase, entry.until = bar.seen, phase, bar.count(phase)
     done = Done(
         agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen, entry.until
     )  # fmt: skip

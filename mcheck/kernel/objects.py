@@ -41,6 +41,10 @@ class Done:
     loose: tuple[Done, ...] = ()
     """Those before it in the same phase that no axiom puts there (``mcheck.kernel.overtaking``)."""
 
+    def known(self, time: Vector) -> bool:
+        """Whether what happens at a time comes after it, so that it cannot come before it."""
+        return time[self.signal] > self.until if self.signal >= 0 else time[self.agent] >= self.step
+
 
 @dataclass(slots=True)
 class Acts:
@@ -109,10 +113,6 @@ class Mbarrier:
         """What the component of the object is in a time at which so many of its phases are over: more than for all
         phases of an object that the memory held before, which say nothing of these.
         """
-        return self.until(phase) if phase else 0
-
-    def until(self, phase: int) -> int:
-        """What that component is at most while a phase is not over."""
         return (self.generation - 1) * PHASES + phase
 
     def at(self, phase: int) -> Acts:

@@ -101,11 +101,7 @@ def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Don
     """Those of some operations that time puts before one of an agent's, or before a signal that it has begun. Its own
     come before in program order, which the axioms keep on one object.
     """
-    return [
-        d
-        for d in others
-        if d.entries and (time[d.signal] > d.until if d.signal >= 0 else d.agent != agent and time[d.agent] >= d.step)
-    ]
+    return [d for d in others if d.entries and (d.signal >= 0 or d.agent != agent) and d.known(time)]
 
 
 def free(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:

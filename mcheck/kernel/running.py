@@ -109,7 +109,7 @@ def _going_on(m: Machine, current: int) -> Agent | None:
     if m.agents[current].status == "run":
         return m.agents[current]
     count = len(m.agents)
-    return next((a for k in range(count) if (a := m.agents[(current + k) % count]).status == "run"), None)
+    return next((a for k in range(1, count) if (a := m.agents[(current + k) % count]).status == "run"), None)
 
 
 def _replay(m: Machine) -> int:

@@ -72,13 +72,18 @@ class Compiled:
         seen = self.seen[known] = self.seen.get(known, 0) + 1
         kind = known if seen > OFTEN else None
         if kind is not None or None not in functions:
-            writer = Writer(
-                self.tape, self.kinds, self.needed, kind, not enters, self.chained, self.home, own=self.own,
-                universal=self.universal, unions=self.unions,
-            )  # fmt: skip
-            writer.nodes()
+            writer = self.writer(kind, noted=not enters)
             functions[kind] = _function(self.source(writer, enters=enters))
         return functions[kind]
+
+    def writer(self, known: Known | None = None, *, noted: bool = False, kept: frozenset[int] = frozenset()) -> Writer:
+        """All nodes written for an event of a kind."""
+        writer = Writer(
+            self.tape, self.kinds, self.needed, known, noted, self.chained, self.home, kept,
+            own=self.own, universal=self.universal, unions=self.unions,
+        )  # fmt: skip
+        writer.nodes()
+        return writer
 
     def source(self, w: Writer, *, enters: bool) -> str:
         """The text of a function."""
@@ -114,7 +119,7 @@ def _function(source: str) -> Step:
     return scope["step"]  # type: ignore[return-value]
 
 
-def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int] = frozenset()) -> Compiled:
+def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int]) -> Compiled:
     """The functions for what an execution has shown; ``wanted`` are the nodes to leave in the output. Of ``circles``,
     some of them, nothing is asked but whether they lead from the new event to itself.
     """
@@ -131,11 +136,7 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     compiled.turned = frozenset(turned & needed)
     compiled.chained = chained
     compiled.own = own
-    writer = Writer(
-        tape, kind, needed, chained=chained, home=compiled.home, kept=frozenset(stored | masks), own=own,
-        universal=compiled.universal, unions=compiled.unions,
-    )  # fmt: skip
-    writer.nodes()
+    writer = compiled.writer(kept=frozenset(stored | masks))
     compiled.stored = tuple(sorted(n for n in stored if compiled.home.get(n, n) == n))
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n and n not in compiled.universal))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))

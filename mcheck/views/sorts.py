@@ -128,9 +128,8 @@ class Sorts:
         """By sort, the sets of the model that its events are in."""
         self.knowns: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Known] = {}
         """By sort, and the base relations of which edges come with its events and lead back from them."""
-        places = [t.place.cta for t in program.threads]
-        self.clusters, self.gpus = len({(cta.gpu, cta.cluster) for cta in places}), len({cta.gpu for cta in places})
         self._places: dict[tuple[int, int], tuple[tuple[str, object], ...]] = {}
+        """What ``places_of`` says, by sort and thread."""
 
     def of(self, event: Event, thread: int, where: int | None) -> int:
         """The sort of an event of a thread; ``where`` is its address as far as anybody asks for it."""
@@ -148,7 +147,11 @@ class Sorts:
         if found is None:
             found = self.numbers[key] = len(self.numbers)
             node = Node(-1, event, thread, event.address, event.size)
-            self.alone.append(self._alone(found, node))
+            related = set()
+            for name, pairs in self.pairs.items() if thread >= 0 else ():
+                if pairs.add(self.structure, found, node):
+                    related.add(name)
+            self.alone.append(_alone(node, related))
             self.names.append(_names(event))
         return found
 
@@ -161,26 +164,26 @@ class Sorts:
                 ("scope", event.scope), ("object", None if event.mbarrier is None else event.mbarrier.address),
             )  # fmt: skip
             found = self._places[sort, thread] = (
-                ("thread", thread), ("cta", cta.number), ("block", event.block), ("sort", sort),
-                *((kind, key) for kind, key in some if key is not None),
-                *((("cluster", (cta.gpu, cta.cluster)),) if self.clusters > 1 else ()),
-                *((("gpu", cta.gpu),) if self.gpus > 1 else ()),
+                ("thread", thread), ("cta", cta.number), ("cluster", (cta.gpu, cta.cluster)), ("gpu", cta.gpu),
+                ("block", event.block), ("sort", sort), *((kind, key) for kind, key in some if key is not None),
                 *((("memory", None),) if event.size else ()),
             )  # fmt: skip
         return found
 
-    def _alone(self, sort: int, node: Node) -> frozenset[str]:
-        event = event_of(node)
-        if node.thread < 0:
-            return STATIC - {"id", "loc", "overlap", "ext"}
-        out = {name for name, pairs in self.pairs.items() if not pairs.add(self.structure, sort, node)}
-        if not event.size:
-            out |= PLACES
-        if event.scope is None:
-            out.add("sr")
-        if event.mbarrier is None:
-            out.add("mbarrier-object")
-        return frozenset(out)
+
+def _alone(node: Node, related: set[str]) -> frozenset[str]:
+    """The relations that relate an event to nothing; ``related``: those of ``ONE_WAY`` that it may be on a side of."""
+    event = event_of(node)
+    if node.thread < 0:
+        return STATIC - {"id", "loc", "overlap", "ext"}
+    out = ONE_WAY - related
+    if not event.size:
+        out |= PLACES
+    if event.scope is None:
+        out |= {"sr"}
+    if event.mbarrier is None:
+        out |= {"mbarrier-object"}
+    return out
 
 
 def _names(event: Event) -> frozenset[str]:

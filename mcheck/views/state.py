@@ -125,8 +125,7 @@ class State:
             keyed["loc"].add(event.address, bit)
             return
         for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
-            of = keyed[kind].of
-            of[key] = of[key] | bit if key in of else bit
+            keyed[kind].add(key, bit)
         keyed["instruction"].add((entry.thread, entry.instruction), bit)
         if entry.exact:
             keyed["loc"].add(event.address, bit)
@@ -299,16 +298,10 @@ class State:
             case "cta":
                 return self.keyed["cta"].get(place.number)
             case "cluster":
-                one = self.sorts.clusters == 1
-                return self._of_threads() if one else self.keyed["cluster"].get((place.gpu, place.cluster))
+                return self.keyed["cluster"].get((place.gpu, place.cluster))
             case "gpu":
-                return self._of_threads() if self.sorts.gpus == 1 else self.keyed["gpu"].get(place.gpu)
+                return self.keyed["gpu"].get(place.gpu)
         return self.all
-
-    def _of_threads(self) -> int:
-        """All events but the initial writes."""
-        initial = self.keyed["thread"].get(-1)
-        return self.all ^ initial if initial else self.all
 
     def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
         """``static`` of a relation of ``ONE_WAY``."""

@@ -99,7 +99,7 @@ class Writer:
         """Finds out under which node the sets of one are kept."""
         if n not in self.kept or n in self.home:
             return
-        if self.kind[n] == SET and self.known is None and self.s[n] == "True":
+        if self.kind[n] == SET and self.s[n] == "True":
             self.universal.add(n)
         key = f"members {self.s[n]}" if self.kind[n] == SET else f"columns {self.c[n]} {self.row(n)}"
         self.home[n] = int(self.same.setdefault(key, str(n)))
@@ -406,8 +406,7 @@ class Writer:
             col = "B" if cb == "B" and self.member(a) == "True" else self._and(cb, self._members(a))
             return col, self._if(self.member(a), rb)
         if self.kind[b] == SET:
-            row = "0" if ra == "0" else self._and(ra, self._earlier(b))
-            return self._if(self.member(b), ca), row
+            return self._if(self.member(b), ca), self._and(ra, self._earlier(b))
         if n in self.own:
             return self._and(self._and(ca, cb), "B"), "0"
         col = "0"
