@@ -182,7 +182,7 @@ def comes_first(s: Structure, event: Event) -> bool:
         event.mbarrier is not None
         and event.mbarrier.kind == "init"
         and not any(
-            e.uid[0] == event.uid[0] and (e.order or 0) < (event.order or 0) and LEARNS & e.tags
+            e.uid[0] == event.uid[0] and e.order is not None and e.order < (event.order or 0) and LEARNS & e.tags
             for e in s.events.values()
         )
     )
@@ -216,10 +216,11 @@ def _explore(
                 _note(search, records, over_delivery(over, late[-1]), beliefs)
             _note(search, records, None, beliefs)
         return
-    inits = [k for k in enabled if search.steps[k][at[k]].first]
-    if state is None and inits and not any(r.invalidated for r in records.values()):
-        # what may come before such an initialisation is told by a flag of the model, from causality
-        enabled = inits
+    if state is None and not any(r.invalidated for r in records.values()):
+        inits = [step for k in enabled if (step := search.steps[k][at[k]]).what.kind == "init"]
+        if any(step.first for step in inits):
+            # what may come before such an initialisation is told by a flag of the model, from causality
+            enabled = [k for k in enabled if search.steps[k][at[k]] in inits]
     done: set[int] = set()
     for k in enabled:
         step = search.steps[k][at[k]]

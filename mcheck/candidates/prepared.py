@@ -7,6 +7,7 @@ none has, which axioms may still fail and which flags may still be raised. What 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 from mcheck.algebra import bits
 from mcheck.algebra.batch import Plan
@@ -15,8 +16,10 @@ from mcheck.algebra.bounds import Bounds, bound
 from mcheck.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.candidates import tokens
 from mcheck.candidates.choices import Candidate, Choice, Valuation, constant_values, single_event
+from mcheck.candidates.doomed import alone, doomed
 from mcheck.findings.afterwards import OF_THE_MISUSED
 from mcheck.graph import relations
+from mcheck.graph.event import Event
 from mcheck.graph.states import counted
 from mcheck.graph.structure import Structure
 from mcheck.graph.tags import Tag
@@ -235,7 +238,18 @@ class Prepared:
         if len(found) != 1:
             return None
         ((code, _, uid),) = (misstep for misstep in found if misstep is not None)
-        return None if code in OF_THE_MISUSED else next(iter(self.s.nodes_of[uid]), None)
+        if code in OF_THE_MISUSED or not self.alone(uid):
+            return None
+        return next(iter(self.s.nodes_of[uid]), None)
+
+    @cached_property
+    def doomed(self) -> tuple[Event, ...]:
+        """What is misused in every order."""
+        return doomed(self.s)
+
+    def alone(self, uid: Uid) -> bool:
+        """Whether the misuse at an event may be the only one."""
+        return alone(self.s, self.doomed, uid)
 
     def believable(self, candidate: Candidate) -> bool:
         """Whether every wait has the state that it supposes, as far as values are known.

@@ -36,7 +36,18 @@ class _Copies:
         vars(out).update(vars(m))
         out.window = self.window(m.window)
         out.memory = m.memory.copy()
-        for name in ("before", "waits_for", "looks", "exits", "fences", "held", "reported", "coarse", "tokens"):
+        for name in (
+            "before",
+            "waits_for",
+            "looks",
+            "exits",
+            "fences",
+            "held",
+            "found",
+            "reported",
+            "coarse",
+            "tokens",
+        ):
             setattr(out, name, getattr(m, name).copy())
         for name in ("trace", "vain", "problems", "reversals", "exchanged", "assigned", "mbarrier_places"):
             setattr(out, name, list(getattr(m, name)))

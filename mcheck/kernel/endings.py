@@ -14,10 +14,11 @@ from mcheck.kernel.late_looks import REASON
 from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.mbarrier_waits import looked_in_vain
-from mcheck.kernel.mbarriers import unannounced
+from mcheck.kernel.mbarriers import UNTIL_IT_ENDS, unannounced
 from mcheck.kernel.objects import Mbarrier, Word
 from mcheck.kernel.postponing import postponed
 from mcheck.kernel.races import use_of_object
+from mcheck.kernel.reordering import ANY, word_of
 from mcheck.kernel.vain import read_in_vain
 from mcheck.program import ops
 from mcheck.program.ops import Exit
@@ -69,8 +70,11 @@ def finish(m: Machine) -> None:
         assert isinstance(agent.where, Mbarrier)
         text = f"{m.label(agent.where.address)} holds no mbarrier"
         m.problem("UB201", text, agent, ops.performed(agent.code[agent.pc]))
-    if lost and any(isinstance(op, ops.MbarrierInit) for a in stuck if a not in lost for op in a.code[a.pc :]):
-        overtaking.lost(m, lost[0].code[lost[0].pc])
+        if _still_to_come(stuck, ops.MbarrierInit, agent.where, agent):
+            overtaking.lost(m, agent.code[agent.pc], "made")
+    for bar in m.mbarriers.values():
+        _found_too_early(m, bar, stuck)
+    overtaking.unreachable(m)
     for signal in m.signals.values():
         text = f"{m.label(signal.address)} holds no mbarrier"
         m.problem("UB201", text, m.agents[signal.agent], signal.event.op, signal.event)
@@ -95,6 +99,25 @@ def finish(m: Machine) -> None:
     for bar in m.mbarriers.values():
         m.problems += bar.unannounced + unannounced(m, bar)
         _unwaited(m, bar)
+
+
+def _found_too_early(m: Machine, bar: Mbarrier, stuck: list[Agent]) -> None:
+    """What is undefined for there was an object, or none, and might find it otherwise behind what waits for ever now,
+    perhaps for what would come behind the undefined operation.
+    """
+    for done in bar.failed:
+        if done.kind == UNTIL_IT_ENDS and _still_to_come(stuck, ops.MbarrierInval, bar):
+            overtaking.lost(m, done.event.op, "gone")
+        elif done.phase < 0 and _still_to_come(stuck, ops.MbarrierInit, bar):
+            overtaking.lost(m, done.event.op, "made")
+
+
+def _still_to_come(
+    stuck: list[Agent], kind: type[ops.MbarrierInit | ops.MbarrierInval], bar: Mbarrier, but: Agent | None = None
+) -> bool:
+    """Whether one of some agents has an operation of a kind on an object before it."""
+    rest = (op for agent in stuck if agent is not but for op in agent.code[agent.pc :] if isinstance(op, kind))
+    return any(word_of(op.address) in (bar.address, ANY) for op in rest)
 
 
 def _otherwise(agent: Agent) -> bool:

@@ -37,6 +37,10 @@ from mcheck.program.program import Program
 MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
+FEW_STEPS = 2_000
+"""Steps after which what could have come instead is asked of one execution only where several are the same up to the
+order of what commutes: each may show another way to what differs from all of them.
+"""
 COST_OF_TRIAL = 8
 """Steps that it takes to ask the model whether an event may be."""
 AFTER_FINDING = 48
@@ -235,7 +239,8 @@ class Search:
             if not alternatives:
                 continue
             signature = hash(symmetry.signature(machine, alike)), machine.ended
-            if self.watched is None and signature in seen:  # states tell more apart than findings
+            known = signature in seen and (self.steps > FEW_STEPS or self.settled)
+            if known and self.watched is None:  # states tell more apart than findings
                 continue
             seen.add(signature)
             self._plan(alternatives, alike, planned, todo)
@@ -321,6 +326,9 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
                 tail.append((first.who, (first.guess,)))
             elif any(e is first for e in ends):
                 tail.append(steps[earlier])
+            elif isinstance(ops.performed(ends[-1].op), ops.MbarrierWait):
+                # A look changes nothing for the others, so that they go on as they did.
+                tail += [(trace[k].who, ()) for k in (earlier, *between) if k not in which]
             out.append((*all_steps[: begun[earlier]], *tail))
     return out
 

@@ -154,6 +154,10 @@ class Machine:
         """The loop that was left, and after how many rounds."""
         self.overtaken: str | None = None
         """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
+        self.found: dict[tuple[int, int, int, int], int] = {}
+        """By agent, an object, the agent and the step of its initialisation, which no time orders before the first one:
+        by which of its steps that found the object first.
+        """
         self.ended = "end"
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}

@@ -21,7 +21,7 @@ from mcheck.kernel.agents import Split
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
 from mcheck.kernel.machine import Blocked, Machine, Undefined, does
-from mcheck.kernel.objects import Done, Mbarrier, Signal
+from mcheck.kernel.objects import PHASES, Done, Mbarrier, Signal
 from mcheck.kernel.postponing import postponed
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.remedies import once
@@ -33,6 +33,8 @@ from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
+UNTIL_IT_ENDS = "init again"
+"""What is undefined for as long as there is an object, whatever else is done to it."""
 
 
 def object_at(m: Machine, address: int) -> Mbarrier:
@@ -67,6 +69,8 @@ def enter(
     here = bar.at(phase)
     if m.watch is not None and m.watch.hides(agent):
         return m.put(agent, event, part=part, edges=edges)
+    if ends and event.mbarrier is not None and event.mbarrier.kind == "inval":
+        acts |= here.acts
     common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
@@ -109,6 +113,10 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
     if bar.state is not None or len(agent.lanes) > 1:
         text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
         unpublished(m, agent, bar, event)
+        if bar.state is not None:
+            assert bar.began is not None
+            m.reverse(bar.began, agent.index, agent.now(), agent.single)  # then the other one is undefined
+            failed(m, agent, bar, event, agent.now(), bar.state.phase, UNTIL_IT_ENDS)
         raise misuse(m, agent, op, "UB202", text, event, once(bar, op))
     try:
         state = machine.init(step.count)[0]
@@ -148,10 +156,6 @@ def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> Non
     time = agent.now() if agent.single else agent.time
     for other in bar.now + bar.before + bar.looks + bar.failed:
         m.reverse(other, agent.index, time, agent.single)
-    for signal in m.signals.values():
-        if signal.address == bar.address:
-            text = f"{m.label(bar.address)} is gone while {signal.event.op.text} has still to signal it"
-            raise misuse(m, agent, op, "UB215", text, event)
     assert bar.state is not None
     bar.unannounced += unannounced(m, bar)
     postponed(m, bar, ended=True)  # as at the end of the execution: nothing else comes to this phase
@@ -191,6 +195,8 @@ def valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None
     if bar.state is not None:
         for other in bar.renewed:  # it could have found the object of before, or none
             m.reverse(other, agent.index, time, agent.single)
+        if bar.began is not None and bar.began.agent != agent.index and not bar.began.known(time):
+            m.found.setdefault((agent.index, bar.address, bar.began.agent, bar.began.step), agent.step)
         return
     if bar.ended is None:
         raise Blocked(bar)  # in another order there is an object
@@ -200,9 +206,11 @@ def valid(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None
     raise misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
 
 
-def failed(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int) -> None:
+def failed(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int, kind: str = "failed"
+) -> None:  # fmt: skip
     """Remembers an operation that is undefined where it came, and what it found there."""
-    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, "failed", phase))
+    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
     m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
 
 
@@ -295,7 +303,8 @@ def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, 
         if m.reverse(other, agent, time, single):
             m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
     for other in bar.failed:
-        m.reverse(other, agent, time, single)
+        if other.kind != UNTIL_IT_ENDS:
+            m.reverse(other, agent, time, single)
     if m.watch is not None:
         m.watch.landed(m, bar, done, time)
     bar.now.append(done)
@@ -367,6 +376,12 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if bar.state is None:
         assert bar.ended is not None
         m.reverse(bar.ended, -1, signal.time, True)
+        missed = Done(
+            agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.seen,
+            bar.count(PHASES),
+        )  # fmt: skip
+        bar.failed.append(missed)
+        m.assigned.append((signal.key, "refused", bar.generation, None))
         text = f"{m.label(bar.address)} is gone before this operation has signalled it"
         raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
     if not _in_order(m, agent, signal):

@@ -22,6 +22,9 @@ from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Done, Mbarrier
+from mcheck.kernel.reordering import ANY, word_of
+from mcheck.program import ops
+from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
@@ -132,18 +135,37 @@ def all_loose(m: Machine, look: Done, behind: Sequence[Done]) -> None:
         tell(m, look.event, behind[0].event)
 
 
+def unreachable(m: Machine) -> None:
+    """Notes an operation that might come behind another one which has found an object, where it stands before the
+    initialisation of the object, elsewhere: no time orders that before the finder, and yet nothing is run so without
+    the object.
+    """
+    for position, ends, _ in m.reversals if m.found else ():
+        first = m.trace[position]
+        word = word_of(getattr(ops.performed(first.op), "address", Const(ANY)))
+        for (finder, address, maker, made), step in m.found.items():
+            behind = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
+            if behind and first.agent == maker and first.signal < 0 and first.step < made and word != address:
+                _tell(m, first.op, next(e.op for e in m.trace if (e.agent, e.step) == (maker, made)))
+
+
 def tell(m: Machine, first: Event, then: Event) -> None:
     """Notes two operations that might be in the other order."""
+    _tell(m, first.op, then.op)
+
+
+def _tell(m: Machine, first: Op, then: Op) -> None:
     if m.overtaken is None:
-        m.overtaken = REASON.format(first=_named(first.op), then=_named(then.op))
+        m.overtaken = REASON.format(first=_named(first), then=_named(then))
 
 
-def lost(m: Machine, op: Op) -> None:
-    """Notes an operation that finds no object because its thread lets the one go on that makes it: an mbarrier.init is
-    no order in time for those it is not published to, so it might go on all the same, and others with it.
+def lost(m: Machine, op: Op, what: str) -> None:
+    """Notes an operation that finds an object, or none, because its thread lets the one go on by whom it is ``what``,
+    made or gone: an mbarrier.init is no order in time for those it is not published to, so its thread might go on all
+    the same, and others with it.
     """
     if m.overtaken is None:
-        m.overtaken = f"{_named(op)} may find an object that is made only behind it"
+        m.overtaken = f"{_named(op)} may find an object that is {what} only behind it"
 
 
 def late(m: Machine, op: Op) -> None:

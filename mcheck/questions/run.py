@@ -406,7 +406,8 @@ class Run(ABC):
         before = [misuse for misuse in missteps if misuse[0] not in prefixes.AT_THE_END]
         for remark in () if missteps or not ended else chain.from_iterable(option.remarks for option in chosen):
             self._show_misuse(prepared, candidate, remark, remark[0])
-        if self.findings_wanted and len({uid for _, _, uid in before}) > 1:
+        blamed = {uid for _, _, uid in before}
+        if self.findings_wanted and blamed and (len(blamed) > 1 or not all(map(prepared.alone, blamed))):
             self.beside = True
             return True
         for misuse in missteps if ended and not before else before:

@@ -276,7 +276,9 @@ class Z3Run(Run):
         for axiom in q.prepared.flags:
             for code, uid, misused in missteps if axiom.name in OF_THE_MISUSED else ():
                 node = next(iter(q.s.nodes_of[uid]), None)
-                if node is None or code in OF_THE_MISUSED or not q.prepared.bounds.high[axiom.node][node] >> node & 1:
+                if node is None or code in OF_THE_MISUSED or not q.prepared.alone(uid):
+                    continue
+                if not q.prepared.bounds.high[axiom.node][node] >> node & 1:
                     continue
                 if prefixes.key_of(q.prepared, axiom.name, (node, node)) in self.seen:
                     continue

@@ -1,9 +1,9 @@
 """Random small programs, as the text of litmus tests.
 
 Programs are reproducible (the same ``Random``, the same program) and come in families, by what they speak of. Half are
-without a plan, fragments of idioms (``themes``); the others are right by construction and then damaged once or twice
-(``scenes``, ``mbarrier_programs``, ``maps``, ``shapes``, ``spinning``, ``counted``), for programs that nobody planned
-are racy at once. A difference between two engines is a file as it stands.
+without a plan, fragments of idioms (``themes``, ``lives``); the others are right by construction and then damaged once
+or twice (``scenes``, ``mbarrier_programs``, ``maps``, ``shapes``, ``spinning``, ``counted``), for programs that nobody
+planned are racy at once. A difference between two engines is a file as it stands.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mcheck.syntax import parse
 from mcheck.testing.counted import counted
 from mcheck.testing.damage import damaged
 from mcheck.testing.draft import Draft
+from mcheck.testing.lives import lives
 from mcheck.testing.maps import changed_map
 from mcheck.testing.mbarrier_programs import mbarrier_only
 from mcheck.testing.scenes.handoffs import scene
@@ -71,9 +72,10 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     "wgmma": ((1, _scenes("wgmma", ("cta", "cta", "cluster"), "wgmma")),),
     "spinning": ((1, spinning),),
     "counted": ((1, counted),),
+    "lives": ((1, lives),),
 }
 """What a family is made of, each with its weight."""
-ASKED_FOR = ("spinning", "counted")
+ASKED_FOR = ("spinning", "counted", "lives")
 """Families that only come where they are named: so item k of a seed stays what it was before there were these."""
 USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 

@@ -9,6 +9,7 @@ from mcheck.explore.engine import answer
 from mcheck.kernel.engine import check
 from mcheck.kernel.states import answer as states_of
 from mcheck.syntax import parse
+from mcheck.testing.hearing import hear
 
 HEAD = """PTX overtaken
 { .global .align 16 .u32 g[4]; .shared .align 16 .u32 s[4]; .shared .align 8 .b64 x, y; .shared .u32 f; }
@@ -302,3 +303,55 @@ P1@cta 1 { await ld.relaxed.gpu.global.u32 r0, [f] == 0; fence.acquire.gpu; st.g
     assert {f.code for f in found.findings} <= codes
     assert not found.covered
     assert "may take effect only behind" in (found.bound or "")
+
+
+OBJECTS_OF_LATER = {
+    "end-behind-what-it-cures": (
+        {"UB201", "UB202"},
+        """PTX end-behind-what-it-cures
+{ .global .u32 f; .shared .align 8 .b64 x; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [x], 1; mbarrier.init.shared::cta.b64 [x], 1;
+  st.relaxed.gpu.u32 [f], 1;
+}
+Q@cta 0 { await ld.relaxed.gpu.u32 r0, [f] == 1; mbarrier.inval.shared::cta.b64 [x]; }
+""",
+    ),
+    "each-behind-the-other": (
+        {"UB201", "UB202"},
+        """PTX each-behind-the-other
+{ .shared .align 8 .b64 x, y; }
+P@cta 0 {
+  mbarrier.inval.shared::cta.b64 [x];
+  mbarrier.init.shared::cta.b64 [y], 1; mbarrier.init.shared::cta.b64 [y], 1;
+}
+Q@cta 0 { mbarrier.inval.shared::cta.b64 [y]; mbarrier.init.shared::cta.b64 [x], 1; }
+""",
+    ),
+    "init-behind-another-that-is-found": (
+        {"UB201", "UB202", "UB216"},
+        """PTX init-behind-another-that-is-found
+{ .shared .align 8 .b64 x, y; }
+P@cta 0 {
+  await mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 [x], 1;
+  mbarrier.init.shared::cta.b64 [y], 1;
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [x], 16;
+  mbarrier.inval.shared::cta.b64 [y];
+}
+Q@cta 0 { mbarrier.init.shared::cta.b64 [y], 1; mbarrier.init.shared::cta.b64 [x], 2; }
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS_OF_LATER)
+def test_objects_that_are_made_or_gone_only_behind_what_finds_them(name: str) -> None:
+    """Programs of an outside generator: the model has no order between an init and what nobody published it to."""
+    codes, text = OBJECTS_OF_LATER[name]
+    program, model = parse(text, f"{name}.litmus"), load_model("ptx-9.0")
+    for other in ("explicit", "z3"):
+        assert hear(other, program, model).codes == codes, other
+    found = check(program, model, thorough=True)
+    assert {f.code for f in found.findings} < codes
+    assert not found.covered
+    assert "only behind" in (found.bound or "")

@@ -54,6 +54,10 @@ SPOKEN_OF = {
         "bar.sync 1;", "bar.sync 1, 64;", "bar.sync 1, 96;", "bar.arrive 1, 64;", "barrier.sync",
         "bar.red.popc.u32 r0, 1, ", "bar.sync 2", "exit;", "st.shared", "ld.global",
     ),
+    "lives": (
+        "mbarrier.init", "mbarrier.inval", "arrive.release.cta", "expect_tx", "complete_tx", "await ld.acquire",
+        "st.relaxed", "barrier.cluster.wait", "bar.sync 0", "cp.async.bulk", "[b1", "@0]", "], 2;",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 

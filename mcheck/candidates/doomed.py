@@ -1,0 +1,54 @@
+"""Operations on mbarriers that are undefined in every order of the operations on their object.
+
+Their threads stop there, so that another misuse comes beside them, or of what stands behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcheck.findings.afterwards import goes_on
+from mcheck.graph.event import Event
+from mcheck.graph.structure import Structure
+from mcheck.graph.terms import Uid
+
+LIVES = ("init", "inval")
+
+
+def doomed(s: Structure) -> tuple[Event, ...]:
+    """The first operation on each object that is undefined by what its own thread has done to the object: where no
+    other thread initialises or invalidates it, an init of one that holds an object, anything else on one that holds
+    none (PTX ISA 9.0 sections 9.7.13.15.3 and .9).
+    """
+    by_object: dict[int, list[Event]] = {}
+    for event in s.events.values():
+        if event.mbarrier is not None and event.order is not None:
+            by_object.setdefault(event.mbarrier.address, []).append(event)
+    return tuple(event for events in by_object.values() for event in _first(s, events))
+
+
+def _first(s: Structure, events: list[Event]) -> Iterator[Event]:
+    owners = {e.uid[0] for e in events if e.mbarrier is not None and e.mbarrier.kind in LIVES}
+    valid = False
+    for event in sorted((e for e in events if {e.uid[0]} == owners), key=lambda e: (e.order, e.uid)):
+        assert event.mbarrier is not None
+        kind = event.mbarrier.kind
+        if (kind == "init") is valid:
+            code = "UB202" if valid else "UB201"
+            if not (valid and goes_on(s.program, code, event.op)):
+                yield event
+                return
+        elif kind in LIVES:
+            valid = not valid
+
+
+def alone(s: Structure, never: tuple[Event, ...], uid: Uid) -> bool:
+    """Whether what is misused at an event may be all that is: no other thread comes to one of these, nor its own before
+    it; a signal is nothing that its thread waits for.
+    """
+    event = s.events[uid]
+    for other in never:
+        assert other.order is not None
+        if other.uid != uid and (other.uid[0] != uid[0] or event.order is None or event.order > other.order):
+            return False
+    return True
