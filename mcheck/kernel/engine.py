@@ -37,7 +37,7 @@ from mcheck.program.program import Program
 MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
-FEW_STEPS = 2_000
+FEW_STEPS = 1_000
 """Steps after which what could have come instead is asked of one execution only where several are the same up to the
 order of what commutes: each may show another way to what differs from all of them.
 """

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
+from weakref import ref
 
 from mcheck.answers.steps import text_of
 from mcheck.errors import Span, Unsupported
@@ -178,7 +179,7 @@ class Machine:
         """What decodes the operations of some threads for this execution."""
         return [
             Emitter(
-                self.program, self.program.threads[t], self.setup.semantics, self.map_contents, meets=False,
+                self.program, self.program.threads[t], self.setup.semantics, _Maps(self), meets=False,
                 layout=self.setup.layout, unwritten=self.setup.unwritten if self.setup.blind else None,
             )
             for t in group
@@ -567,6 +568,18 @@ class Machine:
             out.append(self.mbarriers[places[k]])
             k += 1
         return out
+
+
+class _Maps:
+    """The contents of tensor maps in an execution, which does not live on for it: what it leaves is gone at once."""
+
+    def __init__(self, m: Machine) -> None:
+        self.machine = ref(m)
+
+    def __call__(self, uid: Uid, state: State) -> tuple[int, ...]:
+        m = self.machine()
+        assert m is not None
+        return m.map_contents(uid, state)
 
 
 def _not_known(op: Op) -> Unsupported:

@@ -122,6 +122,7 @@ def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, e
         state = machine.init(step.count)[0]
     except Misuse as wrong:
         unpublished(m, agent, bar, event)
+        failed(m, agent, bar, event, agent.now(), -1)
         raise misuse(m, agent, op, wrong.code, str(wrong), event) from None
     if bar.ended is not None and not _after(agent, bar.ended):
         m.reverse(bar.ended, agent.index, agent.now(), agent.single)

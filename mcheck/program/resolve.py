@@ -98,27 +98,23 @@ def free(expr: Expr, names: set[str]) -> None:
             pass
 
 
-def fold_with(lookup: Callable[[Name | Special, Fold], Expr]) -> Fold:
-    """A folder that asks ``lookup`` for names and special registers and computes what is constant."""
-
-    def fold(expr: Expr) -> Expr:
-        match expr:
-            case Const() | Reg() | Lanes():
-                return expr
-            case Name() | Special():
-                return lookup(expr, fold)
-            case Unary():
-                operand = fold(expr.operand)
-                if isinstance(operand, Const):
-                    return Const(apply_unary(expr.op, operand.value))
-                return Unary(expr.op, operand)
-            case Binary():
-                left, right = fold(expr.left), fold(expr.right)
-                if isinstance(left, Const) and isinstance(right, Const):
-                    return Const(checked_binary(expr.op, left.value, right.value))
-                return Binary(expr.op, left, right)
-
-    return fold
+def folded(expr: Expr, lookup: Callable[[Name | Special], Expr]) -> Expr:
+    """An expression whose names and special registers ``lookup`` knows, with what is constant computed."""
+    match expr:
+        case Const() | Reg() | Lanes():
+            return expr
+        case Name() | Special():
+            return lookup(expr)
+        case Unary():
+            operand = folded(expr.operand, lookup)
+            if isinstance(operand, Const):
+                return Const(apply_unary(expr.op, operand.value))
+            return Unary(expr.op, operand)
+        case Binary():
+            left, right = folded(expr.left, lookup), folded(expr.right, lookup)
+            if isinstance(left, Const) and isinstance(right, Const):
+                return Const(checked_binary(expr.op, left.value, right.value))
+            return Binary(expr.op, left, right)
 
 
 class Undefined(ArithmeticError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mcheck.errors import InputError, Span
 from mcheck.program.condition import Condition, Truth
@@ -13,7 +14,7 @@ from mcheck.program.memory import SHARED_WINDOW, MemoryMap
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import read, registers_of, written
-from mcheck.program.resolve import Fold, Undefined, fold_with
+from mcheck.program.resolve import Undefined, folded
 from mcheck.records import dataclass
 from mcheck.syntax.bound_condition import ConditionBinder
 from mcheck.syntax.codes import did_you_mean, problem
@@ -129,13 +130,13 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
 def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> int:
     """An address that is the same in every CTA."""
 
-    def lookup(item: Name | Special, fold: Fold) -> Expr:
+    def lookup(item: Name | Special) -> Expr:
         if isinstance(item, Name) and item.rank is None and not addresses.is_shared(item.name) and addresses.ctas:
-            return addresses.of(item, addresses.ctas[0], fold)
+            return addresses.of(item, addresses.ctas[0], partial(folded, lookup=lookup))
         raise problem("LIT016", span, what=what, expected="a number or the address of a global variable")
 
     try:
-        value = fold_with(lookup)(expr)
+        value = folded(expr, lookup)
     except Undefined as error:
         raise problem("LIT017", span, reason=str(error)) from None
     if not isinstance(value, Const):

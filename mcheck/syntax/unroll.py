@@ -15,7 +15,7 @@ from mcheck.program.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.program.memory import Cta, MemoryMap
 from mcheck.program.ops import Branch, Label, Op
 from mcheck.program.program import Place, Turns
-from mcheck.program.resolve import Fold, Undefined, expressions, fold_with, free, resolve
+from mcheck.program.resolve import Fold, Undefined, expressions, folded, free, resolve
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.placement import Grid
 from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
@@ -194,7 +194,6 @@ class Unroller:
         self._decisions: dict[object, _Decision] = {}
         self._own: dict[int, _Own] = {}
         self._spent = 0
-        self.fold = fold_with(self._lookup)
 
     def follow(self, other: Unroller) -> bool:
         """Takes the code of another thread of the role, if all loops and conditions come out the same here."""
@@ -279,7 +278,11 @@ class Unroller:
             return None
         return Turns(len(self.code), tuple(self._turns), tuple(self._turns.values()))
 
-    def _lookup(self, item: Name | Special, fold: Fold) -> Expr:
+    def fold(self, expr: Expr) -> Expr:
+        """An expression with the values of the names and the special registers in this thread."""
+        return folded(expr, self._lookup)
+
+    def _lookup(self, item: Name | Special) -> Expr:
         if isinstance(item, Special):
             if item.name not in self._special:
                 raise problem("LIT063", item.span, name=item.name)
@@ -287,7 +290,7 @@ class Unroller:
         value = self._values.get(item.name)
         if value is not None:
             return value
-        return self._addresses.of(item, self._place.cta, fold)
+        return self._addresses.of(item, self._place.cta, self.fold)
 
     def constant(self, expr: Expr, span: Span, what: str) -> int:
         """The value of ``expr`` in this thread, which must be known before it runs."""
