@@ -37,9 +37,9 @@ from mcheck.program.program import Program
 MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
-FEW_STEPS = 1_000
-"""Steps after which what could have come instead is asked of one execution only where several are the same up to the
-order of what commutes: each may show another way to what differs from all of them.
+FEW_STEPS = 2_000
+"""Until there have been so many steps, what could have come instead is asked of each execution, also of those that are
+the same as another one up to the order of what commutes: each may show another way to what differs from all of them.
 """
 COST_OF_TRIAL = 8
 """Steps that it takes to ask the model whether an event may be."""
@@ -197,10 +197,15 @@ class Search:
         """All executions with these agents; the agents whose lanes would have to be told apart."""
         todo: deque[Forced] = deque([()])
         planned: set[Forced] = {()}
+        again: list[list[Forced]] = []
+        """What could have come instead in executions that are the same as earlier ones."""
         seen: set[object] = set()
         coarse: set[int] = set()
         alike = symmetry.classes(setup) if self.watched is not None else {}
-        while todo:
+        while todo or again:
+            if not todo:
+                self._plan(again.pop(), alike, planned, todo)
+                continue
             forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
             self.deadline()
             if self.executions >= self.limit:
@@ -222,6 +227,7 @@ class Search:
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
+                again.clear()
             self.collect(machine)
             self.watch(machine)
             coarse |= machine.coarse
@@ -239,11 +245,11 @@ class Search:
             if not alternatives:
                 continue
             signature = hash(symmetry.signature(machine, alike)), machine.ended
-            known = signature in seen and (self.steps > FEW_STEPS or self.settled)
-            if known and self.watched is None:  # states tell more apart than findings
-                continue
-            seen.add(signature)
-            self._plan(alternatives, alike, planned, todo)
+            if signature not in seen or self.watched is not None:  # states tell more apart than findings
+                seen.add(signature)
+                self._plan(alternatives, alike, planned, todo)
+            elif self.steps <= FEW_STEPS:
+                again.append(alternatives)
         return coarse
 
     def _plan(

@@ -83,17 +83,16 @@ class Writer:
 
     def nodes(self) -> None:
         """Writes all."""
-        for n in range(len(self.tape.code)):
-            if n not in self.wanted:
-                continue
+        groups: dict[int, list[int]] = {}
+        for n in sorted(self.wanted):
+            groups.setdefault(self.tape.group_of[n], []).append(n)
+        for n in sorted(self.wanted):
             group = self.tape.group_of[n]
             if group < 0:
                 self._node(n)
                 self._settle(n)
-                continue
-            members = [k for k in range(len(self.tape.code)) if self.tape.group_of[k] == group and k in self.wanted]
-            if n == members[-1]:  # what does not depend on the recursion stands between its nodes
-                self._group(group, members)
+            elif n == groups[group][-1]:  # what does not depend on the recursion stands between its nodes
+                self._group(group, groups[group])
 
     def _settle(self, n: int) -> None:
         """Finds out under which node the sets of one are kept."""
