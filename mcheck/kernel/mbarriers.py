@@ -8,6 +8,8 @@ the object comes only after the phase that it found (``mcheck.kernel.mbarrier_wa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.candidates.assignment import SIGNALS
 from mcheck.candidates.phases import apply_step
 from mcheck.executor import mbarrier as machine
@@ -384,7 +386,10 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
         bar.failed.append(missed)
         m.assigned.append((signal.key, "refused", bar.generation, None))
         text = f"{m.label(bar.address)} is gone before this operation has signalled it"
-        raise misuse(m, agent, signal.event.op, "UB215", text, signal.event)
+        problem = m.misused("UB215", text, agent, signal.event.op, signal.event)
+        end = m.misused("UB215", text, m.agents[bar.ended.agent], bar.ended.event.op, bar.ended.event)
+        m.problems.append(replace(problem, accesses=problem.accesses + end.accesses))
+        raise Undefined
     if not _in_order(m, agent, signal):
         raise Blocked(bar)
     phase = bar.state.phase
