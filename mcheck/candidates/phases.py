@@ -217,10 +217,10 @@ def _explore(
             _note(search, records, None, beliefs)
         return
     if state is None and not any(r.invalidated for r in records.values()):
-        inits = [step for k in enabled if (step := search.steps[k][at[k]]).what.kind == "init"]
-        if any(step.first for step in inits):
+        inits = [k for k in enabled if search.steps[k][at[k]].what.kind == "init"]
+        if any(search.steps[k][at[k]].first for k in inits):
             # what may come before such an initialisation is told by a flag of the model, from causality
-            enabled = [k for k in enabled if search.steps[k][at[k]] in inits]
+            enabled = inits
     done: set[int] = set()
     for k in enabled:
         step = search.steps[k][at[k]]

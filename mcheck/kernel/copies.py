@@ -24,6 +24,12 @@ def copy_of(m: Machine) -> Machine:
     return _Copies().machine(m)
 
 
+COLLECTED = (
+    "before", "waits_for", "looks", "exits", "fences", "held", "found", "reported", "coarse", "tokens",
+)  # fmt: skip
+"""The sets and mappings of a machine that hold nothing that has to be copied itself."""
+
+
 class _Copies:
     """What has been copied, by the identity of the original. The originals live on meanwhile."""
 
@@ -36,18 +42,7 @@ class _Copies:
         vars(out).update(vars(m))
         out.window = self.window(m.window)
         out.memory = m.memory.copy()
-        for name in (
-            "before",
-            "waits_for",
-            "looks",
-            "exits",
-            "fences",
-            "held",
-            "found",
-            "reported",
-            "coarse",
-            "tokens",
-        ):
+        for name in COLLECTED:
             setattr(out, name, getattr(m, name).copy())
         for name in ("trace", "vain", "problems", "reversals", "exchanged", "assigned", "mbarrier_places"):
             setattr(out, name, list(getattr(m, name)))
