@@ -5,8 +5,6 @@ Their threads stop there, so that another misuse comes beside them, or of what s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mcheck.findings.afterwards import goes_on
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Structure
@@ -24,22 +22,22 @@ def doomed(s: Structure) -> tuple[Event, ...]:
     for event in s.events.values():
         if event.mbarrier is not None and event.order is not None:
             by_object.setdefault(event.mbarrier.address, []).append(event)
-    return tuple(event for events in by_object.values() for event in _first(s, events))
+    found = (_first(s, events) for events in by_object.values())
+    return tuple(event for event in found if event is not None)
 
 
-def _first(s: Structure, events: list[Event]) -> Iterator[Event]:
+def _first(s: Structure, events: list[Event]) -> Event | None:
     owners = {e.uid[0] for e in events if e.mbarrier is not None and e.mbarrier.kind in LIVES}
     valid = False
     for event in sorted((e for e in events if {e.uid[0]} == owners), key=lambda e: (e.order, e.uid)):
         assert event.mbarrier is not None
         kind = event.mbarrier.kind
         if (kind == "init") is valid:
-            code = "UB202" if valid else "UB201"
-            if not (valid and goes_on(s.program, code, event.op)):
-                yield event
-                return
+            if not (valid and goes_on(s.program, "UB202", event.op)):
+                return event
         elif kind in LIVES:
             valid = not valid
+    return None
 
 
 def alone(s: Structure, never: tuple[Event, ...], uid: Uid) -> bool:

@@ -71,8 +71,8 @@ def enter(
     here = bar.at(phase)
     if m.watch is not None and m.watch.hides(agent):
         return m.put(agent, event, part=part, edges=edges)
-    if ends and event.mbarrier is not None and event.mbarrier.kind == "inval":
-        acts |= here.acts
+    if event.mbarrier is not None and event.mbarrier.kind == "inval":
+        acts |= here.acts  # what its thread does next comes behind these
     common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
@@ -383,8 +383,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
             agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.seen,
             bar.count(PHASES),
         )  # fmt: skip
-        bar.failed.append(missed)
-        m.assigned.append((signal.key, "refused", bar.generation, None))
+        _missed(m, bar, signal, missed)
         text = f"{m.label(bar.address)} is gone before this operation has signalled it"
         problem = m.misused("UB215", text, agent, signal.event.op, signal.event)
         end = m.misused("UB215", text, m.agents[bar.ended.agent], bar.ended.event.op, bar.ended.event)
@@ -420,8 +419,7 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
             m, agent, bar, signal.event, bar.now + bar.before + bar.looks, signal.time, issues=signal.issues
         )
         done.kind = "failed"
-        bar.failed.append(done)
-        m.assigned.append((signal.key, "refused", bar.generation, bar.state))
+        _missed(m, bar, signal, done)
         unpublished(m, agent, bar, signal.event, [overtaking.begun_by(e) for e in signal.issues])
         raise misuse(m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event) from None
     bar.got_bytes += signal.tx * signal.count
@@ -442,6 +440,12 @@ def deliver(m: Machine, signal: Signal, entry: Entry) -> None:
     if isinstance(signal.event.op, ops.TensorCommit):
         agent.committed = joined(signal.time, bar.time) if completed else signal.time
         m.queue.extend(key for key, s in m.signals.items() if _commits(s, agent) and key not in m.queue)
+
+
+def _missed(m: Machine, bar: Mbarrier, signal: Signal, done: Done) -> None:
+    """Remembers a signal that is undefined where it came, and what it found there."""
+    bar.failed.append(done)
+    m.assigned.append((signal.key, "refused", bar.generation, bar.state))
 
 
 def _in_order(m: Machine, agent: Agent, signal: Signal) -> bool:

@@ -407,7 +407,7 @@ class Run(ABC):
         for remark in () if missteps or not ended else chain.from_iterable(option.remarks for option in chosen):
             self._show_misuse(prepared, candidate, remark, remark[0])
         blamed = {uid for _, _, uid in before}
-        if self.findings_wanted and blamed and (len(blamed) > 1 or not all(map(prepared.alone, blamed))):
+        if self.findings_wanted and (len(blamed) > 1 or not all(map(prepared.alone, blamed))):
             self.beside = True
             return True
         for misuse in missteps if ended and not before else before:

@@ -83,10 +83,11 @@ class Writer:
 
     def nodes(self) -> None:
         """Writes all."""
+        wanted = sorted(self.wanted)
         groups: dict[int, list[int]] = {}
-        for n in sorted(self.wanted):
+        for n in wanted:
             groups.setdefault(self.tape.group_of[n], []).append(n)
-        for n in sorted(self.wanted):
+        for n in wanted:
             group = self.tape.group_of[n]
             if group < 0:
                 self._node(n)
