@@ -162,6 +162,8 @@ class Emitter:
 
     def needs(self, op: Op, state: State) -> Term | None:
         """The first operand that must be known and is not."""
+        if self._kept(op) is not None:
+            return None
         for expr in decisive(ops.performed(op)):
             value = self.term(expr, state)
             if not isinstance(value, int):
@@ -174,7 +176,17 @@ class Emitter:
 
     def plan(self, op: Op, state: State) -> Plan:
         """What an operation touches here; undefined behaviour if a precondition is violated."""
-        return self.admitted(op, state, plan(op, self.operands(op, state), self.site))
+        made = self._kept(op)
+        if made is None:
+            made = plan(op, self.operands(op, state), self.site)
+            if all(isinstance(expr, Const) for expr in decisive(op)):
+                self.site.layout.plans[self.thread.index, id(op)] = op, made
+        return self.admitted(op, state, made)
+
+    def _kept(self, op: Op) -> Plan | None:
+        """The plan of an operation that has been made and never changes."""
+        found = self.site.layout.plans.get((self.thread.index, id(op)))
+        return found[1] if found is not None and found[0] is op else None
 
     def admitted(self, op: Op, state: State, made: Plan) -> Plan:
         """A plan whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on

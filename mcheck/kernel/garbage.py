@@ -33,5 +33,6 @@ def seldom() -> Iterator[None]:
         yield
     finally:
         if aside:
+            gc.freeze()  # what is new counts as old, and is not looked through right away
             gc.unfreeze()
         gc.set_threshold(*before)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import field
 
-from mcheck.plans.plan import Faults
+from mcheck.plans.plan import Faults, Plan
 from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
 from mcheck.program.program import Place, Program
 from mcheck.records import dataclass
@@ -35,6 +36,8 @@ class Layout:
     objects: Objects
     ctas: tuple[Cta, ...]
     clustered: bool
+    plans: dict[tuple[int, int], tuple[object, Plan]] = field(default_factory=dict, compare=False, repr=False)
+    """By thread and the identity of an operation with constant operands: the operation, and what it always does."""
 
 
 def layout_of(program: Program) -> Layout:

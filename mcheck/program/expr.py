@@ -7,6 +7,8 @@ Arithmetic is C's on unbounded integers; an instruction wraps to its own width.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import field
 
 from mcheck.errors import Span
@@ -86,44 +88,35 @@ def apply_unary(op: str, a: int) -> int:
     raise KeyError(op)
 
 
+def _quotient(a: int, b: int) -> int:
+    q = abs(a) // abs(b)
+    return q if (a >= 0) == (b >= 0) else -q
+
+
+BINARY: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "%": lambda a, b: a - b * _quotient(a, b),
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "==": lambda a, b: int(a == b),
+    "!=": lambda a, b: int(a != b),
+    "<": lambda a, b: int(a < b),
+    "<=": lambda a, b: int(a <= b),
+    ">": lambda a, b: int(a > b),
+    ">=": lambda a, b: int(a >= b),
+    "&&": lambda a, b: int(bool(a) and bool(b)),
+    "||": lambda a, b: int(bool(a) or bool(b)),
+}
+
+
 def apply_binary(op: str, a: int, b: int) -> int:
-    """The value of ``a op b``, division and remainder truncating as C's do; may raise ``ZeroDivisionError``."""
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "/":
-            q = abs(a) // abs(b)
-            return q if (a >= 0) == (b >= 0) else -q
-        case "%":
-            return a - b * apply_binary("/", a, b)
-        case "<<":
-            return a << b
-        case ">>":
-            return a >> b
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
-        case "==":
-            return int(a == b)
-        case "!=":
-            return int(a != b)
-        case "<":
-            return int(a < b)
-        case "<=":
-            return int(a <= b)
-        case ">":
-            return int(a > b)
-        case ">=":
-            return int(a >= b)
-        case "&&":
-            return int(bool(a) and bool(b))
-        case "||":
-            return int(bool(a) or bool(b))
-    raise KeyError(op)
+    """The value of ``a op b``, division and remainder truncating as C's do; may raise ``ZeroDivisionError``, and
+    ``KeyError`` for an unknown operator.
+    """
+    return BINARY[op](a, b)

@@ -10,12 +10,17 @@ from mcheck.program.expr import Expr
 from mcheck.program.ops import Op
 from mcheck.program.resolve import Fold
 from mcheck.records import dataclass
+from mcheck.syntax.readers import Reader
+
+Key = tuple[object, ...]
+"""What tells the forms of a statement apart."""
 
 
 @dataclass(slots=True, eq=False)
 class Step:
     """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms by the values of
-    the names that are the thread's ``own`` and of those that are ``free`` in it; ``mine`` says whose (see unroll).
+    the names that are the thread's ``own``, and what its ``readers`` make of those that are ``free`` in it; ``mine``
+    says whose (see unroll).
 
     ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
     ``again`` decodes it with the operands folded that become immediates in a thread, if there are any: ``loose``.
@@ -28,7 +33,8 @@ class Step:
     free: tuple[str, ...] | None = None
     own: tuple[str, ...] = ()
     mine: str = ""
-    memo: dict[tuple[int, ...], dict[tuple[int, ...], Op]] = field(default_factory=dict)
+    readers: tuple[Reader, ...] = ()
+    memo: dict[tuple[int, ...], dict[Key, Op]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """From the body of a role to the code of each of its threads: loops unrolled, names and special registers folded.
 
-A statement is decoded once. Its resolved forms are remembered by the values of the names that it mentions, so that the
-threads of a role share whatever does not depend on the thread. A thread for which all loops and conditions come out as
+A statement is decoded once. Its resolved forms are remembered by what it makes of the names in it
+(``mcheck.syntax.readers``), so that rounds share whatever is alike in them, and the threads of a role whatever does not
+depend on the thread. A thread for which all loops and conditions come out as
 for another one has that one's code, but for the statements that mention what the threads differ in.
 """
 
@@ -18,7 +19,8 @@ from mcheck.program.program import Place, Turns
 from mcheck.program.resolve import Fold, Undefined, expressions, folded, free, resolve
 from mcheck.syntax.codes import did_you_mean, problem
 from mcheck.syntax.placement import Grid
-from mcheck.syntax.statements import Body, Define, For, If, Mark, Statement, Step
+from mcheck.syntax.readers import readers
+from mcheck.syntax.statements import Body, Define, For, If, Key, Mark, Statement, Step
 
 MAX_OPERATIONS = 2_000_000
 CTA_KEY = "@cta"
@@ -51,6 +53,10 @@ class Addresses:
                     strides.append(stride)
                     stride *= dim
                 self.strides[item.name] = tuple(reversed(strides))
+
+    def has(self, name: str) -> bool:
+        """Whether there is an object ``name``."""
+        return name in self._bases
 
     def is_shared(self, name: str) -> bool:
         """Whether the object ``name`` exists once per CTA."""
@@ -154,7 +160,7 @@ class _Own:
     """
 
     step: Step
-    places: list[tuple[int, tuple[int, ...], dict[str, Expr]]]
+    places: list[tuple[int, Key, dict[str, Expr]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -423,6 +429,7 @@ class Unroller:
             step.own = tuple(name for name in names if _is_own(name))
             step.free = tuple(name for name in names if not _is_own(name))
             step.mine = _mine(step.own)
+            step.readers = readers(_expressions(step), self._addresses.has)
         if not step.free and not step.own and step.span is None and not isinstance(op, Branch):
             return op
         key, known = self._key(step), step.memo.setdefault(self._own_key(step), {})
@@ -433,12 +440,13 @@ class Unroller:
                 known[key] = found
         return found
 
-    def _key(self, step: Step) -> tuple[int, ...]:
-        """The values of the names in a statement, but for those that are the thread's own."""
+    def _key(self, step: Step) -> Key:
+        """What tells the forms of a statement apart, but for what is the thread's own."""
         values = self._values
-        return tuple([
-            value.value if isinstance(value := values.get(name), Const) else -1 for name in step.free or ()
-        ])  # fmt: skip
+        try:
+            return tuple([read(values) for read in step.readers])
+        except (ArithmeticError, KeyError):  # to be said where it is resolved
+            return None, *[values.get(name) for name in step.free or ()]
 
     def _value(self, name: str) -> int:
         """The value of a name, the thread's own or not."""
@@ -500,9 +508,13 @@ def _is_own(name: str) -> bool:
     return name[0] == "%" or name == CTA_KEY
 
 
+def _expressions(step: Step) -> tuple[Expr, ...]:
+    return *(expr for _, expr in expressions(step.op)), *step.loose
+
+
 def _free(step: Step, addresses: Addresses) -> tuple[str, ...]:
     names: set[str] = set()
-    for expr in (*(expr for _, expr in expressions(step.op)), *step.loose):
+    for expr in _expressions(step):
         free(expr, names)
     if any(addresses.is_shared(name) for name in names):
         names.add(CTA_KEY)
