@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
 from mcheck.events.paths import exits_matter
 from mcheck.kernel.agent import Agent
@@ -241,7 +242,10 @@ def _reach(one: Setup, other: Setup, agent: int) -> Reach:
 
 def _common(a: Sequence[Op], b: Sequence[Op], most: int) -> int:
     """How many operations two threads begin with together, at most so many: of the same statements, too."""
-    for k, (x, y) in enumerate(zip(a[:most], b[:most], strict=True)):
-        if x is not y and (x.span != y.span or x != y):
+    shared = bytes(map(is_, a[:most], b[:most]))  # nearly all are
+    k = shared.find(0)
+    while k >= 0:
+        if a[k].span != b[k].span or a[k] != b[k]:
             return k
+        k = shared.find(0, k + 1)
     return most

@@ -50,11 +50,11 @@ def sees_what_follows(program: Program, needed: list[frozenset[str]]) -> str | N
 
 def late(program: Program, needed: list[frozenset[str]]) -> frozenset[tuple[int, int]]:
     """The looks that may see it, each as (thread, place in its code)."""
+    if not any(isinstance(op, ops.MbarrierWait) for op in program.operations):
+        return frozenset()
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
     for thread in program.threads:
         codes.setdefault((needed[thread.index], tuple(map(id, thread.code))), []).append(thread)
-    if not any(isinstance(op, ops.MbarrierWait) for threads in codes.values() for op in threads[0].code):
-        return frozenset()
     relayed = any(_relays(threads[0]) for threads in codes.values())
     signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
     found: set[tuple[int, int]] = set()

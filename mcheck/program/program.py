@@ -152,7 +152,10 @@ class Program:
     def operations(self) -> tuple[Op, ...]:
         """The operations of all threads, each object once, which is how threads of one code share them."""
         if not self._operations:  # there may be a hundred thousand, and many ask
-            self._operations.append(tuple({id(op): op for t in self.threads for op in t.code}.values()))
+            found: dict[int, Op] = {}
+            for t in self.threads:
+                found.update(zip(map(id, t.code), t.code, strict=True))
+            self._operations.append(tuple(found.values()))
         return self._operations[0]
 
     def assuming(self, names: tuple[str, ...]) -> Program:

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from mcheck.graph.tags import Tag
 from mcheck.views.entries import bits, union
@@ -113,17 +114,11 @@ def _seen_from(
     """
     events = sorted(k for members in groups for k in members)
     asked = sum(1 << k for k in events)
-    rows = {x & asked for gathered in w.memo.values() for x in gathered}
-    rows.update(x & asked for x in together)
     at = list(bits(watched))
-    for n, column in w.cols.items():
-        deadline()
-        if w.filled[n] & watched:
-            rows.update([column[k] & asked for k in at])
-    table = sorted(rows - {0, asked})  # the others tell nothing apart
+    columns = [column for n, column in w.cols.items() if w.filled[n] & watched]
     size = len(w.entries)
     numbers = dict.fromkeys(events, 0)
-    for part in _parts(table, max(TABLE // size, 1)):
+    for part in chain(_some(asked, columns, at), _parts(w, asked, columns, at, together)):
         deadline()
         digits = columns_of(part, size)
         known: dict[object, int] = {}
@@ -133,10 +128,23 @@ def _seen_from(
     return numbers
 
 
-def _parts(table: list[int], most: int) -> Iterator[list[int]]:
-    """Some rows from everywhere in a table, then all of them, so many at a time."""
-    if table:
-        yield table[:: len(table) // SAMPLE + 1]
+def _some(asked: int, columns: list[list[int]], at: list[int]) -> Iterator[list[int]]:
+    """Some rows from everywhere in the columns."""
+    count = len(columns) * len(at)
+    if count:
+        yield [columns[k // len(at)][at[k % len(at)]] & asked for k in range(0, count, count // SAMPLE + 1)]
+
+
+def _parts(
+    w: State, asked: int, columns: list[list[int]], at: list[int], together: tuple[int, ...]
+) -> Iterator[list[int]]:
+    """What tells some events apart, so many rows at a time."""
+    rows = {x & asked for gathered in w.memo.values() for x in gathered}
+    rows.update(x & asked for x in together)
+    for column in columns:
+        rows.update([column[k] & asked for k in at])
+    table = sorted(rows - {0, asked})  # the others tell nothing apart
+    most = max(TABLE // len(w.entries), 1)
     for start in range(0, len(table), most):
         yield table[start : start + most]
 

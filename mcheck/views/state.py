@@ -284,13 +284,18 @@ class State:
             if not self.complete:
                 anywhere = 0
             if not entry.exact:
-                return keyed["memory"].get(None) & ~keyed["thread"].get(-1) if self.complete else 0
+                return self._of_threads(keyed["memory"].get(None)) if self.complete else 0
             return keyed["footprint"].get((event.address, event.size)) | anywhere
         if not entry.exact:
-            return keyed["memory"].get(None) & ~(keyed["thread"].get(-1) if name == "vloc" else 0)
+            return self._of_threads(keyed["memory"].get(None)) if name == "vloc" else keyed["memory"].get(None)
         if name == "vloc":
             return keyed["vloc"].get((event.address, event.virtual)) | anywhere | self.meets
         return keyed["loc"].get(event.address) | anywhere | self.meets
+
+    def _of_threads(self, events: int) -> int:
+        """Some events without the initial writes."""
+        initial = events & self.keyed["thread"].get(-1)
+        return events ^ initial if initial else events
 
     def _reach(self, entry: Entry, scope: str) -> int:
         place = self.program.threads[entry.thread].place.cta

@@ -304,7 +304,7 @@ class Writer:
                 return self._sub(ca, cb), self._sub(ra, rb)
             case "inv":
                 own = "0" if ca == "0" else "B" if ca == "B" else f"({ca} & B)"
-                return self._or(ra, own), "0" if ca in ("0", "B") else f"{ca} & ~B"
+                return self._or(ra, own), "0" if ca in ("0", "B") else f"{ca} ^ ({ca} & B)"
             case "prod":
                 return self._if(self.member(b), self._members(a)), self._if(self.member(a), self._earlier(b))
             case "comp":

@@ -49,10 +49,8 @@ class Window(State):
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
             return (broken, []) if broken is not None else self._again(entry, bit, out)
-        for c in self.axioms:
-            if c.node in out and self._breaks(c, out, bit):
-                return c.name, self._flags(out, bit)
-        return None, self._flags(out, bit)
+        broken = next((c.name for c in self.axioms if c.node in out and self._breaks(c, out, bit)), None)
+        return broken, self._flags(out, bit)
 
     def _flags(self, out: dict[int, tuple[int, int]], bit: int) -> list[Flagged]:
         """What the flags say of the new event."""
@@ -61,7 +59,8 @@ class Window(State):
             if c.node in out:
                 col, row = out[c.node]
                 if col or row:
-                    found.append(Flagged(c.name, (col | row) & ~bit, bool(col & bit)))
+                    both = col | row
+                    found.append(Flagged(c.name, both ^ (both & bit), bool(col & bit)))
         return found
 
     def look(self, entry: Entry, others: int, *, complete: bool) -> list[Flagged]:
