@@ -12,6 +12,7 @@ The peers' table dialect under its own models: barriers are static instances, se
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 from mcheck.candidates.choices import Choice, Option
@@ -21,8 +22,10 @@ from mcheck.graph.event import BarrierStep
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.tags import Tag
 from mcheck.graph.warpgroups import committers
+from mcheck.program import ops
 from mcheck.program.ops import Barrier
 from mcheck.program.program import Program
+from mcheck.program.reach import furthest_back, last_barriers, last_of
 
 
 def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
@@ -265,9 +268,9 @@ def _meet_instance(
     return Choice("barrier", [Option((("barrier", tuple(pairs)),))], rank=0)
 
 
-def parted(s: Structure) -> tuple[Node, Node] | None:
-    """Arrivals of two lanes of a warp that execute different aligned barriers, as the first ones in which they differ
-    (PTX ISA 9.7.13.1); what they do before these is all that counts.
+def parted(s: Structure) -> list[tuple[Node, Node]]:
+    """Arrivals of every two lanes of a warp that execute different aligned barriers, as the first ones in which they
+    differ (PTX ISA 9.7.13.1); what they do before these is all that counts.
     """
     warps: dict[tuple[int, int], dict[int, list[Node]]] = {}
     for node in s.nodes:
@@ -275,13 +278,11 @@ def parted(s: Structure) -> tuple[Node, Node] | None:
         if node.has(Tag.BARRIVE) and step is not None and step.key[0] == "bar" and step.aligned:
             place = s.program.threads[node.thread].place
             warps.setdefault(place.own_warp, {}).setdefault(node.thread, []).append(node)
-    for lanes in warps.values():
-        for k in range(max(map(len, lanes.values()))):
-            here = [nodes[k] for nodes in lanes.values() if k < len(nodes)]
-            other = next((n for n in here if _statement(n) != _statement(here[0])), None)
-            if other is not None:
-                return here[0], other
-    return None
+    pairs = (pair for lanes in warps.values() for pair in combinations(lanes.values(), 2))
+    found = (
+        next((x for x in zip(*pair, strict=False) if _statement(x[0]) != _statement(x[1])), None) for pair in pairs
+    )
+    return [x for x in found if x is not None]
 
 
 def _statement(node: Node) -> tuple[int, int]:
@@ -323,24 +324,56 @@ def _units(
         place = s.program.threads[thread].place
         warps.setdefault(place.own_warp, []).append(thread)
     units: list[list[Arrival]] = []
-    for threads in warps.values():
+    for warp, threads in warps.items():
         unit: list[Arrival] = []
+        lanes = [t.index for t in s.program.threads if t.place.own_warp == warp]
         for k in range(max(len(arrivals[t]) for t in threads)):
-            here = [arrivals[t][k] for t in threads if k < len(arrivals[t])]
-            source = here[0].source
-            assert source is not None and source.barrier is not None
-            targets = [
-                b
-                for t in threads
-                if k < len(arrivals[t])
-                for b in _resumption(waits.get(t, []), arrivals[t][k : k + 1])
-            ]
-            standing = any(t in blocked and k == len(arrivals[t]) - 1 for t in threads)
-            unit.append(Arrival(source.barrier, source.uid, tuple(n.index for n in here), tuple(targets), standing))
+            here = [_arrival(arrivals[t], k, waits.get(t, []), t in blocked) for t in threads if k < len(arrivals[t])]
+            stopped = [t for t in lanes if k >= len(arrivals.get(t, ())) and _might_have_come(s, t, here[0].step)]
+            unit.append(replace(_of_warp(here), stopped=tuple(n for t in stopped for n in _last_of(s, t))))
         units.append(unit)
     step = next(a.step for unit in units for a in unit)
     absent = [t for t in _participants(s, step) if t not in arrivals]
     return units, Leaving(tuple(_exits(s, threads) for threads in warps.values()), _exits(s, absent))
+
+
+def _arrival(arrivals: list[Node], k: int, waits: list[Node], blocked: bool) -> Arrival:
+    """The k-th arrival of a thread."""
+    node = arrivals[k]
+    assert node.source is not None and node.source.barrier is not None
+    standing = blocked and k == len(arrivals) - 1
+    return Arrival(
+        node.source.barrier, node.source.uid, (node.index,), tuple(_resumption(waits, [node])), standing
+    )  # fmt: skip
+
+
+def _of_warp(lanes: list[Arrival]) -> Arrival:
+    """The arrival of a warp, of those of its lanes: they are one, or it is told that they are none (9.7.13.1)."""
+    return replace(
+        lanes[0],
+        sources=tuple(n for lane in lanes for n in lane.sources),
+        targets=tuple(n for lane in lanes for n in lane.targets),
+        standing=any(lane.standing for lane in lanes),
+        lanes=tuple(lanes) if len(lanes) > 1 else (),
+        mixed=any(lane.use != lanes[0].use for lane in lanes),
+    )
+
+
+def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
+    """Whether a thread has stopped at what is undefined, before it might have come to a barrier."""
+    path, code = s.paths[thread], s.program.threads[thread].code
+    at = path.misstep.op if path.misstep is not None else path.at
+    pc = next((k for k, op in enumerate(code) if op is at or ops.performed(op) is at), 0)
+    number = step.key[2]
+    assert isinstance(number, int)
+    barriers = last_barriers(s.program.threads[thread])
+    return path.end == "undefined" and last_of(barriers, number) >= furthest_back(s.program.threads[thread])[pc]
+
+
+def _last_of(s: Structure, thread: int) -> list[int]:
+    """The last event of a thread in program order, if it has one."""
+    mine = [n for n in s.nodes if n.thread == thread and n.source is not None and n.source.order is not None]
+    return [n.index for n in mine[-1:]]
 
 
 def _exits(s: Structure, threads: list[int]) -> tuple[int, ...] | None:

@@ -8,9 +8,9 @@ whether it can be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, permutations
 
 from mcheck.candidates.choices import Option
 from mcheck.errors import Unsupported
@@ -26,12 +26,16 @@ COUNTS = ("UB304", "threads give one barrier different counts")
 MIXED = ("UB304", "bar.red meets another kind of barrier instruction")
 
 Pairs = tuple[tuple[int, int], ...]
+Use = tuple[int | None, bool]
+"""The count that an arrival gives, and whether it takes part in a reduction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One arrival of a warp: its barrier step, its first event, its graph events, the resumptions that wait for it,
-    whether it is left standing.
+    whether it is left standing. ``lanes`` are the arrivals of its lanes, where it has several; ``mixed``: they use the
+    barrier in different ways, so that there is no such arrival. ``stopped`` are the last events of lanes that have
+    stopped at what is undefined, for which the others have waited until then.
     """
 
     step: BarrierStep
@@ -39,11 +43,29 @@ class Arrival:
     sources: tuple[int, ...]
     targets: tuple[int, ...]
     standing: bool
+    lanes: tuple[Arrival, ...] = ()
+    mixed: bool = False
+    stopped: tuple[int, ...] = ()
 
     @property
-    def use(self) -> tuple[int | None, bool]:
+    def use(self) -> Use:
         """What all arrivals of a round have in common."""
         return self.step.count, self.step.kind == "red"
+
+    @property
+    def each(self) -> tuple[Arrival, ...]:
+        """The arrivals of its lanes."""
+        return self.lanes or (self,)
+
+    @property
+    def uses(self) -> set[Use]:
+        """The ways in which its lanes use the barrier."""
+        return {lane.use for lane in self.each}
+
+    @property
+    def waits(self) -> bool:
+        """Whether a lane waits for the round to be complete."""
+        return bool(self.targets) or self.standing
 
 
 Units = list[list[Arrival]]
@@ -119,11 +141,12 @@ def _fill(
         now = tuple(n for x in here for n in x.sources)
         search.worked(len(pairs) + len(new) + len(order) + len(before) * len(now))
         after = tuple(k + chosen.get(u, 0) for u, k in enumerate(at))
+        behind_stops = tuple((n, b) for x in here for n in x.stopped for b in x.targets)
         gone = () if here[0].step.count else search.leaving.gone(units, at) or ()
         behind = _product(gone, tuple(b for x in here for b in x.targets))
-        _fill(search, after, now, pairs + new, order + _product(before, now), exited + behind)
+        _fill(search, after, now, pairs + new, order + _product(before, now) + behind_stops, exited + behind)
     rest = [a for unit, k in zip(units, at, strict=True) for a in unit[k:]]
-    if not completed and not any(a.targets for a in rest) and len({a.use for a in rest}) < 2:
+    if not completed and not any(a.targets for a in rest) and len(_uses(rest)) < 2:
         # what is left are arrivals that nobody waits for, or that wait for ever
         left = tuple(n for a in rest for n in a.sources)
         edges = (("barrier", pairs), ("rounds", order + _product(before, left)), ("exited", exited))
@@ -132,8 +155,8 @@ def _fill(
 
 def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
     """Every way to complete the next round: how many of its next arrivals each warp contributes."""
-    uses = {unit[k].use: unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit)}
-    for use, first in uses.items():
+    ready = (unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit))
+    for use, first in {a.use: a for a in ready if not a.mixed}.items():
         needed = search.needed(first, at)
         most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
         yield from _contributions(search, most, needed, needed)
@@ -143,10 +166,10 @@ def _together(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
     """The next arrivals of a warp that may fall into one round: all of one use, and none after one that waits."""
     out: list[Arrival] = []
     for arrival in unit[k:]:
-        if arrival.use != use:
+        if arrival.use != use or arrival.mixed:
             break
         out.append(arrival)
-        if arrival.targets or arrival.standing:
+        if arrival.waits:
             break
     return out
 
@@ -161,33 +184,48 @@ def _misuses(
     exited: Pairs,
 ) -> None:
     """Arrivals of another use that may come while the next round is open, with what has arrived in it by then."""
-    if len({a.use for unit, k in zip(search.units, at, strict=True) for a in unit[k:]}) < 2:
+    if len(_uses(a for unit, k in zip(search.units, at, strict=True) for a in unit[k:])) < 2:
         return
-    for use, first in {a.use: a for a in ready.values()}.items():
+
+    def note(first: Arrival, there: dict[int, int], arrived: tuple[int, ...], culprit: Arrival) -> None:
+        code = COUNTS if culprit.step.count != first.step.count else MIXED
+        here = (n for u, count in there.items() for a in search.units[u][at[u] :][:count] for n in a.sources)
+        now = (*here, *arrived)
+        later = {
+            n
+            for u, k in enumerate(at)
+            for number, a in enumerate(search.units[u][k:])
+            for n in (*(() if number < there.get(u, 0) else a.sources), *a.targets)
+            if n not in culprit.sources and n not in arrived
+        }
+        comes = culprit.sources[0]
+        search.worked(len(order) + (len(before) + 1) * (len(now) + 1) + len(later))
+        edges = order + _product(before, (*now, comes)) + _product(now, (comes,)) + _product((comes,), (*later,))
+        given = (("barrier", pairs), ("rounds", edges), ("exited", exited))
+        search.note(Option(given, misstep=(*code, culprit.uid)))
+
+    for use, first in {a.use: a for a in ready.values() if not a.mixed}.items():
         for there in _open(search, at, use, search.needed(first, at)):
-            now = tuple(n for u, count in there.items() for a in search.units[u][at[u] :][:count] for n in a.sources)
             for culprit in _strangers(search, at, use, there):
-                code = COUNTS if culprit.step.count != first.step.count else MIXED
-                later = {
-                    n
-                    for u, k in enumerate(at)
-                    for number, a in enumerate(search.units[u][k:])
-                    for n in (*(() if number < there.get(u, 0) else a.sources), *a.targets)
-                    if n not in culprit.sources
-                }
-                comes = culprit.sources[0]
-                search.worked(len(order) + (len(before) + 1) * (len(now) + 1) + len(later))
-                edges = (
-                    order + _product(before, (*now, comes)) + _product(now, (comes,)) + _product((comes,), (*later,))
-                )
-                given = (("barrier", pairs), ("rounds", edges), ("exited", exited))
-                search.note(Option(given, misstep=(*code, culprit.uid)))
+                note(first, there, (), culprit)
+    for u, arrival in ready.items():
+        for one, other in permutations(arrival.lanes, 2) if arrival.mixed else ():
+            if one.use != other.use:
+                for there in _open(search, at, one.use, search.needed(one, at), least=0, without=u):
+                    note(one, there, one.sources, other)
 
 
-def _open(search: _Search, at: tuple[int, ...], use: object, needed: int) -> Iterator[dict[int, int]]:
-    """Every state in which a round of this use is open: how many arrivals of each warp are there."""
-    most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
-    yield from _contributions(search, most, 1, needed - 1)
+def _uses(arrivals: Iterable[Arrival]) -> set[Use]:
+    """The ways in which some arrivals use their barrier."""
+    return {use for a in arrivals for use in a.uses}
+
+
+def _open(
+    search: _Search, at: tuple[int, ...], use: object, needed: int, *, least: int = 1, without: int = -1
+) -> Iterator[dict[int, int]]:
+    """Every state in which a round of this use is open: how many arrivals of each warp are there, ``without`` one."""
+    most = {u: n for u, k in enumerate(at) if u != without and (n := len(_together(search.units[u], k, use)))}
+    yield from _contributions(search, most, least, needed - 1)
 
 
 def _contributions(search: _Search, most: dict[int, int], least: int, greatest: int) -> Iterator[dict[int, int]]:
@@ -208,17 +246,18 @@ def _contributions(search: _Search, most: dict[int, int], least: int, greatest: 
 
 
 def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]) -> Iterator[Arrival]:
-    """The next arrivals of the warps that do not wait in a round, as far as they are of another use."""
+    """The next arrivals of the lanes that do not wait in a round, as far as they are of another use."""
     for u, unit in enumerate(search.units):
         k = at[u] + there.get(u, 0)
-        free = u not in there or next_of(unit, k - 1) is not None
-        if free and k < len(unit) and unit[k].use != use:
-            yield unit[k]
+        if k < len(unit):
+            waiting = {x.uid[0] for x in unit[k - 1].each if x.waits} if u in there else ()
+            strangers = {x.use: x for x in unit[k].each if x.use != use and x.uid[0] not in waiting}
+            yield from strangers.values()
 
 
 def next_of(unit: list[Arrival], k: int) -> Arrival | None:
     """The arrival of a warp after one that does not wait."""
-    return unit[k + 1] if k + 1 < len(unit) and not unit[k].targets and not unit[k].standing else None
+    return unit[k + 1] if k + 1 < len(unit) and not unit[k].waits else None
 
 
 def _product(first: tuple[int, ...], second: tuple[int, ...]) -> Pairs:

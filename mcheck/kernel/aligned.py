@@ -20,13 +20,18 @@ def mates(m: Machine, agent: Agent) -> tuple[int, ...]:
 # --- the same ones --------------------------------------------------------------------------------------------
 
 
-def parts_ways(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether lanes of the warp execute another aligned barrier where this agent executes this one."""
+def parts_ways(m: Machine, agent: Agent, op: Op) -> int | None:
+    """The step at which another lane of the warp has executed another aligned barrier where this agent executes this
+    one; ``None`` if none has.
+    """
     other = _other(m, agent, op)
-    if other is not None and not other[-1]:
+    if other is None:
+        return None
+    if not other[-1]:
         _tell_of_mate(m, agent, other, statement_of(op))
-        return False
-    return other is not None
+        return None
+    lanes = [k for k in mates(m, agent) if k != agent.index]
+    return next(k for k, e in enumerate(m.trace) if e.agent in lanes and statement_of(e.op) == other)
 
 
 def executed(m: Machine, agent: Agent, op: Op) -> None:

@@ -58,19 +58,20 @@ def _meet(
     event = m.emit_nothing(agent, op)
     done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "arrive", meeting.round)
     m.trace[-1].begun = agent.time
-    mixed = meeting.here and (meeting.count != count or kind not in meeting.kinds)
-    if mixed:
+    if aligned and (theirs := parts_ways(m, agent, op)) is not None:
+        m.swap(theirs, len(m.trace) - 1)  # then it is that one which comes to another barrier
+        _wrong(m, agent, op, "UB305", DIFFERENT)
+    if meeting.here and (meeting.count != count or kind not in meeting.kinds):
         meeting.failed.append(done)
         for other in meeting.here.values():
             m.reverse(other, agent.index, time, agent.single)
-    if mixed:
+        if meeting.count is not None and _might_be_over(m, agent, meeting, meeting.count):
+            m.unsure = PARTED
         text = "threads give one barrier different counts" if meeting.count != count else "bar.red meets another kind"
         _wrong(m, agent, op, "UB304", text)
     meeting.count = count
     meeting.kinds.add(kind)
     place = m.program.threads[agent.threads[0]].place
-    if aligned and parts_ways(m, agent, op):
-        _wrong(m, agent, op, "UB305", DIFFERENT)
     if count is not None or _had_count(meeting):
         for other in meeting.before + meeting.failed:
             m.reverse(other, agent.index, time, agent.single)
@@ -115,26 +116,55 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
         _complete(m, meeting, list(meeting.here))
         return True
     needed = meeting.count // WARP
-    here = [warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside)]
-    often = {warp: {1 + len(meeting.again.get(k, ())) for k in meeting.warps[warp]} for warp in here}
-    come = {warp: min(times) for warp, times in often.items()}
+    come = _come(m, meeting)
+    if sum(come.values()) < needed and late:
+        come = _come(m, meeting, late=True)
+        if sum(come.values()) >= needed:
+            m.unsure = PARTED  # it might have been over before: lanes that may come are waited for
     if sum(come.values()) < needed:
         return False
-    if sum(come.values()) > needed or any(len(times) > 1 for times in often.values()):
+    if sum(come.values()) > needed or any(len({*_often(meeting, warp)}) > 1 for warp in come):
         m.unsure, m.parted = PARTED, True  # some of these arrivals are for the next round, and which is not kept
     chosen: list[int] = []
-    for warp in here:
+    for warp, often in come.items():
         if needed > 0:
             chosen += meeting.warps[warp]
-            needed -= come[warp]
+            needed -= often
     _complete(m, meeting, chosen)
     return True
 
 
+def _come(m: Machine, meeting: Rendezvous, *, late: bool = False) -> dict[tuple[int, int], int]:
+    """How often each warp has arrived that is whole, or every one if it is ``late``."""
+    warps = (warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside))
+    return {warp: min(_often(meeting, warp)) for warp in warps}
+
+
+def _might_be_over(m: Machine, agent: Agent, meeting: Rendezvous, count: int) -> bool:
+    """Whether a round would have been over before an agent came to it, if lanes that may come never did."""
+    come = _come(m, meeting, late=True)
+    if agent.index not in meeting.here:  # of its own warp it is what was missing
+        come.pop(m.warp_of(agent), None)
+    return sum(come.values()) >= count // WARP
+
+
+def _often(meeting: Rendezvous, warp: tuple[int, int]) -> list[int]:
+    """How often each agent of a warp has arrived."""
+    return [1 + len(meeting.again.get(k, ())) for k in meeting.warps[warp]]
+
+
 def _is_whole(m: Machine, meeting: Rendezvous, inside: set[int]) -> bool:
-    """Whether all lanes of a warp that has arrived are here, or have exited."""
+    """Whether all lanes of a warp that has arrived are here, but for those that will not come."""
     warp = m.setup.warps[next(iter(inside))]
-    return len(warp) == len(inside) or all(k in meeting.here or m.agents[k].status == "done" for k in warp)
+    return len(warp) == len(inside) or not any(k not in meeting.here and _may_come(m, k, meeting) for k in warp)
+
+
+def _may_come(m: Machine, k: int, meeting: Rendezvous) -> bool:
+    """Whether an agent may still come to a barrier."""
+    agent, number = m.agents[k], meeting.key[2]
+    assert isinstance(number, int)
+    stopped = agent.status in ("done", "undefined", "cut")
+    return not stopped and m.setup.reading(k).may_come(agent.pc, number)
 
 
 def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:

@@ -12,6 +12,7 @@ from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
+from mcheck.program.reach import furthest_back, last_barriers, last_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,15 @@ class Reading:
     @cached_property
     def furthest_back(self) -> list[int]:
         """For each place, the first one that can be come to from there."""
-        code, labels = self.thread.code, self.thread.labels
-        first = list(range(len(code) + 1))
-        for at in range(len(code) - 1, -1, -1):
-            op = code[at]
-            target = labels[op.target] if isinstance(op, ops.Branch) else at
-            first[at] = min(target, first[at + 1], at)
-        for at, before in enumerate(first):
-            first[at] = min(before, first[before])  # of the places further in front that is known by now
-        return first
+        return furthest_back(self.thread)
+
+    @cached_property
+    def _barriers(self) -> dict[int | None, int]:
+        return last_barriers(self.thread)
+
+    def may_come(self, pc: int, number: int) -> bool:
+        """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
+        return last_of(self._barriers, number) >= self.furthest_back[pc]
 
 
 def may_end(program: Program) -> bool:

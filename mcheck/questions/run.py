@@ -86,6 +86,9 @@ class Run(ABC):
     failed: dict[str, int] = field(default_factory=dict)
     cut: dict[object, Path] = field(default_factory=dict)
     parted: dict[object, tuple[Path, ...]] = field(default_factory=dict)
+    """Paths of two lanes of a warp that come to different aligned barriers, the last one of which stops there."""
+    partings_asked: int = 0
+    """How many of them have been looked for."""
     seen: prefixes.Seen = field(default_factory=set)
     complete: bool = True
     early: bool = False
@@ -162,9 +165,10 @@ class Run(ABC):
 
     def _barriers(self, s: Structure) -> list[Choice] | None:
         """How the barriers are filled, ``None`` if these paths cannot be."""
-        lanes = None if self.semantics.static_barriers else barriers.parted(s)
-        if lanes is not None:
+        parting = [] if self.semantics.static_barriers else barriers.parted(s)
+        for lanes in parting:
             self._part(s, lanes)
+        if parting:
             return None
         met = self.meetings(s)
         if met is None or not self.program.assumptions.converged:
@@ -198,6 +202,7 @@ class Run(ABC):
         self._missteps(every)
         if self.blocking_wanted:
             self.liveness(every)
+            self._partings(every)
         stopped = any(p.end == "undefined" for paths in every for p in paths)
         undefined = self.beside or any(f.kind == "undefined" for f in self.findings.values())
         beside = stopped or (self.findings_wanted and undefined)
@@ -244,7 +249,9 @@ class Run(ABC):
         return prefixes.culprits(s, choices)
 
     def _part(self, s: Structure, lanes: tuple[Node, Node]) -> None:
-        """Remembers the paths of lanes of a warp that stop before different aligned barriers."""
+        """Remembers the paths of lanes of a warp that stop before different aligned barriers: both, or the one that
+        comes later.
+        """
         stopped = []
         for node in lanes:
             event = node.source
@@ -252,7 +259,9 @@ class Run(ABC):
             short = prefixes.cut_short(s.paths[event.uid[0]], event.uid)
             short = replace(short, misstep=Misstep("UB305", DIFFERENT, event.op))
             stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
-        self.parted.setdefault(tuple(map(id, stopped)), tuple(stopped))
+        one, other = stopped
+        for ways in ((one, other), (s.paths[one.thread], other), (s.paths[other.thread], one)):
+            self.parted.setdefault(tuple(map(id, ways)), ways)
 
     def _ill_ended(self, every: list[list[Path]]) -> None:
         """Races in executions in which a thread stops because what it does is undefined."""
@@ -312,9 +321,17 @@ class Run(ABC):
                     continue
                 for reached in self._reaching(every, {thread: [path]}):
                     self._misstep(path, reached)
-        for lanes in list(self.parted.values()):
-            for reached in self._reaching(every, {path.thread: [path] for path in lanes}):
-                self._misstep(lanes[-1], reached)
+        self._partings(every)
+
+    def _partings(self, every: list[list[Path]]) -> None:
+        """Lanes of a warp that come to different aligned barriers, if some consistent execution gets there."""
+        while self.partings_asked < len(self.parted):  # more of them may be met on the way
+            lanes = list(self.parted.values())[self.partings_asked]
+            self.partings_asked += 1
+            last = lanes[-1].misstep
+            if last is None or (last.code, last.op.span) not in self.findings:
+                for reached in self._reaching(every, {path.thread: [path] for path in lanes}):
+                    self._misstep(lanes[-1], reached)
 
     def _misstep(self, path: Path, reached: tuple[Prepared, Candidate] | None) -> None:
         assert path.misstep is not None

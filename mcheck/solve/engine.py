@@ -111,7 +111,7 @@ class Z3Run(Run):
         if any(of_wgmma(e.op) for joined in threads for e in joined.path.events):
             return False  # the n-th of one lane is the n-th of every other: that depends on the path
         s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
-        if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s) is not None):
+        if not divides_alike(s, threads) or (not self.semantics.static_barriers and barriers.parted(s)):
             return False
         met = self.meetings(s)
         if met is None:

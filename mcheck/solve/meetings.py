@@ -122,6 +122,7 @@ class Rounds(_Meeting):
         """Arrivals of a round meet its resumptions; a round comes before the next, the last one before what is left."""
         c = self.clauses
         for x in self.arrivals:
+            self._give("rounds", -self.place[x][-1], self.at(x).stopped, self.at(x).targets)
             for y in self.arrivals:
                 if x[0] != y[0] or x == y:
                     both = zip(self.place[x][:-1], self.place[y][:-1], strict=True)
@@ -158,6 +159,7 @@ class Rounds(_Meeting):
             if len(chosen) != self.needed or any(self.at(x).standing for x in chosen):
                 raise InternalError("the solver fills a barrier in another way than it is filled")
             edges["barrier"] |= {(a, b) for a in now for x in chosen for b in self.at(x).targets}
+            edges["rounds"] |= {(n, b) for x in chosen for n in self.at(x).stopped for b in self.at(x).targets}
             before = now
             for u, _ in chosen:
                 reached[u] += 1
@@ -176,7 +178,7 @@ def quorum(relation: str, sources: list[int], targets: list[int], wanted: int) -
 
 def rounds(units: Units, leaving: Leaving) -> Choice:
     """How the rounds of a barrier with counts are filled."""
-    uses = {x.use for unit in units for x in unit}
+    uses = {use for unit in units for x in unit for use in x.uses}
     again = any(next_of(unit, k) for unit in units for k in range(len(unit)))
     needed = (units[0][0].step.count or 0) // WARP
     if len(uses) > 1 or again or needed >= len(units):

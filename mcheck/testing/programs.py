@@ -21,6 +21,7 @@ from mcheck.testing.draft import Draft
 from mcheck.testing.lives import lives
 from mcheck.testing.maps import changed_map
 from mcheck.testing.mbarrier_programs import mbarrier_only
+from mcheck.testing.meetings import meetings
 from mcheck.testing.scenes.handoffs import scene
 from mcheck.testing.scenes.scene import Near
 from mcheck.testing.shapes import shape
@@ -73,9 +74,10 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     "spinning": ((1, spinning),),
     "counted": ((1, counted),),
     "lives": ((1, lives),),
+    "meetings": ((1, meetings),),
 }
 """What a family is made of, each with its weight."""
-ASKED_FOR = ("spinning", "counted", "lives")
+ASKED_FOR = ("spinning", "counted", "lives", "meetings")
 """Families that only come where they are named: so item k of a seed stays what it was before there were these."""
 USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 
