@@ -59,8 +59,9 @@ SPOKEN_OF = {
         "st.relaxed", "barrier.cluster.wait", "bar.sync 0", "cp.async.bulk", "[b1", "@0]", "], 2;",
     ),
     "meetings": (
-        "bar.sync 0;", "bar.sync 0, 64;", "barrier.sync", "bar.arrive 1, 32;", "bar.red.popc", "barrier.cluster.arrive.relaxed",
-        "barrier.cluster.wait", "bar.warp.sync 3", "exit;", "lane 1 {", "cta 1, ", "else", "await ld.acquire", "fence.sc",
+        "bar.sync 0;", "bar.sync 0, 64;", "barrier.sync", "bar.arrive 1, 32;", "bar.red.popc", "bar.warp.sync 3",
+        "barrier.cluster.arrive.relaxed", "barrier.cluster.wait", "exit;", "lane 1 {", "cta 1, ", "else",
+        "await ld.acquire", "fence.sc",
     ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
