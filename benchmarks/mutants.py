@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bugs planted in the code, and who notices: the fast tests, and a short run of the engines against each other.
 
-    python -m benchmarks.mutants [--table FILE] [--only TEXT] [--tests PATH...] [--programs N]
+    python -m benchmarks.mutants [--table FILE] [--only TEXT] [--tests PATH...] [--programs N] [--engines NAMES]
 
 Each mutant of the table is planted in a copy of its own. It is noticed if an engine differs or, where none does, a test
 fails; the first that do are named. Before the mutants the copy is tried as it is: what fails there notices nothing.
@@ -29,8 +29,8 @@ TABLE = ROOT / "benchmarks" / "mutants.toml"
 PARTS = ("mcheck", "models", "litmus", "tests", "benchmarks", "pyproject.toml")
 """What a copy needs."""
 
-TESTS = ("tests/cat", "tests/explore", "tests/oracle", "tests/testing", "tests/solve/test_solve_programs.py")
-"""Tests that are fast."""
+ABOUT_THE_TABLE = "tests/testing/test_testing_comparisons.py::test_every_mutant_fits_the_code"
+"""What fails wherever a mutant of the table is planted: its text stands there no more."""
 
 LIMIT = 900
 """Seconds for the tests of one mutant; a mutant that makes them hang is noticed."""
@@ -44,6 +44,21 @@ class Mutant:
     file: str
     old: str
     new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Who is asked about the mutants of a table: tests that are fast, and engines on so many random programs."""
+
+    tests: tuple[str, ...]
+    engines: str
+    programs: int
+
+
+def net_of(table: Path) -> Net:
+    """The net that a table names."""
+    named = tomllib.loads(table.read_text(encoding="utf-8"))["net"]
+    return Net(tuple(named["tests"]), named["engines"], named["programs"])
 
 
 def mutants(table: Path) -> list[Mutant]:
@@ -97,7 +112,8 @@ def run(copy: Path, command: Sequence[str]) -> tuple[int, str]:
 
 def by_tests(copy: Path, tests: Sequence[str]) -> list[str]:
     """The first tests that fail."""
-    status, out = run(copy, ["pytest", "-q", "--maxfail=3", "-p", "no:cacheprovider", *tests])
+    options = ["-q", "--maxfail=3", "-p", "no:cacheprovider", "--deselect", ABOUT_THE_TABLE]
+    status, out = run(copy, ["pytest", *options, *tests])
     if status == -1:
         return ["tests that never end"]
     return re.findall(r"^(?:FAILED|ERROR) (\S+)", out, re.MULTILINE) or ([f"pytest: {status}"] if status else [])
@@ -131,13 +147,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name or file contains it")
-    parser.add_argument("--tests", nargs="*", default=list(TESTS), help="the tests to run")
-    parser.add_argument("--programs", type=int, default=300, help="random programs for the engines")
-    parser.add_argument("--engines", default="explicit,z3")
+    parser.add_argument("--tests", nargs="*", help="the tests to run, instead of those that the table names")
+    parser.add_argument("--programs", type=int, help="random programs for the engines, likewise")
+    parser.add_argument("--engines", help="the engines, likewise")
     options = parser.parse_args()
+    net = net_of(options.table)
+    tests = net.tests if options.tests is None else options.tests
+    programs = net.programs if options.programs is None else options.programs
+    engines = options.engines or net.engines
     chosen = [m for m in mutants(options.table) if options.only in f"{m.name} {m.file}"]
     with planted(None) as copy:
-        before = [*by_tests(copy, options.tests), *by_engines(copy, options.programs, options.engines)]
+        before = [*by_tests(copy, tests), *by_engines(copy, programs, engines)]
     if before:
         print("without a mutant: " + ", ".join(before))
         return 1
@@ -145,7 +165,7 @@ def main() -> int:
     for m in chosen:
         started = time.perf_counter()
         with planted(m) as copy:
-            noticed = by_engines(copy, options.programs, options.engines) or by_tests(copy, options.tests)
+            noticed = by_engines(copy, programs, engines) or by_tests(copy, tests)
         missed += not noticed
         said = "; ".join(noticed) or "NOT NOTICED"
         print(f"{time.perf_counter() - started:>6.0f} s  {m.name} ({m.file}): {said}", flush=True)
