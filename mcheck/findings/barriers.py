@@ -69,7 +69,8 @@ expect clean
         message="{first} and {second} meet in one round of barrier {number} with different kinds or counts",
         explanation="""\
 All participants in one round of a barrier give the same thread count, and a barrier with a reduction is not
-mixed with barrier.sync or barrier.arrive. Otherwise the result is unpredictable.""",
+mixed with barrier.sync or barrier.arrive. Otherwise the result is unpredictable. Lanes of one warp that come by
+instructions of their own are participants like any other (Q35).""",
         section="PTX ISA 9.0 section 9.7.13.1",
         remedy="Use one count and one kind for each barrier, or two barriers.",
         bad="""\
