@@ -361,13 +361,14 @@ def _of_warp(lanes: list[Arrival]) -> Arrival:
 
 def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
     """Whether a thread has stopped at what is undefined, before it might have come to a barrier."""
-    path, code = s.paths[thread], s.program.threads[thread].code
+    path, code = s.paths[thread], s.program.threads[thread]
+    if path.end != "undefined":
+        return False
     at = path.misstep.op if path.misstep is not None else path.at
-    pc = next((k for k, op in enumerate(code) if op is at or ops.performed(op) is at), 0)
+    pc = next((k for k, op in enumerate(code.code) if op is at or ops.performed(op) is at), 0)
     number = step.key[2]
     assert isinstance(number, int)
-    barriers = last_barriers(s.program.threads[thread])
-    return path.end == "undefined" and last_of(barriers, number) >= furthest_back(s.program.threads[thread])[pc]
+    return last_of(last_barriers(code), number) >= furthest_back(code)[pc]
 
 
 def _last_of(s: Structure, thread: int) -> list[int]:

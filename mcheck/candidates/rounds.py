@@ -9,7 +9,7 @@ whether it can be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, permutations
 
 from mcheck.candidates.choices import Option
@@ -56,6 +56,10 @@ class Arrival:
     def each(self) -> tuple[Arrival, ...]:
         """The arrivals of its lanes."""
         return self.lanes or (self,)
+
+    def before_mates(self, warp: Arrival) -> Arrival:
+        """This arrival of a lane, with the events of the others: when these come is all one."""
+        return replace(self, sources=tuple(dict.fromkeys((*self.sources, *warp.sources))))
 
     @property
     def uses(self) -> set[Use]:
@@ -212,7 +216,7 @@ def _misuses(
         for one, other in permutations(arrival.lanes, 2) if arrival.mixed else ():
             if one.use != other.use:
                 for there in _open(search, at, one.use, search.needed(one, at), least=0, without=u):
-                    note(one, there, one.sources, other)
+                    note(one, there, one.sources, other.before_mates(arrival))
 
 
 def _uses(arrivals: Iterable[Arrival]) -> set[Use]:
@@ -251,8 +255,11 @@ def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[in
         k = at[u] + there.get(u, 0)
         if k < len(unit):
             waiting = {x.uid[0] for x in unit[k - 1].each if x.waits} if u in there else ()
-            strangers = {x.use: x for x in unit[k].each if x.use != use and x.uid[0] not in waiting}
-            yield from strangers.values()
+            found: dict[Use, Arrival] = {}
+            for lane in unit[k].each:
+                if lane.use != use and lane.uid[0] not in waiting:
+                    found.setdefault(lane.use, lane.before_mates(unit[k]))
+            yield from found.values()
 
 
 def next_of(unit: list[Arrival], k: int) -> Arrival | None:
