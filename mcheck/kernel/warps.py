@@ -105,6 +105,8 @@ def exchange(m: Machine, meeting: Rendezvous) -> None:
             own = meeting.own[k][lane]
             known = {at: v for at, v in values.items() if v is not None}
             found: tuple[int | None, int | None] = (None, None)
+            if op.op == "elect":
+                continue  # the same lane whenever it is, of those that are declared: it was told as they arrived
             if len(known) == len(values) and all(isinstance(x, int) for x in own):
                 place = threads[thread].place
                 mask = int(str(meeting.key[3]))

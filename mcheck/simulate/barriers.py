@@ -69,13 +69,20 @@ def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
     def passed() -> bool:
         if arrival.round is None:
             return False
-        given = _given(op, mask, place.lane, m.met[key, arrival.round], own)
+        given = _given(op, mask, place.lane, _brought(m, op, key, arrival.round), own)
         for reg, value in zip(op.dsts, given, strict=True):
             if reg is not None:
                 runner.registers[reg.name] = value
         return True
 
     runner.waits = passed
+
+
+def _brought(m: Machine, op: ops.Collective, key: Key, number: int) -> dict[int, Value]:
+    """What the lanes bring that have come; it is the same lane of a mask that is elected, whoever comes (9.7.13.14)."""
+    if op.op == "elect":
+        return {runner.thread.place.lane: 0 for runner in _members(m, key)}
+    return m.met[key, number]
 
 
 def _arrive(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.errors import McheckError
 from mcheck.syntax import parse
+from mcheck.testing.collectives import collectives
 from mcheck.testing.counted import counted
 from mcheck.testing.damage import damaged
 from mcheck.testing.draft import Draft
@@ -75,9 +76,10 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     "counted": ((1, counted),),
     "lives": ((1, lives),),
     "meetings": ((1, meetings),),
+    "collectives": ((1, collectives),),
 }
 """What a family is made of, each with its weight."""
-ASKED_FOR = ("spinning", "counted", "lives", "meetings")
+ASKED_FOR = ("spinning", "counted", "lives", "meetings", "collectives")
 """Families that only come where they are named: so item k of a seed stays what it was before there were these."""
 USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 

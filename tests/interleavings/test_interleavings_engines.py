@@ -31,6 +31,7 @@ NOT_KNOWN = {
     "another-aligned-barrier-behind-the-first.litmus",
     "division-by-what-is-not-yet-there.litmus",
     "division-by-zero-that-decides.litmus",
+    "election-of-a-lane-that-has-left.litmus",
     "expectations-of-lanes-that-come-late.litmus",
     "fence-by-a-leader-before-the-barrier.litmus",
     "guard-that-nobody-knows-of-a-step-that-waits.litmus",

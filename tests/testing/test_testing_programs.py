@@ -63,6 +63,10 @@ SPOKEN_OF = {
         "barrier.cluster.arrive.relaxed", "barrier.cluster.wait", "exit;", "lane 1 {", "cta 1, ", "else",
         "await ld.acquire", "fence.sc",
     ),
+    "collectives": (
+        "vote.sync.ballot", "vote.sync.uni", "shfl.sync.idx", "shfl.sync.up", "match.any", "match.all", "elect.sync",
+        "bar.warp.sync 3", "exit;", "lane 2 {", "warp 1", "else", "await ld.acquire", "@%p",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 
