@@ -28,6 +28,7 @@ from mcheck.testing.scenes.scene import Near
 from mcheck.testing.shapes import shape
 from mcheck.testing.spinning import spinning
 from mcheck.testing.themes import themed
+from mcheck.testing.unplanned import unplanned
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -77,9 +78,10 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     "lives": ((1, lives),),
     "meetings": ((1, meetings),),
     "collectives": ((1, collectives),),
+    "unplanned": ((1, unplanned),),
 }
 """What a family is made of, each with its weight."""
-ASKED_FOR = ("spinning", "counted", "lives", "meetings", "collectives")
+ASKED_FOR = ("spinning", "counted", "lives", "meetings", "collectives", "unplanned")
 """Families that only come where they are named: so item k of a seed stays what it was before there were these."""
 USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 

@@ -67,6 +67,10 @@ SPOKEN_OF = {
         "vote.sync.ballot", "vote.sync.uni", "shfl.sync.idx", "shfl.sync.up", "match.any", "match.all", "elect.sync",
         "bar.warp.sync 3", "exit;", "lane 2 {", "warp 1", "else", "await ld.acquire", "@%p",
     ),
+    "unplanned": (
+        "mbarrier.init", "noComplete", "arrive_drop", "arrive.expect_tx", "complete_tx", "cp.async.mbarrier.arrive.noinc",
+        "cp.async.bulk", "test_wait.parity", "try_wait.shared", "inval", "[b2]", "], 2;", "barrier.sync 0;", "@%p",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 
