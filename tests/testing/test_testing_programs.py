@@ -68,7 +68,7 @@ SPOKEN_OF = {
         "bar.warp.sync 3", "exit;", "lane 2 {", "warp 1", "else", "await ld.acquire", "@%p",
     ),
     "unplanned": (
-        "mbarrier.init", "noComplete", "arrive_drop", "arrive.expect_tx", "complete_tx", "cp.async.mbarrier.arrive.noinc",
+        "mbarrier.init", "noComplete", "arrive_drop", "arrive.expect_tx", "complete_tx", "arrive.noinc.shared",
         "cp.async.bulk", "test_wait.parity", "try_wait.shared", "inval", "[b2]", "], 2;", "barrier.sync 0;", "@%p",
     ),
 }  # fmt: skip
