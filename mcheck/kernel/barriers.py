@@ -123,11 +123,12 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
             m.unsure = PARTED  # it might have been over before: lanes that may come are waited for
     if sum(come.values()) < needed:
         return False
-    if sum(come.values()) > needed or any(len({*_often(meeting, warp)}) > 1 for warp in come):
+    more = any(_often(meeting, k) > often for warp, often in come.items() if often for k in meeting.warps[warp])
+    if sum(come.values()) > needed or more:
         m.unsure, m.parted = PARTED, True  # some of these arrivals are for the next round, and which is not kept
     chosen: list[int] = []
     for warp, often in come.items():
-        if needed > 0:
+        if needed > 0 and often:
             chosen += meeting.warps[warp]
             needed -= often
     _complete(m, meeting, chosen)
@@ -135,9 +136,15 @@ def try_complete(m: Machine, meeting: Rendezvous, *, late: bool) -> bool:
 
 
 def _come(m: Machine, meeting: Rendezvous, *, late: bool = False) -> dict[tuple[int, int], int]:
-    """How often each warp has arrived that is whole, or every one if it is ``late``."""
-    warps = (warp for warp, inside in meeting.warps.items() if late or _is_whole(m, meeting, inside))
-    return {warp: min(_often(meeting, warp)) for warp in warps}
+    """How often each warp has arrived: as often as all of its lanes that may still come, or, if it is ``late``, as any
+    one of them.
+    """
+    found = {}
+    for warp, inside in meeting.warps.items():
+        times = {k: _often(meeting, k) for k in m.setup.warps[next(iter(inside))]}
+        waited_for = [n for k, n in times.items() if not late and _may_come(m, k, meeting)]
+        found[warp] = min([max(times.values()), *waited_for])
+    return found
 
 
 def _might_be_over(m: Machine, agent: Agent, meeting: Rendezvous, count: int) -> bool:
@@ -148,15 +155,9 @@ def _might_be_over(m: Machine, agent: Agent, meeting: Rendezvous, count: int) ->
     return sum(come.values()) >= count // WARP
 
 
-def _often(meeting: Rendezvous, warp: tuple[int, int]) -> list[int]:
-    """How often each agent of a warp has arrived."""
-    return [1 + len(meeting.again.get(k, ())) for k in meeting.warps[warp]]
-
-
-def _is_whole(m: Machine, meeting: Rendezvous, inside: set[int]) -> bool:
-    """Whether all lanes of a warp that has arrived are here, but for those that will not come."""
-    warp = m.setup.warps[next(iter(inside))]
-    return len(warp) == len(inside) or not any(k not in meeting.here and _may_come(m, k, meeting) for k in warp)
+def _often(meeting: Rendezvous, k: int) -> int:
+    """How often an agent has arrived."""
+    return 1 + len(meeting.again.get(k, ())) if k in meeting.here else 0
 
 
 def _may_come(m: Machine, k: int, meeting: Rendezvous) -> bool:
