@@ -16,14 +16,27 @@ LIVES = ("init", "inval")
 def doomed(s: Structure) -> tuple[Event, ...]:
     """The first operation on each object that is undefined by what its own thread has done to the object: where no
     other thread initialises or invalidates it, an init of one that holds an object, anything else on one that holds
-    none (PTX ISA 9.0 sections 9.7.13.15.3 and .9).
+    none (PTX ISA 9.0 sections 9.7.13.15.3 and .9). And what drops as many arrivals as are ever expected (9.7.13.15.14).
     """
     by_object: dict[int, list[Event]] = {}
     for event in s.events.values():
         if event.mbarrier is not None and event.order is not None:
             by_object.setdefault(event.mbarrier.address, []).append(event)
-    found = (_first(s, events) for events in by_object.values())
+    found = [_first(s, events) for events in by_object.values()]
+    found += [event for events in by_object.values() for event in _drops_all(s, events)]
     return tuple(event for event in found if event is not None)
+
+
+def _drops_all(s: Structure, events: list[Event]) -> list[Event]:
+    """The operations that leave no expected arrival, whatever came before: the initialisation says how many there are,
+    where there is one alone, and they become no more.
+    """
+    steps = [(event, event.mbarrier) for event in events if event.mbarrier is not None]
+    expected = [step.count for _, step in steps if step.kind == "init"]
+    if len(expected) != 1:
+        return []
+    drops = (event for event, step in steps if step.kind == "drop" and step.count >= expected[0])
+    return [event for event in drops if not goes_on(s.program, "UB207", event.op)]
 
 
 def _first(s: Structure, events: list[Event]) -> Event | None:
