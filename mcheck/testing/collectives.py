@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from random import Random
 
 from mcheck.testing.draft import MODELS, Draft, Role
+from mcheck.testing.flags import awaited, raised
 
 KINDS = {
     "vote": 10, "shuffle": 10, "match": 6, "elect": 8, "warp": 6, "barrier": 3, "store": 10, "load": 10, "set": 5,
     "seen": 5, "branch": 8, "exit": 2,
 }  # fmt: skip
 MASKS = ("0xffffffff",) * 6 + ("3",) * 3 + ("7", "7", "1", "2")
+PLACES = (("shared", "s"), ("global", "x"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +71,15 @@ class _Writer:
                 return (f"{r.choice(('bar', 'barrier'))}.sync 0;",)
             case "store":
                 filled, value = self._value(n)
-                space, place = r.choice((("shared", "s"), ("global", "x")))
+                space, place = r.choice(PLACES)
                 return *filled, f"st.{space}.u32 [{place}], {value};"
             case "load":
-                space, place = r.choice((("shared", "s"), ("global", "x")))
+                space, place = r.choice(PLACES)
                 return (f"ld.{space}.u32 {self._result(n)}, [{place}];",)
             case "set":
-                return (f"st.{r.choice(('relaxed', 'release'))}.gpu.u32 [f], 1;",)
+                return raised(r)
             case "seen":
-                return (f"await ld.{r.choice(('relaxed', 'acquire'))}.gpu.u32 r{n}, [f] == 1;",)
+                return awaited(r, f"r{n}")
             case "branch" if not inside and self.results:
                 asked = r.choice(self.results)
                 body = self.statements(r.randint(1, 2), 10 * (n + 1), inside=True)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from random import Random
 
 from mcheck.testing.draft import MODELS, Draft, Role
+from mcheck.testing.flags import awaited, raised
 
 KINDS = {
     "sync": 20, "arrive": 6, "reduce": 3, "cluster": 8, "warp": 6, "store": 10, "load": 10, "set": 8, "seen": 7,
     "branch": 5, "exit": 2, "fence": 2,
 }  # fmt: skip
 SIZES = (32, 64, 64, 96)
+PLACES = (("shared", "s"), ("global", "x"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +54,16 @@ class _Writer:
                 return r.choices((both, both[:1], both[1:]), (6, 1, 1))[0]
             case "warp":
                 return (f"bar.warp.sync {r.choice(('0xffffffff', '1', '3'))};",)
-            case "store" | "load":
-                space, place = r.choice((("shared", "s"), ("global", "x")))
-                return (
-                    (f"st.{space}.u32 [{place}], {n + 1};",)
-                    if kind == "store"
-                    else (f"ld.{space}.u32 r{n}, [{place}];",)
-                )
+            case "store":
+                space, place = r.choice(PLACES)
+                return (f"st.{space}.u32 [{place}], {n + 1};",)
+            case "load":
+                space, place = r.choice(PLACES)
+                return (f"ld.{space}.u32 r{n}, [{place}];",)
             case "set":
-                return (f"st.{r.choice(('relaxed', 'release'))}.gpu.u32 [f], 1;",)
+                return raised(r)
             case "seen":
-                return (f"await ld.{r.choice(('relaxed', 'acquire'))}.gpu.u32 r{n}, [f] == 1;",)
+                return awaited(r, f"r{n}")
             case "branch" if not inside:
                 body = self.statements(r.randint(1, 2), 10 * (n + 1), inside=True)
                 seen = f"ld.{r.choice(('relaxed', 'acquire'))}.gpu.u32 r{n}, [f];"

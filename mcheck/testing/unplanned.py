@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from mcheck.testing.draft import MODELS, Draft, Role
+from mcheck.testing.flags import awaited, raised
 
 OP = "mbarrier."
 KINDS = {
@@ -58,9 +59,9 @@ class _Writer:
             case "write":
                 return (f"st.shared.u32 [s], {n + 1};",)
             case "flag":
-                return (f"st.{r.choice(('relaxed', 'release'))}.gpu.u32 [f], 1;",)
+                return raised(r)
             case "seen":
-                return (f"await ld.{r.choice(('relaxed', 'acquire'))}.gpu.u32 r{n}, [f] == 1;",)
+                return awaited(r, f"r{n}")
             case "inval":
                 return (f"{OP}inval{WHERE} {bar};",)
             case "wait all":
