@@ -34,6 +34,7 @@ from mcheck.executor.mbarrier import pending_before, phases_behind
 from mcheck.graph.terms import Term, Uid, reads_of
 from mcheck.kernel.again import loops_of
 from mcheck.kernel.agent import Agent
+from mcheck.kernel.circles import UNTURNED, Turned
 from mcheck.kernel.clocks import Vector
 from mcheck.kernel.fates import fates, records_of
 from mcheck.kernel.history import History, Lanes, Owners, Record
@@ -43,6 +44,7 @@ from mcheck.kernel.settling import pinned, settle
 from mcheck.views.entries import Entry, bits
 from mcheck.views.settle import KEPT
 from mcheck.views.settle import named as with_names
+from mcheck.views.sorts import renamed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,9 +105,13 @@ class Forms:
         self._contents = contents
         self._kinds: dict[object, int] = {}
 
-    def of(self, m: Machine, place: Callable[[Agent], object], moving: Sequence[Moving] = ()) -> Form:
-        """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code."""
-        return _Former(m, self._kinds, self._contents, moving).form(place)
+    def of(
+        self, m: Machine, place: Callable[[Agent], object], moving: Sequence[Moving] = (), turned: Turned = UNTURNED
+    ) -> Form:
+        """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code. What has
+        ``turned`` is called what it was called before.
+        """
+        return _Former(m, self._kinds, self._contents, moving, turned).form(place)
 
 
 class _Former:
@@ -113,13 +119,16 @@ class _Former:
     that have no names, and which sets are equal.
     """
 
-    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool, moving: Sequence[Moving]) -> None:
+    def __init__(
+        self, m: Machine, kinds: dict[object, int], contents: bool, moving: Sequence[Moving], turned: Turned
+    ) -> None:
         self.m = m
         self.moving = moving
+        self.turned = turned
         self.kinds = kinds
         self.contents = contents
         w = m.window
-        self.sorts = {number: sort for sort, number in w.sorts.numbers.items()}
+        self.sorts = {number: renamed(sort, turned.at) for sort, number in w.sorts.numbers.items()}
         self.fates = fates(m)
         watched = with_names(w, pinned(m, self.fates))
         self.order = sorted(bits(watched), key=self._place)
@@ -135,13 +144,15 @@ class _Former:
                 self.phases.setdefault(done.signal, []).append(done.until)
         for numbers in (*self.steps.values(), *self.phases.values()):
             numbers.sort()
+        self.bars = {bar.seen: self.at(bar.address) for bar in m.mbarriers.values()}
+        self.order_of_phases = sorted(self.phases, key=self.bars.__getitem__)
 
     def form(self, place: Callable[[Agent], object]) -> Form:
         m = self.m
         agents = tuple(AgentForm(place(a), self._lanes(a), self._agent(a)) for a in m.agents)
         return Form(agents, (
             self.window,
-            tuple((address, *self._mbarrier(bar)) for address, bar in sorted(m.mbarriers.items())),
+            tuple(sorted(((self.at(at), self._mbarrier(bar)) for at, bar in m.mbarriers.items()), key=_first)),
             tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
             tuple(map(self._signal, m.signals.values())),
             tuple(list(m.signals).index(key) if key in m.signals else -1 for key in m.queue),
@@ -198,7 +209,7 @@ class _Former:
             return None
         return (
             *(bisect_right(numbers, v[k]) for k, numbers in sorted(self.steps.items())),
-            *(bisect_left(numbers, v[k]) for k, numbers in sorted(self.phases.items())),
+            *(bisect_left(self.phases[k], v[k]) for k in self.order_of_phases),
         )
 
     def _live(self) -> Iterator[Done]:
@@ -231,8 +242,9 @@ class _Former:
 
     def _done(self, d: Done, phase: int) -> Part:
         return (
-            d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase, d.signal, d.effect,
-            self.time(d.time), d.event.op.span, d.event.size, d.event.address, self.events(d.entries),
+            d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase,
+            self.bars.get(d.signal), d.effect, self.time(d.time),
+            d.event.op.span, d.event.size, self.at(d.event.address), self.events(d.entries),
             tuple((x.agent, x.kind, x.event.op.span) for x in d.loose),
         )  # fmt: skip
 
@@ -253,7 +265,7 @@ class _Former:
     def _where(self, where: object) -> object:
         match where:
             case Mbarrier():
-                return "mbarrier", where.address
+                return "mbarrier", self.at(where.address)
             case Rendezvous():
                 return "meeting", where.key
         return repr(where)
@@ -391,7 +403,7 @@ class _Former:
                 case ("phase", int() as address, (int() as life, int() as phase)):
                     bar = self.m.mbarriers[address]
                     when = (life, phase) if bar.state is None else self._since(bar, (life, phase))
-                    label = "phase", address, when
+                    label = "phase", self.at(address), when
                 case ("signal", number):
                     label = "signal", signals[number]  # type: ignore[index]
             if members & self.m.window.all:
@@ -420,7 +432,7 @@ class _Former:
 
     def _event(self, e: Entry) -> Part:
         event = e.event
-        where = (event.address, event.size, event.virtual) if e.exact else ()
+        where = (self.at(event.address), event.size, self.at(event.virtual)) if e.exact else ()
         return e.thread, self.sorts[e.sort], e.exact, e.sets, where, event.op.span
 
     # --- objects ----------------------------------------------------------------------------------------------
@@ -435,7 +447,8 @@ class _Former:
         firsts = [max(0, bar.joined + 1, bar.known.get(a.index, -1) + 1) - now for a in self.m.agents]
         oldest = min([0, *firsts])
         return (
-            bar.generation, now % 2, state.expected, state.pending, state.tx, tuple(firsts), len(bar.unannounced),
+            bar.generation, (now + self.turned.parity(bar.address)) % 2, state.expected, state.pending, state.tx,
+            tuple(firsts), len(bar.unannounced),
             self._dones(bar.now, now), self._dones(bar.before, now), self._dones(bar.looks, now),
             tuple((p - now, self._dones(dones, now)) for p, dones in bar.older.items()),
             self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
@@ -476,7 +489,7 @@ class _Former:
 
     def _signal(self, s: Signal) -> Part:
         return (
-            s.agent, s.address, s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
+            s.agent, self.at(s.address), s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
             frozenset(map(self.learnt, s.records)), s.event.op.span,
         )  # fmt: skip
 
@@ -493,7 +506,7 @@ class _Former:
             return "unknown"
         homes = [bar for bar in self.m.mbarriers.values() if (bar.address, term) in self.m.tokens]
         behind = (min(phases_behind(bar.state, term), 2) for bar in homes if bar.state is not None)
-        return tuple(bar.address for bar in homes), tuple(behind), pending_before(term)
+        return tuple(self.at(bar.address) for bar in homes), tuple(behind), pending_before(term)
 
     def _tokens(self) -> frozenset[tuple[int, int]]:
         """The states that some register still holds that is used otherwise too."""
@@ -504,7 +517,7 @@ class _Former:
             for r, v in lane.registers.items()
             if isinstance(v, int) and r not in self.m.setup.reading(a.index).states
         }
-        return frozenset((address, token) for address, token in self.m.tokens if token in held)
+        return frozenset((self.at(address), token) for address, token in self.m.tokens if token in held)
 
     # --- memory -----------------------------------------------------------------------------------------------
 
@@ -523,13 +536,17 @@ class _Former:
         """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
         e = r.event
         return (
-            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.bars, r.signalled,
-            frozenset(k for k, _ in r.done), self.events(r.entries), e.tags, e.op.span,
+            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.signalled,
+            frozenset(self.bars[k] for k in r.bars), frozenset(k for k, _ in r.done), self.events(r.entries), e.tags,
+            e.op.span,
         )  # fmt: skip
 
     def at(self, address: int) -> int:
-        """An address; in a moving object, from its present origin on."""
-        return next((address - x.origin for x in self.moving if x.low <= address < x.high), address)
+        """An address, by what it was called before it turned; in a moving object, from its present origin on."""
+        for x in self.moving:
+            if x.low <= address < x.high:
+                return address - x.origin
+        return self.turned.at(address)
 
     def _owners(self, lanes: Lanes) -> object:
         match lanes:
@@ -549,14 +566,31 @@ class _Former:
                 for low, high, cell in cells if cell and high > moving.keep
             )  # fmt: skip
         out: list[tuple[int, frozenset[Part]]] = []
-        for start, cell in zip(h.starts, h.cells, strict=True):
+        for start, cell in self._cells(h):
             records = frozenset(map(self.record, cell))
             if not out or out[-1][1] != records:
                 out.append((start, records))
         return tuple(out)
 
+    def _cells(self, h: History) -> Iterable[tuple[int, list[Record]]]:
+        """The cells of an object in the order of what their bytes were called, each with its first byte."""
+        cells = zip(h.starts, h.cells, strict=True)
+        if h.circle is None:
+            return cells
+        borders = h.circle.borders()
+        pieces = [
+            (at, cell)
+            for (start, cell), end in zip(cells, [*h.starts[1:], h.end], strict=True)
+            for at in (start, *(b for b in borders if start < b < end))
+        ]
+        return sorted(((self.at(at), cell) for at, cell in pieces), key=_first)
+
     def _memory(self) -> Part:
         return self.m.memory.known_contents(self.m.setup.unwritten) if self.contents else ()
+
+
+def _first(pair: tuple[int, object]) -> int:
+    return pair[0]
 
 
 def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:

@@ -111,7 +111,7 @@ class _Copies:
         return list(map(self.record, some))
 
     def history(self, h: History) -> History:
-        return History(list(h.starts), [self.records(cell) for cell in h.cells], h.end)
+        return History(list(h.starts), [self.records(cell) for cell in h.cells], h.end, h.circle, h.torn)
 
     # --- objects ----------------------------------------------------------------------------------------------
 

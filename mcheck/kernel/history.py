@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
+from mcheck.kernel.circles import Circle
 from mcheck.views.entries import Entry as Live
 from mcheck.views.entries import sum_of
 
@@ -74,19 +75,27 @@ class Record:
 
 @dataclass(slots=True)
 class History:
-    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between."""
+    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between.
+
+    ``circle`` are bytes that change places from round to round, if some do, and ``torn`` says that somebody has touched
+    bytes together that do not stay together.
+    """
 
     starts: list[int]
     cells: list[list[Record]]
     end: int
+    circle: Circle | None = None
+    torn: bool = False
 
     @staticmethod
-    def of(base: int, size: int) -> History:
+    def of(base: int, size: int, circle: Circle | None = None) -> History:
         """The history of an object that nobody has touched."""
-        return History([base], [[]], base + size)
+        return History([base], [[]], base + size, circle)
 
     def cut(self, low: int, high: int) -> range:
         """The cells of the bytes from ``low`` to ``high``, cut so that they are covered exactly."""
+        if self.circle is not None and self.circle.tears(low, high):
+            self.torn = True
         first = self._split(low)
         last = self._split(high)
         return range(first, last)

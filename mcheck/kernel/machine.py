@@ -556,7 +556,8 @@ class Machine:
         assert instance is not None
         found = self.histories.get(instance.base)
         if found is None:
-            found = self.histories[instance.base] = History.of(instance.base, instance.object.size)
+            circle = self.setup.circles.get(instance.base)
+            found = self.histories[instance.base] = History.of(instance.base, instance.object.size, circle)
         return instance.base, found
 
     def mbarriers_in(self, low: int, high: int) -> list[Mbarrier]:

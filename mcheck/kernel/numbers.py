@@ -146,16 +146,15 @@ class Numbers:
         self._marks.append((places, self._shared.number))
         return len(self._marks) - 1
 
-    def first(self, periods: int) -> int | None:
-        """The smallest number in whose execution all agents are in their loops in the first of the two states, and
-        ``periods`` later in the second one; ``None`` as long as that is one that is not known yet, or some numbers in
-        between have not parted.
+    def first(self, distance: int, steps: int) -> int | None:
+        """The smallest number in whose execution all agents are in their loops in the first of the two states, and with
+        ``distance`` more rounds in the second one; ``None`` as long as that is one that is not known yet, or some of
+        the numbers up to ``steps`` more have not parted.
         """
         earlier, later = (self._first_at(mark) for mark in self.between)
         if earlier is None or later is None:
             return None
-        steps = periods * self.family.rounds.period
-        first = max(earlier, later - steps, self.family.rounds.least)
+        first = max(earlier, later - distance, self.family.rounds.least)
         return first if self._shared.number >= first + steps else None
 
     def _first_at(self, mark: int) -> int | None:

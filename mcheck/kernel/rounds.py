@@ -20,6 +20,11 @@ agent that can go does, which goes no further ahead than the others let it. Agen
 through one after the other, and what the first ones leave behind would grow: where no state repeats, all are kept in
 step.
 
+Mostly rounds are alike but for a *turn* of names that are closer than a period of the text (``mcheck.kernel.turning``):
+then forms are compared in the names of before the turns, and p is the number of rounds between two that are alike. What
+is said of N - p above is said of it with the names turned. Where what comes behind the loops is not the same with the
+names turned, p is as many rounds as leave all names as they are.
+
 An execution is followed as always, but that at the end of every period, before the last operation of it that others may
 notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
 is makes no difference to the argument. Before the last one M is smallest: the agent is still in its loop there with as
@@ -28,32 +33,31 @@ many rounds as it has begun, and behind it only with more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import lcm
 
 from mcheck.answers.judgement import assumptions, judged
 from mcheck.answers.result import Answer
 from mcheck.answers.several import together
 from mcheck.cat.ast import Model
 from mcheck.executor.tensor import extent
-from mcheck.findings import catalogue
 from mcheck.kernel import engine, garbage
-from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.beginnings import Unshared
-from mcheck.kernel.canonical import Form, Forms, rest
-from mcheck.kernel.copies import copy_of
+from mcheck.kernel.circles import Circle
 from mcheck.kernel.joints import LOCAL, Joint
 from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import contents_decide
-from mcheck.kernel.numbers import Enough, Numbers, Stand, Suffices
+from mcheck.kernel.numbers import Numbers, Stand, Suffices
 from mcheck.kernel.reordering import beyond
-from mcheck.kernel.running import Pick, execute, lowest, to_its_end
+from mcheck.kernel.repeats import FOUND, SEVERAL, NotYet, Periods, Torn, in_periods, one_way
+from mcheck.kernel.running import execute, lowest, to_its_end
 from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
-from mcheck.kernel.stripes import Loop, Stripes, stripes_of
+from mcheck.kernel.stripes import Loop, stripes_of
+from mcheck.kernel.turning import evenly, turning_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.limit import Limit
 from mcheck.program import ops
@@ -65,9 +69,7 @@ FOLLOWED = (5, 12), (8, 40)
 """So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
 MOST_ROUNDS = 400
 WORDS = "words that strong operations access, or on which something depends"
-FOUND = "something is found"
 READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
-SEVERAL = "steps that could come in several orders, or to several effects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +86,8 @@ class Proof:
     executions: int
     smaller: Mapping[int, Answer] = field(default_factory=dict)
     """What was found out on the way about numbers below ``first``: those without a finding."""
-
-
-class _NotYet(Aperiodic):
-    """No state has repeated so far."""
-
-
-class _Repeats(Exception):
-    """The execution has come to a form that it was in before."""
+    turns: bool = False
+    """Whether the state repeats but for a turn of names alone (``mcheck.kernel.turning``)."""
 
 
 def prove(
@@ -124,14 +120,22 @@ def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
         with garbage.seldom():
             for count, in_step in ((few, False), (few, True)):
                 prover.in_step = in_step
-                with suppress(_NotYet):
-                    return prove(prover, count)
+                with suppress(NotYet):
+                    return _whole(prover, prove, count)
             prover.in_step = False
-            return prove(prover, most)
+            return _whole(prover, prove, most)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except (NewMbarrier, NewOrder, NewWord):
         raise Aperiodic("objects that are used in a later round only") from None
+
+
+def _whole(prover: _Prover, prove: Callable[[_Prover, int], Proof], count: int) -> Proof:
+    try:
+        return prove(prover, count)
+    except Torn:
+        prover.turns = False
+        return prove(prover, count)
 
 
 @dataclass(slots=True)
@@ -145,6 +149,12 @@ class _Prover:
     suffices: Suffices | None = None
     in_step: bool = False
     """Whether no agent goes on to its next period while others can go on in theirs."""
+    turns: bool = True
+    """Whether rounds are looked for that are alike but for a turn (``mcheck.kernel.turning``)."""
+    periods: Periods = field(init=False)
+    """How the rounds are followed."""
+    circles: dict[int, Circle] = field(default_factory=dict)
+    """What goes round in them (``Setup.circles``)."""
     first: engine.Search = field(init=False)
 
     def all_numbers(self, count: int) -> Proof:
@@ -155,41 +165,47 @@ class _Prover:
         fewest = rounds.least + rounds.period
         small = self.sized(fewest)
         setup = self.begin(small, whole)
-        loops = self.placed(setup, count) if rounds.place is not None else self.loops(setup, small, count - fewest)
+        if rounds.place is not None:
+            self.periods, loops = Periods(rounds, rounds, in_step=self.in_step), self.placed(setup, count)
+        else:
+            loops = self.turned(setup, lambda every: self.loops(setup, every, small, count - fewest))
         numbers: Numbers | None = None
         try:
             if self.in_step:
                 raise Unshared
             numbers = Numbers(self, setup, fewest, count)
-            earlier, later, first, lead = self.repeat(setup, loops, numbers)
+            found = self.periods.repeat(setup, loops, numbers)
+            first = found.mark
         except Unshared:
             numbers = None
-            earlier, later, slack, lead = self.repeat(setup, loops)
-            first = max(count - rounds.period * slack, rounds.least)
-        steps = (later - earlier) * rounds.period
-        self.growth(self.sized(first), self.sized(first + rounds.period))
+            found = self.periods.repeat(setup, loops)
+            first = max(count - self.periods.unit.period * found.mark, rounds.least)
+        lead, steps = found.lead, found.steps
+        self.growth(self.sized(first), self.sized(first + self.periods.unit.period))
         answers = [
             (None if numbers is None else numbers.answer(number))
             or self.alone(self.setup(self.sized(number)), loops[lead], lead, f"with {self.program.free} = {number}")
             for number in range(first, first + steps)
         ]
         answer = replace(answers[-1], findings=together(answers))
-        return Proof(first, steps, answer, len(answers) + 1, {} if numbers is None else numbers.below(first))
+        smaller = {} if numbers is None else numbers.below(first)
+        return Proof(first, steps, answer, len(answers) + 1, smaller, turns=steps % rounds.period > 0)
 
     def one_number(self, count: int) -> Proof:
         """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
         rounds, period = self.rounds, self.rounds.period
         kept = rounds.ahead + count
         whole = self.without(kept, period)
-        setup = self.begin(self.without(rounds.ahead + period, period), whole)
-        loops = self.loops(setup, None, 0, kept)
+        setup = self.begin(self.program, whole)
+        loops = self.turned(setup, lambda every: self.loops(setup, every, kept=kept))
         states: dict[int, Machine] = {}
-        earlier, later, slack, lead = self.repeat(setup, loops, states=states)
+        found = self.periods.repeat(setup, loops, states=states)
         self.growth(whole, whole)
-        kept -= period * slack
-        steps = (later - earlier) * period
-        fewer = self.setup(self.without(kept, steps))
-        answer = self.from_there(states[earlier], fewer) or self.alone(fewer, loops[lead], lead, "in the rounds")
+        unit = self.periods.unit.period
+        kept -= unit * found.mark
+        steps = lcm(found.steps, period)  # what is left out is as the text has it
+        fewer, lead = self.setup(self.without(kept, steps, unit)), found.lead
+        answer = self.from_there(states[found.earlier], fewer) or self.alone(fewer, loops[lead], lead, "in the rounds")
         return Proof(kept, steps, answer, 2)
 
     def from_there(self, m: Machine, setup: Setup) -> Answer | None:
@@ -238,11 +254,13 @@ class _Prover:
         assert self.program.sized is not None
         return replace(self.program.sized(number), assumptions=self.program.assumptions)
 
-    def without(self, kept: int, every: int) -> Program:
-        """The program without as many rounds as can be left out behind the first ones, in multiples of a number."""
+    def without(self, kept: int, every: int, least: int | None = None) -> Program:
+        """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
+        before the last ones, which are a period or as many as ``least``.
+        """
         self.limit.check()
         assert self.program.long is not None
-        found = self.program.long.without(kept, self.rounds.left_out(kept, every))
+        found = self.program.long.without(kept, self.rounds.left_out(kept, every, least))
         return replace(found, assumptions=self.program.assumptions)
 
     def setup(self, program: Program) -> Setup:
@@ -252,10 +270,30 @@ class _Prover:
         whole = {t: k for k, group in enumerate(partition(program)) for t in group}
         if any(len({whole[t] for t in group}) > 1 for group in known.partition):
             raise Split(())
-        return prepare(
+        out = prepare(
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
             None, {},
         )  # fmt: skip
+        out.circles = self.circles
+        return out
+
+    def turned(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
+        """The loops cut into as few rounds as go into the next ones by a turn, or into the periods of the text."""
+        self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
+        setup.circles = self.circles = {}
+        period = self.rounds.period
+        for every in range(1, period) if self.turns and not contents_decide(setup.program) else ():
+            if period % every == 0:
+                with suppress(Aperiodic):
+                    cut = loops_by(every)
+                    turning = turning_of(setup, cut, self.rounds, every)
+                    if turning is not None:
+                        unit = evenly(self.rounds, every)
+                        stripes_of(setup.program, setup, cut, unit)
+                        self.periods = replace(self.periods, unit=unit, turning=turning)
+                        setup.circles = self.circles = turning.by_object(setup.program.memory)
+                        return cut
+        return loops_by(period)
 
     def ends(self, setup: Setup, number: int) -> list[int]:
         """Where the rounds that are alike end in the code of each agent; raises ``Aperiodic`` where a loop does not
@@ -283,12 +321,14 @@ class _Prover:
             out[k] = Loop(first, end, length, first) if length else NO_LOOP
         return out
 
-    def loops(self, setup: Setup, small: Program | None, more: int, kept: int = 0) -> dict[int, Loop]:
-        """The loops of the agents: those of their rounds that are alike, of the first ``kept`` where it is given. Where
-        there is a ``small`` program they have as many rounds ``more`` as it has.
+    def loops(
+        self, setup: Setup, every: int, small: Program | None = None, more: int = 0, kept: int = 0
+    ) -> dict[int, Loop]:
+        """The loops of the agents, so many rounds for a period: those that are alike, of the first ``kept`` where it is
+        given. Where there is a ``small`` program they have as many rounds ``more`` as it has.
         """
-        cuts, period = self.rounds.loops, self.rounds.period
-        missing = (kept, self.rounds.left_out(kept, period)) if kept else (0, 0)
+        cuts = self.rounds.loops
+        missing = (kept, self.rounds.left_out(kept, self.rounds.period)) if kept else (0, 0)
         out = {}
         for k, group in enumerate(setup.partition):
             thread = setup.program.threads[group[0]]
@@ -303,100 +343,15 @@ class _Prover:
             alike = begins[cut.ahead : (min(last, kept) if kept else last) + 1]
             if small is not None and len(small.threads[group[0]].rounds[found[0]]) + more != len(begins):
                 raise Aperiodic("how often a loop runs", found[0])
-            out[k] = replace(_loop(thread.code, alike, period), begins=begins, cut=cut, missing=missing)
+            out[k] = replace(_loop(thread.code, alike, every), begins=begins, cut=cut, missing=missing)
         return out
-
-    def repeat(
-        self, setup: Setup, loops: Mapping[int, Loop], numbers: Numbers | None = None,
-        states: dict[int, Machine] | None = None,
-    ) -> tuple[int, int, int, int]:  # fmt: skip
-        """The periods after which the execution is twice in one form, how many periods less would have done, and the
-        agent whose periods they are. Where the execution is that of many ``numbers``, instead of the periods the
-        smallest of them for which it is the same up to the first of the two.
-        The ``states`` after periods are kept where they are asked for.
-        """
-        contents = contents_decide(setup.program)
-        if contents and self.rounds.stored:
-            raise Aperiodic("what is stored and may decide something")
-        if contents and self.rounds.coordinates:
-            raise Aperiodic("coordinates that grow with the rounds, and something depends on memory")
-        if contents and self.rounds.written:
-            raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
-        stripes = stripes_of(setup.program, setup, loops, self.rounds)
-        for lead in (k for k, loop in loops.items() if loop.length):
-            found = self.follow(setup, loops, lead, stripes, Forms(contents=contents), numbers, states)
-            if found is not None:
-                return *found, lead
-        raise Aperiodic("no thread has a loop that runs on")
-
-    def follow(
-        self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms,
-        numbers: Numbers | None, states: dict[int, Machine] | None,
-    ) -> tuple[int, int, int] | None:  # fmt: skip
-        """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
-        seen: list[tuple[Form | None, int | None]] = []
-        events = 0
-        found: list[tuple[int, int, int]] = []
-        entered: set[int] = set()
-        stand = Stand.of(setup) if numbers is None else numbers.stand(setup)
-
-        def place(a: Agent, turn: int) -> object:
-            at = stand.at(a)
-            return (at - turn * loops[a.index].length, "in its loop") if a.index in entered else at
-
-        def watch(m: Machine) -> None:
-            nonlocal events
-            _one_way(m)
-            turn = len(seen)
-            before, events = events, m.window.count
-            if found or (not m.window.settled and before < events):
-                seen.append((None, None))  # no event has gone: no state with more of them is alike
-                return
-            moving = [x.moving(turn, _oldest(m, stand, loops, self.rounds.period, entered)) for x in stripes]
-            form = forms.of(m, lambda a: place(a, turn), moving)
-            places = _places(m, stand, loops, entered if not self.rounds.counted else set(loops))
-            mark = None
-            if places is not None:
-                mark = _spare(places, loops) if numbers is None else numbers.standing(places)
-            for k, (other, earlier) in enumerate(seen):
-                if earlier is not None and mark is not None and other == form:
-                    found.append((k, turn, earlier))
-                    if numbers is None:
-                        raise _Repeats
-                    numbers.between = earlier, mark
-                    break
-            if states is not None and mark is not None:
-                states[turn] = copy_of(m)
-            seen.append((form, mark))
-
-        in_periods = _in_periods(stand, loops, lead, watch, entered)
-        pick = _in_step(stand, loops) if self.in_step else lowest
-
-        def before(m: Machine, agent: Agent) -> None:
-            if numbers is not None:
-                numbers.before(m, agent)
-                if found and (first := numbers.first(found[0][1] - found[0][0])) is not None:
-                    found[0] = *found[0][:2], first
-                    raise _Repeats
-            in_periods(m, agent)
-
-        try:
-            m = execute(setup if numbers is None else numbers.begin(), before=before, pick=pick)
-        except _Repeats:
-            return found[0]
-        except Enough as enough:
-            m = enough.machine
-        _one_way(m)
-        if not seen:
-            return None
-        raise _NotYet(_difference(m, seen) if len(seen) > 1 else "a loop that does not run on")
 
     def growth(self, one: Program, more: Program) -> None:
         """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
-        program to the next, which may be one and the same.
+        program to the one with a period more, which may be one and the same.
         """
         read_only = unwritten(one) if self.rounds.growing or self.rounds.coordinates else frozenset()
-        for name, by in self.rounds.growing.items():
+        for name, by in self.periods.unit.growing.items():
             small, large = (next(i for i in p.memory.instances if i.object.name == name) for p in (one, more))
             if small.base not in read_only and name not in self.rounds.written:
                 raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
@@ -412,7 +367,9 @@ class _Prover:
 
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
-        at_rest = _in_periods(Stand.of(setup), {lead: loop}, lead, lambda _: None, set())
+        at_rest = in_periods(
+            Stand.of(setup), {lead: loop}, lead, lambda *_: None, lambda _, turn: self.periods.due(turn), set()
+        )  # fmt: skip
         given = self.judged(execute(setup, before=at_rest, pick=lowest))
         if given is None:
             raise Aperiodic(f"{FOUND} {which}")
@@ -422,7 +379,7 @@ class _Prover:
         """The answer about a program from its one execution, ``None`` if that has an error; raises ``Aperiodic`` if it
         could have gone another way.
         """
-        _one_way(m)
+        one_way(m)
         search = engine.Search(m.program, self.model, self.profile, self.unroll)
         search.collect(m)
         given = judged(
@@ -476,106 +433,3 @@ def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
             whole = inside is not None and low + size <= inside.base + inside.object.size
             if not tile or not whole or inside is None or inside.base not in read_only:
                 raise Aperiodic("coordinates that grow with the rounds", op.span)
-
-
-def _in_periods(
-    stand: Stand, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine], None], entered: set[int]
-) -> Callable[[Machine, Agent], None]:
-    """What puts a machine at rest whenever the leading agent comes to the last operation of a period that others may
-    notice, and shows it then; adds the agents that have come to their loops to ``entered``.
-
-    It stands in the loop of a program without the next period, too, as the first operation of that does not.
-    """
-    periods = 0
-    loop = loops[lead]
-    last = _last(stand.code[lead], loop)
-
-    def before(m: Machine, agent: Agent) -> None:
-        nonlocal periods
-        mine = loops.get(agent.index)
-        if mine is not None and mine.first <= stand.at(agent) < mine.end:
-            entered.add(agent.index)
-        if agent.index != lead or lead not in entered:
-            return
-        if stand.next(agent) < last + periods * loop.length:
-            return
-        periods += 1
-        rest(m)
-        watch(m)
-
-    return before
-
-
-def _in_step(stand: Stand, loops: Mapping[int, Loop]) -> Pick:
-    """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
-
-    def period(agent: Agent) -> float:
-        loop, at = loops[agent.index], stand.at(agent)
-        if not loop.length or at >= loop.end:
-            return math.inf
-        return (at - loop.first) // loop.length
-
-    def pick(m: Machine) -> Agent | None:
-        return min((a for a in m.agents if a.status == "run"), key=period, default=None)
-
-    return pick
-
-
-def _last(code: tuple[ops.Op, ...], loop: Loop) -> int:
-    """The last operation of the first period of a loop that is not local; it may be one that is skipped."""
-    end = loop.first + loop.length
-    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
-
-
-def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]) -> dict[int, int] | None:
-    """Where the agents stand in their loops; ``None`` if some are not in theirs, but for those that have not
-    ``entered`` one and are past it.
-    """
-    places: dict[int, int] = {}
-    for agent in m.agents:
-        loop = loops[agent.index]
-        if not loop.length or (agent.index not in entered and stand.at(agent) >= loop.end):
-            continue
-        if not loop.start <= (at := stand.next(agent)) < loop.end:
-            return None
-        if agent.status not in ("run", "blocked", "standing"):
-            return None
-        places[agent.index] = at
-    return places
-
-
-def _spare(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
-    """How many periods less would have left all agents in their loops."""
-    return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
-
-
-def _oldest(m: Machine, stand: Stand, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
-    """The earliest period that some agent is still in."""
-    return min(
-        max(stand.next(a) - x.first, 0) // x.length + (x.cut.low + x.cut.ahead) // period
-        for a in m.agents
-        if (x := loops[a.index]).length and (a.index in entered or stand.at(a) < x.end)
-    )
-
-
-def _one_way(m: Machine) -> None:
-    """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
-    if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
-        raise Aperiodic(SEVERAL)
-    if m.impossible is not None or m.bounded or m.overtaken or m.unsure is not None or m.words:
-        raise Aperiodic(m.unsure or "an execution that is not followed in full")
-    if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
-        raise Aperiodic(FOUND)
-
-
-def _difference(m: Machine, seen: list[tuple[Form | None, int | None]]) -> str:
-    """In what the last two of the states differ, in words."""
-    one, other = seen[-2][0], seen[-1][0]
-    for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True) if one and other else ():
-        if before.place != after.place:
-            return f"how far {m.name(agent)} is, beside the others"
-        for lane, (first, then) in enumerate(zip(before.lanes, after.lanes, strict=True)):
-            for (name, value), (_, changed) in zip(first.registers, then.registers, strict=False):
-                if value != changed:
-                    return f"register {name} of {m.name(agent, lane)}, which is {value} and a period later {changed}"
-    return "the state of the program, of which no two are alike at the ends of periods"

@@ -20,6 +20,7 @@ from mcheck.graph.terms import type_size
 from mcheck.kernel import sequential
 from mcheck.kernel.agents import Partition
 from mcheck.kernel.axioms import check_axioms
+from mcheck.kernel.circles import Circle
 from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.late_looks import late
@@ -148,6 +149,8 @@ class Setup:
     """For each agent, whether one of its threads stands for all."""
     fenced: list[int] = field(default_factory=list)
     """For each agent, the place in its code up to which a fence may follow."""
+    circles: dict[int, Circle] = field(default_factory=dict)
+    """By the base of an object, its bytes that change places from round to round (``mcheck.kernel.turning``)."""
     late: frozenset[tuple[int, int]] = frozenset()
     """The looks that may see what comes of what their threads do behind them, as (thread, place in its code)."""
 

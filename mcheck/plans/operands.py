@@ -23,13 +23,14 @@ def names_of(op: Op) -> tuple[str, ...]:
 def decisive(op: Op) -> Iterator[Expr]:
     """The expressions that have to be known, in the order of the fields."""
     for name in names_of(op):
-        yield from _leaves(getattr(op, name))
+        yield from leaves(getattr(op, name))
 
 
-def _leaves(value: object) -> Iterator[Expr]:
+def leaves(value: object) -> Iterator[Expr]:
+    """The expressions that a field holds: itself, several, or none."""
     if isinstance(value, tuple):
         for item in value:
-            yield from _leaves(item)
+            yield from leaves(item)
     elif value is not None:
         yield value  # type: ignore[misc]
 

@@ -143,7 +143,8 @@ def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
 
 
 def _often(proof: Proof) -> str:
-    return f"{proof.period} rounds" if proof.period > 1 else "round"
+    often = f"{proof.period} rounds" if proof.period > 1 else "round"
+    return f"{often}, but for which stages and parities are meant" if proof.turns else often
 
 
 def _look(

@@ -52,12 +52,12 @@ class Rounds:
         """The rounds at the beginning of a loop that are like no others."""
         return max((cuts.ahead for cuts in self.loops.values()), default=0)
 
-    def left_out(self, kept: int, every: int) -> int:
-        """How many rounds can be left out behind the first ones, in multiples of a number, so that a period and the
-        last ones follow, where all loops are as long as they are written.
+    def left_out(self, kept: int, every: int, least: int | None = None) -> int:
+        """How many rounds can be left out behind the first ones, in multiples of a number, so that a period (or so many
+        as ``least``) and the last ones follow, where all loops are as long as they are written.
         """
         ends = min(cuts.count - cuts.behind for cuts in self.loops.values() if cuts.count is not None)
-        return max(ends - kept - self.period, 0) // every * every
+        return max(ends - kept - (self.period if least is None else least), 0) // every * every
 
 
 class Aperiodic(Exception):

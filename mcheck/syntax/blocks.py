@@ -130,13 +130,12 @@ def _long(roles: dict[str, Role], scope: Scope) -> Rounds | None:
 
 
 def _with_few(head: Header, end: int, found: Rounds) -> Program:
-    """The program with a period of its long loops, and another one behind what is left out."""
+    """The program with a period of its long loops, behind what is left out."""
 
     def without(kept: int, left_out: int) -> Program:
         return blocks(head, end, counting=Counting(found.loops, kept, left_out))
 
-    kept = found.ahead + found.period
-    few = without(kept, found.left_out(kept, found.period))
+    few = without(found.ahead, found.left_out(found.ahead, found.period))
     return replace(few, long=Long(found, without, partial(blocks, head, end)))
 
 

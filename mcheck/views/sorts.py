@@ -6,7 +6,7 @@ to the same others are a class: who asks for the events that one of them is rela
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from mcheck.graph.event import Event
@@ -169,6 +169,18 @@ class Sorts:
                 *((("memory", None),) if event.size else ()),
             )  # fmt: skip
         return found
+
+
+def renamed(sort: tuple[object, ...], at: Callable[[int], int]) -> tuple[object, ...]:
+    """What tells a sort from others (``Sorts.of``), with other names for the addresses in it."""
+    *rest, covered, block, owner, place, step, unordered = sort
+    if isinstance(covered, tuple):
+        covered = at(covered[0]), covered[1]
+    if isinstance(place, int):
+        place = at(place)
+    if isinstance(step, tuple):
+        step = at(step[0]), step[1]
+    return *rest, covered, block, owner, place, step, unordered
 
 
 def _alone(node: Node, related: set[str]) -> frozenset[str]:
