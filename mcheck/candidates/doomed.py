@@ -5,6 +5,7 @@ Their threads stop there, so that another misuse comes beside them, or of what s
 
 from __future__ import annotations
 
+from mcheck.executor.mbarrier import MAX_COUNT
 from mcheck.findings.afterwards import goes_on
 from mcheck.graph.event import Event
 from mcheck.graph.structure import Structure
@@ -29,11 +30,11 @@ def doomed(s: Structure) -> tuple[Event, ...]:
 
 def _drops_all(s: Structure, events: list[Event]) -> list[Event]:
     """The operations that leave no expected arrival, whatever came before: the initialisation says how many there are,
-    where there is one alone, and they become no more.
+    where there is one alone, and they become no more. One with another count than there may be is undefined itself.
     """
     steps = [(event, event.mbarrier) for event in events if event.mbarrier is not None]
     expected = [step.count for _, step in steps if step.kind == "init"]
-    if len(expected) != 1:
+    if len(expected) != 1 or not 1 <= expected[0] <= MAX_COUNT:
         return []
     drops = (event for event, step in steps if step.kind == "drop" and step.count >= expected[0])
     return [event for event in drops if not goes_on(s.program, "UB207", event.op)]

@@ -477,7 +477,7 @@ def _values(m: Machine, emitted: list[list[Event]]) -> None:
                 continue
             if "R" in event.tags:
                 read[event.uid] = m.memory.read(event.address, event.size)
-            elif "W" in event.tags:
+            elif "W" in event.tags and not words.value_between(m, event):
                 m.memory.write(event.address, *bytes_of(event.value, event.size, read))
                 words.overwritten(m, event)
 

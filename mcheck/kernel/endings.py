@@ -50,9 +50,14 @@ def left(m: Machine, agent: Agent) -> None:
                 warps.exchange(m, meeting)
             else:
                 try_complete(m, meeting, late=False)
-    for other in list(m.meetings.values()):
-        if other.count is not None:
-            try_complete(m, other, late=False)
+    stopped(m)
+
+
+def stopped(m: Machine) -> None:
+    """A thread goes no further: no barrier with a count waits for the lanes of a warp that no longer come to it."""
+    for meeting in list(m.meetings.values()):
+        if meeting.count is not None:
+            try_complete(m, meeting, late=False)
 
 
 def finish(m: Machine) -> None:

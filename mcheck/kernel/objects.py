@@ -271,3 +271,5 @@ class Word:
     done: list[Done] = field(default_factory=list)
     version: int = 0
     written: int = 0
+    taken: int | None = None
+    """The write that an asynchronous reduction has just read, behind which its own comes."""

@@ -12,7 +12,7 @@ from mcheck.kernel import accesses, atomics, barriers, fences, mbarrier_waits, m
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
-from mcheck.kernel.endings import finish, left
+from mcheck.kernel.endings import finish, left, stopped
 from mcheck.kernel.endless import longest_loop
 from mcheck.kernel.machine import DOERS, Blocked, Doer, Machine, Undefined, Watch
 from mcheck.kernel.mbarriers import deliver
@@ -160,6 +160,8 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
     if agent.status == "leaving":
         agent.status = "done"
         left(m, agent)
+    elif agent.status == "undefined":
+        stopped(m)
 
 
 def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:

@@ -23,7 +23,7 @@ from mcheck.kernel.objects import COPIED, NOTHING, ORDERED, Done, Word, Written
 from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
-from mcheck.kernel.values import value_of
+from mcheck.kernel.values import bytes_of, value_of
 from mcheck.program import ops
 from mcheck.program.expr import apply_binary
 from mcheck.program.registers import registers_of
@@ -81,6 +81,21 @@ def overwritten(m: Machine, event: Event) -> None:
                 m.inexact = COPIED_OVER
             word.version += 1
             _wake(m, word)
+
+
+def value_between(m: Machine, event: Event) -> bool:
+    """Sets the value of what an asynchronous operation wrote, from the write right before it, where others come later:
+    memory does not hold it then. Whether they do.
+    """
+    word = m.words.get(event.address)
+    at = next((k for k, w in enumerate(word.writes) if w.event is event), -1) if word is not None else -1
+    if word is None or at < 0 or at == len(word.writes) - 1:
+        return False
+    value, size = word.writes[at - 1].value, word.size
+    before = (bytes(size), bytes(size)) if value is None else bytes_of(value, size, {})
+    data, known = bytes_of(event.value, size, {} if event.rmw is None else {event.rmw: before})
+    word.writes[at].value = None if 0 in known else int.from_bytes(data, "little")
+    return True
 
 
 def partly_written(m: Machine, agent: Agent, address: int, size: int) -> None:
@@ -402,14 +417,37 @@ def plain_store(m: Machine, agent: Agent, op: ops.Store, found: list[Footprint])
 
 
 def asynchronous(m: Machine, agent: Agent, event: Event, edges: list[dict[str, int]], part: int) -> Record:
-    """An asynchronous access to a followed word: the latest write is read, what is written comes last."""
+    """An asynchronous access to a followed word: what is written comes right behind what the operation has read there,
+    the latest write if it reads nothing, or is weak.
+    """
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
         dependent(m, agent, word, event, "read", agent.now())
         _may_pass(m, agent, word, event, edges[0], part)
-        return enter_access(m, agent, event, {"rf": word.writes[-1].bits}, part=part, own=edges)
-    _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=len(word.writes) - 1, part=part, own=edges)
+        places = [len(word.writes) - 1, *_places_before(m, agent, word, event, edges[0], part)]
+        word.taken = places[one_of(m, word, places)]
+        return enter_access(m, agent, event, {"rf": word.writes[word.taken].bits}, part=part, own=edges)
+    after = len(word.writes) - 1 if word.taken is None or event.rmw is None else word.taken
+    word.taken = None
+    _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=after, part=part, own=edges)
     return record
+
+
+def _places_before(
+    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
+) -> list[int]:  # fmt: skip
+    """The writes that a reduction may read though others, which are no reductions, come later: only the order in which
+    their threads have come to them puts those before it. Whether its own write may come before them shows then.
+    """
+    last = len(word.writes) - 1
+    if Tag.WEAK in event.tags or m.brief:
+        return []
+    out: list[int] = []
+    for k in range(last - 1, max(last - STALE, -1), -1):
+        if word.writes[k + 1].kind != COPIED and _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
+            out.append(k)
+    _cut(m, last, [last, *out])
+    return out
 
 
 def _may_pass(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> None:

@@ -264,11 +264,12 @@ class Run(ABC):
             self.parted.setdefault(tuple(map(id, ways)), ways)
 
     def _ill_ended(self, every: list[list[Path]]) -> None:
-        """Races in executions in which a thread stops because what it does is undefined."""
+        """Races in executions in which a thread stops because what it does is undefined, and lanes that part there."""
         for combination in prefixes.combinations_of(every, self.cut):
             self.deadline()
             for s, choices in self._beginnings(combination):
                 self._races_of(s, choices)
+        self._partings(every)
 
     @abstractmethod
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
