@@ -11,7 +11,7 @@ The peers' table dialect under its own models: barriers are static instances, se
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -126,6 +126,18 @@ def dynamic_choices(
     barrier
     that does not complete, or stands at one that does.
     """
+    choices: list[Choice] = []
+    for choice in each_choice(s, choose, rounds):
+        if choice is None:
+            return None
+        choices.append(choice)
+    return choices
+
+
+def each_choice(
+    s: Structure, choose: Quorum = quorum_choice, rounds: Rounds = rounds_choice
+) -> Iterator[Choice | None]:
+    """The choice of each barrier whose arrival does not block, ``None`` for one with which these paths cannot be."""
     arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     blocked: dict[tuple[object, ...], set[int]] = {}
@@ -138,32 +150,21 @@ def dynamic_choices(
             continue
         target = arrivals if source.tags & {Tag.BARRIVE, Tag.MEET} else waits
         target.setdefault(source.barrier.key, {}).setdefault(node.thread, []).append(node)
-    choices = []
     for key, by_thread in arrivals.items():
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
         if key[0] == "group":
             option = _meet_group(s, key, by_thread, waiting, blocked.get(key, set()))
-            if option is None:
-                return None
-            choices.append(Choice("barrier", [option], rank=0))
+            yield None if option is None else Choice("barrier", [option], rank=0)
         elif key[0] == "inst":
-            choice = _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
-            if choice is None:
-                return None
-            choices.append(choice)
+            yield _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
         elif all(step.count is None for step in steps):
             relation = "meet" if key[0] == "lanes" else "barrier"
             options = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
-            if not options:
-                return None
-            choices.append(Choice("barrier", options, rank=0))
+            yield Choice("barrier", options, rank=0) if options else None
         else:
             choice = rounds(*_units(s, by_thread, waiting, blocked.get(key, set())))
-            if not choice.options:
-                return None
-            choices.append(choice)
-    return choices
+            yield choice if choice.options else None
 
 
 def _meet_all(

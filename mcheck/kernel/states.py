@@ -31,6 +31,7 @@ from mcheck.program.condition import MemTerm, RegTerm, Term
 from mcheck.program.program import Program
 
 MAX_EXECUTIONS = 10_000
+GUESSED = "a branch on a value that nobody knows may say what another one is"
 WITNESS_LINES = 40
 
 
@@ -54,6 +55,8 @@ class States:
         if m.ended != "end" or any(a.status != "done" for a in m.agents):
             return
         state = tuple((t.label, _value(m, t)) for t in self.terms if isinstance(t, RegTerm | MemTerm))
+        if m.guesses and any(value == UNKNOWN for _, value in state):
+            self.inexact = GUESSED
         self.found[state] = self.found.get(state, 0) + 1
         if self.witnesses and state not in self.told:
             self.told[state] = _witness(m)

@@ -12,6 +12,8 @@ from mcheck.graph.event import Path
 from mcheck.limit import TimeOut
 from mcheck.questions.run import Run
 
+STOPPED = "no execution ends: every one stops at what is undefined"
+
 
 def why_none_ends(run: Run) -> str | None:
     """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
@@ -36,7 +38,7 @@ def why_none_ends(run: Run) -> str | None:
     if run.note is not None:
         return f"no execution ends; {run.note}"
     if run.parted or any(p.end == "undefined" for paths in every for p in paths):
-        return "no execution ends: every one stops at what is undefined"
+        return STOPPED
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
         return f"no execution ends: the model forbids all of them{axioms}"

@@ -168,10 +168,12 @@ class Run(ABC):
         parting = [] if self.semantics.static_barriers else barriers.parted(s)
         for lanes in parting:
             self._part(s, lanes)
-        if parting:
+        met = None if parting else self.meetings(s)
+        if met is None:  # a thread may stop before it comes to what cannot be
+            misused = self._cut_short(s, [choice for choice in self.each_meeting(s) if choice is not None])
+            self.beside = self.beside or misused
             return None
-        met = self.meetings(s)
-        if met is None or not self.program.assumptions.converged:
+        if not self.program.assumptions.converged:
             return met
         together = converged.together(s)
         return None if together is None else met + together
@@ -183,6 +185,10 @@ class Run(ABC):
             return dynamic
         static = barriers.static_choices(s)
         return None if static is None else static + dynamic
+
+    def each_meeting(self, s: Structure) -> Iterator[Choice | None]:
+        """The choice of each barrier that is none of the table dialect, ``None`` where these paths cannot be."""
+        return barriers.each_choice(s)
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -236,13 +242,15 @@ class Run(ABC):
 
     # --- findings -----------------------------------------------------------------------------------------------
 
-    def _cut_short(self, s: Structure, choices: list[Choice]) -> None:
-        """Remembers the paths of threads that stop where they misuse something, if anybody will ask for them."""
-        if not self.early:
-            return
-        for path, uid in self.culprits(s, choices):
+    def _cut_short(self, s: Structure, choices: list[Choice]) -> bool:
+        """Remembers the paths of threads that stop where they misuse something, if anybody will ask for them; whether
+        there are such.
+        """
+        found = list(self.culprits(s, choices)) if self.early else []
+        for path, uid in found:
             short = prefixes.cut_short(path, uid)
             self.cut.setdefault(prefixes.name_of(short), short)
+        return bool(found)
 
     def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
         """The path and the event of every misuse that some choice has among its options."""

@@ -6,7 +6,7 @@ from mcheck.answers.final import truth_of
 from mcheck.answers.judgement import assumptions
 from mcheck.answers.reports import describe
 from mcheck.answers.result import Answer, Outcome, in_order
-from mcheck.questions.endings import why_none_ends
+from mcheck.questions.endings import STOPPED, why_none_ends
 from mcheck.questions.run import Run
 
 CUT = "a loop whose state does not repeat was cut at the unrolling bound"
@@ -31,12 +31,13 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
     )
     verdict, why = _verdict(run, reason)
     complete = run.complete and reason is None and not run.bounded
+    lost = none_ends == STOPPED and run.findings_wanted and not found  # what is undefined should have been found
     forbidden = tuple(sorted(run.failed)) if condition.kind in ("exists", "~exists") else ()
     return Answer(
         verdict=verdict,
         outcomes=outcomes,
         complete=complete,
-        covered=complete,
+        covered=complete and not lost,
         assumptions=assumptions(program),
         undefined=run.undefined,
         findings=found,

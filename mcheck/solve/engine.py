@@ -77,6 +77,10 @@ class Z3Run(Run):
         static = barriers.static_choices(s, quorum)
         return None if static is None else static + dynamic
 
+    def each_meeting(self, s: Structure) -> Iterator[Choice | None]:
+        """The choice of each barrier that is none of the table dialect, ``None`` where these paths cannot be."""
+        return barriers.each_choice(s, quorum, rounds)
+
     def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
         """The path and the event of every misuse that some choice has among its options."""
         yield from prefixes.culprits(s, choices)
