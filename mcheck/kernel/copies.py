@@ -26,6 +26,7 @@ def copy_of(m: Machine) -> Machine:
 
 COLLECTED = (
     "before", "waits_for", "looks", "exits", "fences", "held", "found", "reported", "coarse", "tokens",
+    "guessed",
 )  # fmt: skip
 """The sets and mappings of a machine that hold nothing that has to be copied itself."""
 

@@ -144,6 +144,8 @@ class Machine:
         self.impossible: str | None = None
         """The axiom of the model that this execution breaks: it is none."""
         self.guesses = 0
+        self.guessed: dict[Term, bool] = {}
+        """What was taken for the truth of conditions that nobody knows."""
         self.flagged = flagged
         """Is told what the flags of the model say of events that touch no memory."""
         self.trials = 0
@@ -475,14 +477,19 @@ class Machine:
         return value
 
     def truth(self, value: Term) -> bool:
-        """Whether a condition holds; both ways are explored if it depends on what nobody knows."""
+        """Whether a condition holds; both ways are explored if it depends on what nobody knows, once for one value."""
         if isinstance(value, int):
             return bool(value)
+        before = self.guessed.get(value)
+        if before is not None:
+            return before
         taken = self.trace[-1].guess = self.choose(2)
         self.assigned.append(("guess", self.trace[-1].agent, self.trace[-1].step, taken))
         self.guesses += 1
         if self.guesses > 1:
             self.inexact = "several branches depend on contents that nothing has written"
+        if not _any(value):
+            self.guessed[value] = taken == 0
         return taken == 0
 
     def emit(self, agent: Agent, lane: int, op: Op) -> list[Event]:
@@ -581,6 +588,11 @@ class _Maps:
         m = self.machine()
         assert m is not None
         return m.map_contents(uid, state)
+
+
+def _any(value: Term) -> bool:
+    """Whether a value is made of some that have no name, so that another one may look the same."""
+    return isinstance(value, tuple) and (value == ("?",) or any(_any(x) for x in value if isinstance(x, tuple)))
 
 
 def _not_known(op: Op) -> Unsupported:

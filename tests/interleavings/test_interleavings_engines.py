@@ -43,6 +43,7 @@ NOT_KNOWN = {
     "lanes-that-part-beside-an-undefined-one.litmus",
     "multicast-to-a-pair-that-is-not-whole.litmus",
     "no-pending-count-through-memory.litmus",
+    "one-unknown-value-decides-twice.litmus",
     "pending-count-through-memory.litmus",
     "state-and-one-in-memory.litmus",
     "state-and-one.litmus",
