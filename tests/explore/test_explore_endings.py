@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from mcheck.answers.judgement import judged
 from mcheck.answers.result import Answer
 from mcheck.candidates import barriers
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
 from mcheck.errors import InternalError
 from mcheck.explore.engine import answer as explicit
+from mcheck.questions.endings import STOPPED
+from mcheck.questions.run import Run
 from mcheck.solve.engine import answer as z3
 from mcheck.syntax import parse
 
@@ -109,3 +112,12 @@ def test_executions_that_an_engine_loses_are_an_error(
     monkeypatch.setattr(barriers, "dynamic_choices", lambda *_: None)
     with pytest.raises(InternalError, match="no execution at all"):
         ask(engine, STORE, "exists (x == 1)", load_model("ptx-9.0"), prop=prop)
+
+
+@ENGINES
+def test_what_is_undefined_and_is_not_found_is_no_proof(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse(f"PTX t{ALWAYS_MISUSED}", "t.litmus")
+    assert judged(engine(program, load_model("ptx-9.0"), findings=True)).verdict == "finding"
+    monkeypatch.setattr(Run, "_misused", lambda *_, **__: True)
+    monkeypatch.setattr("mcheck.questions.verdict.why_none_ends", lambda _: STOPPED)
+    assert judged(engine(program, load_model("ptx-9.0"), findings=True)).verdict == "unknown"
