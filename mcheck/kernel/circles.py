@@ -43,11 +43,10 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Turning:
-    """What rounds that are ``rounds`` apart differ in: the ``circles``, by their addresses, and of which mbarriers the
-    parity changes when they move on (``flips``, by address).
+    """What a round and a later one differ in: the ``circles``, by their addresses, and of which mbarriers the parity
+    changes when they move on (``flips``, by address).
     """
 
-    rounds: int
     circles: tuple[Circle, ...]
     flips: frozenset[int]
     _lows: list[int] = field(init=False, repr=False, compare=False)
@@ -95,5 +94,5 @@ class Turned:
         return found
 
 
-UNTURNED = Turned(Turning(1, (), frozenset()), 0)
+UNTURNED = Turned(Turning((), frozenset()), 0)
 """All is called what it is."""

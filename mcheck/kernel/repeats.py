@@ -6,7 +6,7 @@ Who asks why, and what follows from that: ``mcheck.kernel.rounds``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -134,7 +134,9 @@ class Periods:
             seen[turn] = form, mark
 
         def due(m: Machine, turn: int) -> bool:
-            return self.due(turn) and (turning is None or _done(m, stand, loops, entered) >= self.whole)
+            return self.due(turn) and (
+                turning is None or all(done >= self.whole for _, done in _done(m, stand, loops, entered))
+            )
 
         stepping = in_periods(stand, loops, lead, watch, due, entered)
         pick = _in_step(stand, loops) if self.in_step else lowest
@@ -254,22 +256,19 @@ def _spare(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
     return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
 
 
-def _done(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]) -> int:
-    """How many periods all agents have done that are in their loops, or may come there."""
-    return min(
-        max(stand.next(a) - x.first, 0) // x.length
-        for a in m.agents
-        if (x := loops[a.index]).length and (a.index in entered or stand.at(a) < x.end)
-    )
+def _done(
+    m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]
+) -> Iterator[tuple[Loop, int]]:  # fmt: skip
+    """The loops of the agents that are in theirs, or may come there, and how many periods of them are done."""
+    for agent in m.agents:
+        loop = loops[agent.index]
+        if loop.length and (agent.index in entered or stand.at(agent) < loop.end):
+            yield loop, max(stand.next(agent) - loop.first, 0) // loop.length
 
 
 def _oldest(m: Machine, stand: Stand, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
     """The earliest period that some agent is still in."""
-    return min(
-        max(stand.next(a) - x.first, 0) // x.length + (x.cut.low + x.cut.ahead) // period
-        for a in m.agents
-        if (x := loops[a.index]).length and (a.index in entered or stand.at(a) < x.end)
-    )
+    return min(done + (x.cut.low + x.cut.ahead) // period for x, done in _done(m, stand, loops, entered))
 
 
 def one_way(m: Machine) -> None:

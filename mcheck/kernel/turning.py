@@ -183,7 +183,7 @@ class _Reader:
                 if circle is None:
                     return None
                 circles.append(circle)
-        found = Turning(self.every, tuple(circles), frozenset(at for at, flip in self.flips.items() if flip))
+        found = Turning(tuple(circles), frozenset(at for at, flip in self.flips.items() if flip))
         return found if self._comes_round(found) else None
 
     def _grows(self, instance: Instance, pairs: set[tuple[int, int]]) -> bool:

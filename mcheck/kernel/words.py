@@ -88,8 +88,10 @@ def value_between(m: Machine, event: Event) -> bool:
     memory does not hold it then. Whether they do.
     """
     word = m.words.get(event.address)
-    at = next((k for k, w in enumerate(word.writes) if w.event is event), -1) if word is not None else -1
-    if word is None or at < 0 or at == len(word.writes) - 1:
+    if word is None or word.writes[-1].event is event:  # nearly always
+        return False
+    at = next((k for k, w in enumerate(word.writes) if w.event is event), None)
+    if at is None:
         return False
     value, size = word.writes[at - 1].value, word.size
     before = (bytes(size), bytes(size)) if value is None else bytes_of(value, size, {})

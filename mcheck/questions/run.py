@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from math import prod
+from typing import ClassVar
 
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
@@ -60,6 +61,9 @@ class Reached:
 @dataclass(slots=True)
 class Run(ABC):
     """One question about one program; how its structures are looked at is the engine's."""
+
+    made: ClassVar[tuple[barriers.Quorum, barriers.Rounds]] = barriers.quorum_choice, barriers.rounds_choice
+    """What makes the choices of barriers with a quorum, and of those with rounds."""
 
     program: Program
     model: Model
@@ -170,8 +174,8 @@ class Run(ABC):
             self._part(s, lanes)
         met = None if parting else self.meetings(s)
         if met is None:  # a thread may stop before it comes to what cannot be
-            misused = self._cut_short(s, [choice for choice in self.each_meeting(s) if choice is not None])
-            self.beside = self.beside or misused
+            possible = filter(None, barriers.each_choice(s, *self.made) if self.early else ())
+            self.beside = self._cut_short(s, list(possible)) or self.beside
             return None
         if not self.program.assumptions.converged:
             return met
@@ -180,15 +184,12 @@ class Run(ABC):
 
     def meetings(self, s: Structure) -> list[Choice] | None:
         """The choices of the barriers, for which warps are not divided."""
-        dynamic = barriers.dynamic_choices(s)
+        quorum, rounds = self.made
+        dynamic = barriers.dynamic_choices(s, quorum, rounds)
         if dynamic is None or not self.semantics.static_barriers:
             return dynamic
-        static = barriers.static_choices(s)
+        static = barriers.static_choices(s, quorum)
         return None if static is None else static + dynamic
-
-    def each_meeting(self, s: Structure) -> Iterator[Choice | None]:
-        """The choice of each barrier that is none of the table dialect, ``None`` where these paths cannot be."""
-        return barriers.each_choice(s)
 
     # --- questions ------------------------------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ FEW = 2
 class Z3Run(Run):
     """One question about one program, its structures solved one after the other."""
 
+    made = quorum, rounds
+
     def question(self, s: Structure, choices: list[Choice]) -> Question | None:
         """The formula of a structure, ``None`` if the bounds alone refute it."""
         prepared = Opened(self.tape, s, choices, self.deadline)
@@ -68,18 +70,6 @@ class Z3Run(Run):
             if event.mbarrier is not None and accepts_misuse(self.program, event.op):
                 raise Unsupported("a misuse of an mbarrier that the file accepts", event.op.span)
         return phase_choices(s, stuck)
-
-    def meetings(self, s: Structure) -> list[Choice] | None:
-        """The choices of the barriers, ``None`` if these paths cannot be."""
-        dynamic = barriers.dynamic_choices(s, quorum, rounds)
-        if dynamic is None or not self.semantics.static_barriers:
-            return dynamic
-        static = barriers.static_choices(s, quorum)
-        return None if static is None else static + dynamic
-
-    def each_meeting(self, s: Structure) -> Iterator[Choice | None]:
-        """The choice of each barrier that is none of the table dialect, ``None`` where these paths cannot be."""
-        return barriers.each_choice(s, quorum, rounds)
 
     def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
         """The path and the event of every misuse that some choice has among its options."""

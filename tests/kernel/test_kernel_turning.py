@@ -101,7 +101,7 @@ def test_parities_change_on_the_way(circle: Circle, at: int, blocks: set[int], o
     for _ in range(often):
         parity ^= now in flips
         now = circle.moved(now, 1)
-    turned = Turned(Turning(1, (circle,), flips), often)
+    turned = Turned(Turning((circle,), flips), often)
     assert (turned.at(now), turned.parity(now)) == (first, parity)
 
 
