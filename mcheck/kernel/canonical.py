@@ -25,35 +25,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mcheck.events.state import AsyncRecord, Groups
 from mcheck.events.state import State as Lane
 from mcheck.executor.mbarrier import pending_before, phases_behind
 from mcheck.graph.terms import Term, Uid, reads_of
+from mcheck.kernel.addresses import Addresses, Moving
 from mcheck.kernel.again import loops_of
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.circles import UNTURNED, Turned
 from mcheck.kernel.clocks import Vector
+from mcheck.kernel.event_names import EventNames, Part
 from mcheck.kernel.fates import fates, records_of
 from mcheck.kernel.history import History, Lanes, Owners, Record
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, When
-from mcheck.kernel.settling import pinned, settle
-from mcheck.views.entries import Entry, bits
-from mcheck.views.settle import KEPT
-from mcheck.views.settle import named as with_names
-from mcheck.views.sorts import renamed
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Members = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
-
-Part = tuple[object, ...]
-AT_ONCE = 1024
-"""Sets that are told apart by their members together: a bit is a byte for that while."""
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal
+from mcheck.kernel.settling import settle
+from mcheck.views.entries import Entry
 
 
 class LaneForm(NamedTuple):
@@ -84,18 +73,6 @@ def rest(m: Machine) -> None:
     m.window.memo = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """An object whose bytes are used up as the rounds go: of the addresses from ``low`` to ``high``, those before
-    ``keep`` are done with, and the others are told from ``origin`` on.
-    """
-
-    low: int
-    high: int
-    origin: int
-    keep: int
-
-
 class Forms:
     """Canonical forms of executions of one program, to be compared with each other; with the ``contents`` of memory
     where something depends on them.
@@ -111,7 +88,7 @@ class Forms:
         """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code. What has
         ``turned`` is called what it was called before.
         """
-        return _Former(m, self._kinds, self._contents, moving, turned).form(place)
+        return _Former(m, self._kinds, self._contents, Addresses(moving, turned)).form(place)
 
 
 class _Former:
@@ -119,22 +96,12 @@ class _Former:
     that have no names, and which sets are equal.
     """
 
-    def __init__(
-        self, m: Machine, kinds: dict[object, int], contents: bool, moving: Sequence[Moving], turned: Turned
-    ) -> None:
+    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool, addresses: Addresses) -> None:
         self.m = m
-        self.moving = moving
-        self.turned = turned
-        self.kinds = kinds
+        self.addresses = addresses
+        self.at = addresses.at
         self.contents = contents
-        w = m.window
-        self.sorts = {number: renamed(sort, turned.at) for sort, number in w.sorts.numbers.items()}
-        self.fates = fates(m)
-        watched = with_names(w, pinned(m, self.fates))
-        self.order = sorted(bits(watched), key=self._place)
-        self.number = {k: n for n, k in enumerate(self.order)}
-        self.kind: dict[int, int] = {}
-        self.window = self._window(watched)
+        self.names = EventNames(m, fates(m), addresses, kinds)
         self.records: dict[int, Part] = {}
         self.steps: dict[int, list[int]] = {}
         self.phases: dict[int, list[int]] = {}
@@ -151,7 +118,7 @@ class _Former:
         m = self.m
         agents = tuple(AgentForm(place(a), self._lanes(a), self._agent(a)) for a in m.agents)
         return Form(agents, (
-            self.window,
+            self.names.window,
             tuple(sorted(((self.at(at), self._mbarrier(bar)) for at, bar in m.mbarriers.items()), key=_first)),
             tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
             tuple(map(self._signal, m.signals.values())),
@@ -161,11 +128,11 @@ class _Former:
                 if base not in m.setup.unwritten and any(h.cells)
             ),
             self._memory(),
-            frozenset((t, self.named(b | here)) for t, (b, _, here) in m.before.items()),
-            frozenset((t, self.named(mask)) for t, mask in m.waits_for.items()),
-            frozenset((t, self.named(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
-            frozenset((k, self.named(mask)) for k, mask in m.exits.items()),
-            frozenset((k, self.named(mask)) for k, mask in m.fences.items()),
+            frozenset((t, self.names.of(b | here)) for t, (b, _, here) in m.before.items()),
+            frozenset((t, self.names.of(mask)) for t, mask in m.waits_for.items()),
+            frozenset((t, self.names.of(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
+            frozenset((k, self.names.of(mask)) for k, mask in m.exits.items()),
+            frozenset((k, self.names.of(mask)) for k, mask in m.fences.items()),
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
@@ -175,33 +142,12 @@ class _Former:
 
     # --- events and times -------------------------------------------------------------------------------------
 
-    def _entry(self, k: int) -> Entry:
-        entry = self.m.window.entries[k]
-        assert entry is not None
-        return entry
-
-    def _place(self, k: int) -> tuple[int, bool, int]:
-        entry = self._entry(k)
-        return entry.thread, entry.event.order is None, entry.time
-
-    def named(self, mask: int) -> tuple[int, frozenset[int]]:
-        """A set of the window: the members that have names, and the kinds of the others."""
-        out = 0
-        kinds = set()
-        for k in bits(mask & self.m.window.all):
-            n = self.number.get(k)
-            if n is None:
-                kinds.add(self.kind[k])
-            else:
-                out |= 1 << n
-        return out, frozenset(kinds)
-
     def _sets(self, *masks: int) -> Part:
-        return tuple(map(self.named, masks))
+        return tuple(map(self.names.of, masks))
 
     def events(self, entries: Iterable[Entry]) -> Part:
         """Events by their names, those that are forgotten by those that stand for them."""
-        return tuple(self.named(e.bit) for e in entries)
+        return tuple(self.names.of(e.bit) for e in entries)
 
     def time(self, v: Vector | None) -> tuple[int, ...] | None:
         """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
@@ -259,7 +205,7 @@ class _Former:
             None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
             self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
             frozenset(map(self.record, a.piped)),
-            tuple(frozenset((n, self.named(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+            tuple(frozenset((n, self.names.of(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
         )  # fmt: skip
 
     def _where(self, where: object) -> object:
@@ -343,97 +289,10 @@ class _Former:
         return (
             len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
             tuple(
-                (tuple(map(self.record, records)), self.time(time), self.named(awaited))
+                (tuple(map(self.record, records)), self.time(time), self.names.of(awaited))
                 for records, time, awaited in groups
             ),
         )  # fmt: skip
-
-    # --- the window -------------------------------------------------------------------------------------------
-
-    def _window(self, watched: int) -> Part:
-        """The events with names in their order, with all that is kept of them; numbers the kinds of the others."""
-        import numpy as np
-
-        w = self.m.window
-        others = list(bits(w.all & ~watched))
-        names: list[object] = []
-        rows: list[int] = []
-        for what, sets in (("masks", w.masks), ("domains", w.domains)):
-            names += [(what, n) for n in sorted(sets)]
-            rows += [sets[n] for n in sorted(sets)]
-        columns = [w.cols[n] for n in sorted(w.cols)]
-        names += sorted(w.cols)
-        rows += [column[k] for column in columns for k in self.order]
-        for n, k in enumerate(self.order):
-            e = self._entry(k)
-            for edges, back in ((e.edges, False), (e.back, True)):
-                for name in sorted(edges):
-                    if edges[name] & w.all:
-                        names.append((n, name, back))
-                        rows.append(edges[name])
-        together = self._together()
-        names += sorted(together, key=repr)
-        rows += [together[label] for label in sorted(together, key=repr)]
-        alike = self._alike(others, watched, rows, columns)
-        heads = [some[0] for some in alike]
-        inside, which = _members(rows, w.all, [*self.order, *heads])
-        same = self.kinds.setdefault(tuple(which), len(self.kinds))  # which of the rows are one and the same
-        members = np.packbits(inside[:, len(self.order) :].T, axis=1)
-        into, at = _members([column[k] for k in heads for column in columns], w.all, self.order)
-        named = np.packbits(into, axis=1)
-        own = named[at].reshape(len(heads), len(columns) * named.shape[1])
-        for n, some in enumerate(alike):
-            label = (*self._event(self._entry(some[0])), same, members[n].tobytes(), own[n].tobytes())
-            number = self.kinds.setdefault(label, len(self.kinds))
-            for k in some:
-                self.kind[k] = number
-        return (
-            tuple(self._event(self._entry(k)) for k in self.order), tuple(names),
-            same, np.packbits(inside[:, : len(self.order)], axis=1).tobytes(), w.shown, w.missed, w.settled,
-            self._several(),
-        )  # fmt: skip
-
-    def _together(self) -> dict[Part, int]:
-        """The sets of live events of copies of which a new edge touches all or none."""
-        signals = {key: n for n, key in enumerate(self.m.signals)}
-        out: dict[Part, int] = {}
-        for key, members in self.fates.together.items():
-            label: Part = key
-            match key:
-                case ("phase", int() as address, (int() as life, int() as phase)):
-                    bar = self.m.mbarriers[address]
-                    when = (life, phase) if bar.state is None else self._since(bar, (life, phase))
-                    label = "phase", self.at(address), when
-                case ("signal", number):
-                    label = "signal", signals[number]  # type: ignore[index]
-            if members & self.m.window.all:
-                out[label] = out.get(label, 0) | members
-        return out
-
-    def _alike(self, others: list[int], watched: int, rows: list[int], columns: list[list[int]]) -> list[list[int]]:
-        """The events without names, those together that are in the same of the sets and have the same in theirs."""
-        import numpy as np
-
-        rest = self.m.window.all & ~watched
-        different = list(dict.fromkeys(row & rest for row in rows))
-        told = np.packbits(_members(different, rest, others)[0].T, axis=1)
-        found: dict[Part, list[int]] = {}
-        for n, k in enumerate(others):
-            key = (*self._event(self._entry(k)), told[n].tobytes(), *(column[k] & watched for column in columns))
-            found.setdefault(key, []).append(k)
-        return list(found.values())
-
-    def _several(self) -> frozenset[tuple[int, int]]:
-        """The kinds that there are, and of which of them as many events as the window keeps of a kind."""
-        count: dict[int, int] = {}
-        for kind in self.kind.values():
-            count[kind] = min(count.get(kind, 0) + 1, KEPT)
-        return frozenset(count.items())
-
-    def _event(self, e: Entry) -> Part:
-        event = e.event
-        where = (self.at(event.address), event.size, self.at(event.virtual)) if e.exact else ()
-        return e.thread, self.sorts[e.sort], e.exact, e.sets, where, event.op.span
 
     # --- objects ----------------------------------------------------------------------------------------------
 
@@ -447,12 +306,13 @@ class _Former:
         firsts = [max(0, bar.joined + 1, bar.known.get(a.index, -1) + 1) - now for a in self.m.agents]
         oldest = min([0, *firsts])
         return (
-            bar.generation, (now + self.turned.parity(bar.address)) % 2, state.expected, state.pending, state.tx,
+            bar.generation, (now + self.addresses.turned.parity(bar.address)) % 2,
+            state.expected, state.pending, state.tx,
             tuple(firsts), len(bar.unannounced),
             self._dones(bar.now, now), self._dones(bar.before, now), self._dones(bar.looks, now),
             tuple((p - now, self._dones(dones, now)) for p, dones in bar.older.items()),
             self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
-            tuple((self._since(bar, key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
+            tuple((bar.since(key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
             self.time(bar.time), self.time(bar.next_time),
             tuple((p - now, self.time(v)) for p, v in sorted(bar.times.items()) if p - now >= oldest),
             frozenset(p - now for life, p in bar.waited if life == bar.generation and p >= now - 1),
@@ -464,13 +324,6 @@ class _Former:
             ),
         )  # fmt: skip
 
-    def _since(self, bar: Mbarrier, when: When) -> Part:
-        """A phase, from the present one; those that are long over are alike."""
-        life, phase = when
-        assert bar.state is not None
-        recent = life == bar.generation and phase > bar.joined
-        return life - bar.generation, phase - bar.state.phase if recent else "over"
-
     def _dones(self, dones: Iterable[Done], phase: int) -> Part:
         return tuple(self._done(d, phase) for d in dones)
 
@@ -481,10 +334,10 @@ class _Former:
         return (
             x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
             tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
-            tuple((k, self.named(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
-            self.named(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
+            tuple((k, self.names.of(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
+            self.names.of(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
             self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
-            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.named(x.last),
+            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.of(x.last),
         )  # fmt: skip
 
     def _signal(self, s: Signal) -> Part:
@@ -541,13 +394,6 @@ class _Former:
             e.op.span,
         )  # fmt: skip
 
-    def at(self, address: int) -> int:
-        """An address, by what it was called before it turned; in a moving object, from its present origin on."""
-        for x in self.moving:
-            if x.low <= address < x.high:
-                return address - x.origin
-        return self.turned.at(address)
-
     def _owners(self, lanes: Lanes) -> object:
         match lanes:
             case (start, stride):
@@ -558,7 +404,7 @@ class _Former:
 
     def _history(self, h: History) -> Part:
         """The accesses to each byte of an object; where neighbours have the same ones, together."""
-        moving = next((x for x in self.moving if x.low == h.starts[0]), None)
+        moving = self.addresses.moving_from(h.starts[0])
         if moving is not None:
             cells = zip(h.starts, [*h.starts[1:], h.end], h.cells, strict=True)
             return tuple(
@@ -591,24 +437,6 @@ class _Former:
 
 def _first(pair: tuple[int, object]) -> int:
     return pair[0]
-
-
-def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:
-    """For each of the different ones of some sets, and each of some events, whether the event is in the set; and for
-    each of the sets which of the different ones it is: many are one and the same.
-    """
-    import numpy as np
-
-    width = keep.bit_length() // 8 + 1
-    numbers: dict[int, int] = {}
-    at = [numbers.setdefault(row & keep, len(numbers)) for row in rows]
-    different = list(numbers)
-    out = np.zeros((len(different), len(which)), dtype=np.uint8)
-    for k in range(0, len(different), AT_ONCE):
-        raw = b"".join(row.to_bytes(width, "little") for row in different[k : k + AT_ONCE])
-        matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
-        out[k : k + AT_ONCE] = np.unpackbits(matrix, axis=1, bitorder="little")[:, which]
-    return out, at
 
 
 def _waited_for(a: Agent) -> int:

@@ -154,6 +154,13 @@ class Mbarrier:
             return when
         return life, max(number, self.state.phase - KEPT_PHASES - 1)
 
+    def since(self, when: When) -> tuple[int, int | str]:
+        """A phase, from the present one of the object that there is; those that are long over are alike."""
+        life, phase = when
+        assert self.state is not None
+        recent = life == self.generation and phase > self.joined
+        return life - self.generation, phase - self.state.phase if recent else "over"
+
     def forget(self, keep: int) -> None:
         """Drops events that are no longer live, and joins phases that are long over."""
         for acts in self.phases.values():

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mcheck.graph.terms import type_size
-from mcheck.kernel.canonical import Moving
+from mcheck.kernel.addresses import Moving
 from mcheck.kernel.setup import Setup
 from mcheck.program import ops
 from mcheck.program.expr import Binary, Const, Expr, Lanes, Unary

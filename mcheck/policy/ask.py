@@ -25,18 +25,22 @@ Asker = Callable[[str, float | None], "Answer"]
 """An engine's name and the seconds that it has at most -> its answer."""
 
 
-def ask(program: Program, model: Model, question: Question, engine: str = "auto") -> Answer:
+def ask(
+    program: Program, model: Model, question: Question, engine: str = "auto", late: set[str] | None = None
+) -> Answer:  # fmt: skip
     """The answer; ``Answer.engine`` says whose it is, ``Answer.chosen`` why that one was asked.
 
-    ``both`` raises ``InternalError`` with the answers where engines differ.
+    Engines that are ``late`` have not done with a smaller program of the same family in a short attempt, and get none
+    with this one; the next ones are added. ``both`` raises ``InternalError`` with the answers where engines differ.
     """
     if program.free is not None:
         if question.about is not About.FINDINGS:
             raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
+        late = set()
         return every_size(
             program,
             question.timeout,
-            lambda one, left: ask(one, model, replace(question, timeout=left), engine),
+            lambda one, left: ask(one, model, replace(question, timeout=left), engine, late),
             _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
         )
@@ -59,7 +63,7 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
 
     if engine == "both":
         return _all(program, model, question)
-    chosen = plan(program, question, engine)
+    chosen = plan(program, question, engine).without(late or ())
     answers: list[Answer] = []
     for attempt in chosen.attempts:
         before = [a for a in answers if a.engine == attempt.engine]
@@ -70,6 +74,8 @@ def ask(program: Program, model: Model, question: Question, engine: str = "auto"
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
             return replace(given, chosen=why, cut=timed_out(given.reason))
+        if late is not None and attempt.seconds is not None and timed_out(given.reason):
+            late.add(attempt.engine)
         answers.append(given)
     best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers, question)
     first = answers[0].engine

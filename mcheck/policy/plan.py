@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mcheck.answers.final import terms_of
 from mcheck.answers.result import Answer
 from mcheck.policy.question import About, Question
@@ -35,6 +37,13 @@ class Plan:
 
     attempts: tuple[Attempt, ...]
     why: str
+
+    def without(self, engines: Collection[str]) -> Plan:
+        """The plan without the short attempts of some engines, which would be in vain."""
+        left = tuple(a for a in self.attempts if a.seconds is None or a.engine not in engines)
+        if len(left) == len(self.attempts):
+            return self
+        return Plan(left, f"the {' and the '.join(sorted(engines))} engine took too long for a smaller one")
 
 
 def plan(program: Program, question: Question, engine: str) -> Plan:

@@ -8,6 +8,7 @@ the answer is unknown.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +35,10 @@ LARGEST = 100
 OPERATIONS = 150_000
 """Larger ones are looked at as long as their programs have no more operations: counters of eight bits and more overflow
 in loops of few threads.
+"""
+PATIENCE = 15.0
+"""Seconds that a number may take, where nobody has given a time, to be followed by larger ones: they take longer, and a
+person waits for the answer.
 """
 BEHIND = 4
 """So many numbers behind the first one with an error are looked at, for errors of another kind,"""
@@ -78,9 +83,12 @@ def every_size(
             return answer(one, None if left is None else left * share)
 
         for size in range(proof.first) if proof is not None else sizes(lambda: large):
+            began = time.monotonic()
             if proof is not None and size in proof.smaller:
                 found[size] = proof.smaller[size]
             elif _look(program, size, limit, look, found, slow, excused):
+                break
+            if proof is None and seconds is None and time.monotonic() - began > PATIENCE:
                 break
         else:
             if proof is not None and not slow and all(map(is_whole, found.values())):
@@ -235,14 +243,16 @@ def _earliest(program: Program, wrong: int) -> int:
 def _open(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
     """The answer where no number that was looked at ends the search, and others may."""
     name = program.free
-    what = "nothing else" if any(a.findings for a in found.values()) else "nothing"
-    looked = f"{what} was found with {name} = {_listed(sorted(found))}" if found else f"no {name} was looked at"
-    reason = f"{name} is any number: {looked}; that larger ones add nothing is not proved"
-    reason += f" ({why})" if why else ""
     open_ones = [k for k, a in found.items() if not is_whole(a)]
+    clean = sorted(found.keys() - set(open_ones))
+    what = "nothing else" if any(a.findings for a in found.values()) else "nothing"
+    looked = f"{what} was found with {name} = {_listed(clean)}" if clean else f"no {name} was looked at to its end"
     if open_ones:
-        unsure = found[open_ones[0]].reason or found[open_ones[0]].bound
-        reason = f"{name} is any number, and with {name} = {open_ones[0]}: {unsure}"
+        first = found[min(open_ones)]
+        unproved = f"with {name} = {min(open_ones)}: {first.reason or first.bound}"
+    else:
+        unproved = f"that larger ones add nothing is not proved{f' ({why})' if why else ''}"
+    reason = f"{name} is any number: {looked}; {unproved}"
     last = found[max(found)] if found else Answer(verdict="unknown")
     return replace(
         last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,

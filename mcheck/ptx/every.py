@@ -226,14 +226,16 @@ class _Every:
         names = " and ".join(self.names)
         if not self.found:
             return Answer(verdict="unknown", engine="protocol", reason=why, cut=cut)
-        looked = "; ".join(_listed(column) for column in zip(*self.found, strict=True))
+        clean = [numbers for numbers, given in self.found.items() if is_whole(given)]
+        looked = "; ".join(_listed(column) for column in zip(*clean, strict=True))
         what = "nothing else" if any(a.findings for a in self.found.values()) else "nothing"
-        reason = f"{names} is any number: {what} was found with {looked}; that others add nothing is not proved ({why})"
-        for numbers, given in self.found.items():
-            if not is_whole(given):
-                said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
-                reason = f"{names} is any number, and with {said}: {given.reason or given.bound}"
-                break
+        said = f"{what} was found with {looked}" if clean else "no number was looked at to its end"
+        unproved = f"that others add nothing is not proved ({why})"
+        if len(clean) < len(self.found):
+            numbers, given = next((n, a) for n, a in self.found.items() if not is_whole(a))
+            those = ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
+            unproved = f"with {those}: {given.reason or given.bound}"
+        reason = f"{names} is any number: {said}; {unproved}"
         answers = list(self.found.values())
         return replace(
             answers[-1], verdict="unknown", reason=reason, findings=together(answers[::-1]), covered=False, bound=None,

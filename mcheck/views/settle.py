@@ -20,7 +20,9 @@ from mcheck.views.entries import bits, union
 from mcheck.views.state import State
 
 KEPT = 2
-"""Events of a kind that stay."""
+"""Events of a kind that stay: of one alone no column would tell any more that a relation leads from one of the kind to
+another.
+"""
 WORTH = 6
 """It is worth while to look where at least every so manyth event might go, and to forget where so many do."""
 MANY = 10_000_000

@@ -181,7 +181,10 @@ def test_the_limit_that_was_given_is_named(command: tuple[str, ...], mcheck: Cal
 
 
 def test_a_reason_within_a_reason_names_it_too() -> None:
-    said = "N is any number, and with N = 3: no answer within 1.98883 s"
-    assert of_all_the_time(said, 2.0) == "N is any number, and with N = 3: no answer within 2 s"
+    said = "N is any number: nothing was found with N = 0 to 2; with N = 3: no answer within 1.98883 s"
+    assert (
+        of_all_the_time(said, 2.0)
+        == "N is any number: nothing was found with N = 0 to 2; with N = 3: no answer within 2 s"
+    )
     assert of_all_the_time(None, 2.0) is None
     assert of_all_the_time("no answer within 4 s", None) == "no answer within 4 s", "an engine's own time"

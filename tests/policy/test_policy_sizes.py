@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -248,6 +249,51 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
     assert "RACE006" in codes(given)
     assert given.reason is not None
     assert given.reason.startswith("found with N = 3, 1 was not looked at")
+
+
+COUNTER = """PTX counter
+const N = any;
+{ .global .align 4 .u32 g; }
+P@cta 0..2, warp 0, lane 0 { for k in 0..N { atom.global.add.u32 r0, [g], 1; } }
+"""
+
+
+def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody has said how much time there is."""
+    monkeypatch.setattr(sizes, "PATIENCE", 0.0)
+    given = about(COUNTER)
+    assert given.reason is not None
+    assert "nothing was found with N = 0; that larger ones add nothing is not proved" in given.reason
+    given = about(COUNTER, seconds=1.0)
+    assert "N = 0 to 8, 12, 18" in (given.reason or "")
+
+
+def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizes, "PATIENCE", 0.2)
+    given = about(COUNTER)
+    assert given.verdict == "unknown"
+    assert given.reason is not None
+    assert given.reason.startswith("N is any number: nothing was found with N = 0 to 8, 12, 18, 27, 40, 60")
+    assert re.search("; with N = [0-9]+: explored up to|larger ones add nothing is not proved", given.reason)
+
+
+def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse(COUNTER, "any.litmus", every=True)
+    asked: list[tuple[str, int]] = []
+
+    def slow(name: str, one: Program, *rest: object) -> Answer:
+        asked.append((name, len(one.threads[0].code)))
+        return Answer(verdict="unknown" if name == "explicit" else "proved", engine=name, covered=name != "explicit",
+                      reason=no_time(5.0) if name == "explicit" else None)  # fmt: skip
+
+    monkeypatch.setattr("mcheck.policy.ask.ask_engine", slow)
+    ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=10.0))
+    explicit = [size for name, size in asked if name == "explicit"]
+    protocol = [size for name, size in asked if name == "protocol"]
+    assert len(explicit) == 1
+    assert len(protocol) > 8
 
 
 def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
