@@ -29,7 +29,7 @@ def test_the_suites_hold(suite: str) -> None:
     wrong, answered = [], 0
     for path in sorted((LITMUS / suite).rglob("*.litmus")):
         test = load(str(path))
-        found = check(test, load_model(test.model or "ptx-9.0"), timeout=30)
+        found = check(test, load_model(test.model or "ptx-9.0"), timeout=8)
         answered += found.verdict != "unknown"
         if found.verdict != "unknown" and not kinds_hold(test.expectation.kinds, found.findings):
             wrong.append(f"{path.name}: {[f.code for f in found.findings]}")
@@ -59,7 +59,7 @@ def test_random_programs() -> None:
     for k in range(80):
         test = parse(themed(Random(f"1:{k}")).text(), f"random-{k}")
         model = load_model(test.model or "ptx-9.0")
-        here, there = (said(engine, test, model, timeout=10) for engine in ("protocol", "explicit"))
+        here, there = (said(engine, test, model, timeout=4) for engine in ("protocol", "explicit"))
         if here.complete and there.complete:
             compared += 1
             assert here.kinds == there.kinds, (k, here.codes, there.codes)

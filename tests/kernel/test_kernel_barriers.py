@@ -69,7 +69,7 @@ def may_wait_for_ever(threads: list[Thread], needed: list[int]) -> bool:
     return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(meetings())
 def test_whoever_may_wait_for_ever_is_found(given: tuple[list[Thread], list[int]]) -> None:
     threads, needed = given

@@ -191,7 +191,7 @@ def test_the_suites() -> None:
     for path in sorted(p for p in LITMUS.rglob("*.litmus") if "kernels" not in p.parts)[::5]:
         test = load(str(path))
         model = load_model(test.model or "ptx-9.0")
-        given = answer(test, model, timeout=20)
+        given = answer(test, model, timeout=5)
         if not given.complete or not given.outcomes or given.undefined:
             continue
         there = enumerate_all(test, model, timeout=20)

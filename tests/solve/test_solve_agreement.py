@@ -29,7 +29,8 @@ SUITES = sorted({path.parent.name for path in LITMUS.glob("*/*.litmus")} - {"ker
 LONG = frozenset({
     "bulk-ring-one-of-two-consumers-fences", "bulk-ring-one-slot-three-rounds", "bulk-ring-two-consumers",
     "bulk-ring-two-consumers-counted-as-one", "bulk-ring-two-slots", "bulk-ring-two-slots-wrong-parity",
-    "Co-cycle-of-observers", "CoRR2+scopes-overlapping", "mbarrier-poll-after-many-arrivals",
+    "Co-cycle-of-observers", "CoRR2+scopes-overlapping",
+    "CoRR2+scopes-overlapping-over-a-third-store", "mbarrier-poll-after-many-arrivals",
     "undefined-old-token-beside-a-drop", "warps-elect-by-lane-number", "warps-elect-waits-for-the-mask",
 })  # fmt: skip
 """Tests that take Z3 more than a second each."""

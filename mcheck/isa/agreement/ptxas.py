@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mcheck.errors import InternalError
@@ -66,10 +66,22 @@ def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
     return accused
 
 
+AT_ONCE = 500
+"""Lines of a module: there are errors that the assembler ends with, so hundreds of runs, which cost by the line."""
+
+
 def rejected(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
     """The lines that the assembler rejects, by index, with its words."""
     found: dict[int, str] = {}
-    alive = list(range(len(lines)))
+    for first in range(0, len(lines), AT_ONCE):
+        found.update(_rejected(ptxas, lines, range(first, min(first + AT_ONCE, len(lines))), target))
+    return found
+
+
+def _rejected(ptxas: Path, lines: Sequence[str], which: Iterable[int], target: str) -> dict[int, str]:
+    """Those of some lines, which make one module."""
+    found: dict[int, str] = {}
+    alive = list(which)
     while True:
         accused = _ask(ptxas, [lines[index] for index in alive], target)
         hit = {alive[index]: words for index, words in accused.items() if 0 <= index < len(alive)}
