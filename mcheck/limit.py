@@ -91,6 +91,11 @@ class Limit:
         self.check()
         return None if self.until is None else self.until - self.clock()
 
+    def part(self, seconds: float) -> Limit:
+        """A limit from now on within this one; raises ``TimeOut`` when there is no time."""
+        left = self.remaining()
+        return Limit(seconds if left is None else min(seconds, left))
+
     def left(self) -> float | None:
         """The seconds that are left, never none, so that whoever goes on says that there is too little."""
         return None if self.until is None else max(self.until - self.clock(), 0.001)

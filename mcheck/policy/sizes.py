@@ -40,6 +40,10 @@ PATIENCE = 15.0
 """Seconds that a number may take, where nobody has given a time, to be followed by larger ones: they take longer, and a
 person waits for the answer.
 """
+NEXT_TO_IT = 2.0
+"""Seconds, if the number that an error was found with took no more, for those behind it; each of the smaller ones that
+may show it as well has twice that.
+"""
 BEHIND = 4
 """So many numbers behind the first one with an error are looked at, for errors of another kind,"""
 MOST = 100_000
@@ -71,7 +75,7 @@ def every_size(
     limit = Limit(seconds)
     found: dict[int, Answer] = {}
     slow: set[int] = set()
-    why, cut = "", True
+    why, cut, took = "", True, NEXT_TO_IT
     try:
         proof, why = _proof(limit, prove)
         large = 0
@@ -87,6 +91,7 @@ def every_size(
             if proof is not None and size in proof.smaller:
                 found[size] = proof.smaller[size]
             elif _look(program, size, limit, look, found, slow, excused):
+                took = max(NEXT_TO_IT, time.monotonic() - began)
                 break
             if proof is None and seconds is None and time.monotonic() - began > PATIENCE:
                 break
@@ -97,7 +102,7 @@ def every_size(
         seen = {*found, *slow}
         smaller = (k for k in range(largest) if k not in seen and ends_search(found[largest], excused))
         for size in smaller:
-            if _look(program, size, limit, look, found, slow, excused):
+            if _look(program, size, limit.part(2 * took), answer, found, slow, excused):
                 break
         cut = bool(slow)
     except TimeOut:
@@ -105,8 +110,8 @@ def every_size(
     wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
     if wrong is None:
         return _open(program, found, why, cut=cut)
-    others = _others(program, limit, answer, found, slow, wrong, excused)
-    return _wrong(program, found, wrong, others)
+    others = _others(program, limit.part(took), answer, found, slow, wrong, excused)
+    return _wrong(program, found, wrong, others, cut=limit.over())
 
 
 def written_size(
@@ -179,13 +184,7 @@ def _others(
     program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], found: dict[int, Answer],
     slow: set[int], wrong: int, excused: Excused,
 ) -> dict[int, list[Finding]]:  # fmt: skip
-    """By numbers behind the first one with an error, errors of a kind that no smaller number has; a number may take a
-    quarter of the time that is left.
-    """
-
-    def briefly(one: Program, left: float | None) -> Answer:
-        return answer(one, None if left is None else left / 4)
-
+    """By numbers behind the first one with an error, errors of a kind that no smaller number has."""
     known = {f.code for f in found[wrong].findings}
     others: dict[int, list[Finding]] = {}
     for size in range(wrong + 1, wrong + 1 + BEHIND):
@@ -193,7 +192,7 @@ def _others(
             break
         try:
             if size not in found:
-                _look(program, size, limit, briefly, found, slow, excused)
+                _look(program, size, limit, answer, found, slow, excused)
         except (InputError, TimeOut):  # what has been found stands
             break
         if size not in found:
@@ -205,9 +204,14 @@ def _others(
     return others
 
 
-def _wrong(program: Program, found: dict[int, Answer], wrong: int, others: dict[int, list[Finding]]) -> Answer:
-    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside."""
+def _wrong(
+    program: Program, found: dict[int, Answer], wrong: int, others: dict[int, list[Finding]], *, cut: bool
+) -> Answer:  # fmt: skip
+    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside;
+    ``cut``: no time is left.
+    """
     given = found[wrong]
+    reason = given.reason if cut or not timed_out(given.reason) else None
     missed = [k for k in range(wrong) if k not in found]
     gap = f"{missed[0]} was not looked at" if len(missed) == 1 else ""
     if len(missed) > 1:
@@ -222,7 +226,7 @@ def _wrong(program: Program, found: dict[int, Answer], wrong: int, others: dict[
     smaller = [found[k] for k in sorted(found) if k < wrong]
     beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.items()]
     return replace(
-        given, findings=together([*smaller, given, *beside]), reason=given.reason or said, covered=False,
+        given, findings=together([*smaller, given, *beside]), reason=reason or said, covered=False,
         executions=sum(a.executions for a in found.values()),
     )  # fmt: skip
 
