@@ -8,7 +8,7 @@ from mcheck.errors import Unsupported
 from mcheck.events.emit import Stop
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import accesses, atomics, barriers, fences, mbarrier_waits, mbarriers, warps
+from mcheck.kernel import accesses, asynchronous, atomics, barriers, fences, mbarrier_waits, mbarriers, warps
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.barriers import complete_late
 from mcheck.kernel.control import skip
@@ -23,7 +23,7 @@ from mcheck.limit import TimeOut
 from mcheck.plans.registry import PLANS
 from mcheck.program.ops import Exit, Op
 
-MODULES = (accesses, atomics, barriers, fences, mbarrier_waits, mbarriers, warps)
+MODULES = (accesses, asynchronous, atomics, barriers, fences, mbarrier_waits, mbarriers, warps)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000
@@ -130,7 +130,7 @@ def _replay(m: Machine) -> int:
 
 def doer_of(op: Op) -> Doer:
     """Who executes an operation; one that its plan says all of is what its events are."""
-    doer = DOERS.get(type(op)) or (accesses.asynchronous if type(op) in PLANS else None)
+    doer = DOERS.get(type(op)) or (asynchronous.issue if type(op) in PLANS else None)
     if doer is None:
         raise Unsupported(f"{type(op).__name__} is not followed by the kernel engine")
     return doer
