@@ -21,6 +21,8 @@ ALONE = 20.0
 """Seconds of Z3's first attempt at a classic test, which the kernel engine seldom has an answer to."""
 BESIDE = 5.0
 """Seconds of the exhaustive engine beside the kernel engine's answer about findings."""
+PATIENCE = 10.0
+"""Seconds of the kernel engine's first attempt at a litmus test, which the other one may be done with at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +56,20 @@ def plan(program: Program, question: Question, engine: str) -> Plan:
         case About.LIVENESS:
             return Plan((Attempt(choose(program, verdict_only=False)),), "it follows waits exactly")
         case About.FINDINGS:
-            return _for_findings(program)
+            return _for_findings(program, question)
         case _:
             return _for_states(program, question)
 
 
-def _for_findings(program: Program) -> Plan:
+def _for_findings(program: Program, question: Question) -> Plan:
     """The kernel engine, whose work grows with the program and not with its executions; small litmus tests also get
-    every execution of the model.
+    every execution of the model, before the kernel engine has taken long.
     """
-    attempts = (Attempt("protocol"), Attempt("explicit", BESIDE))
-    if is_litmus(program):
-        return Plan(attempts, "a litmus test: where it finds nothing, all executions are looked at besides")
-    return Plan(attempts, "its work grows with the program alone")
+    if not is_litmus(program):
+        return Plan((Attempt("protocol"), Attempt("explicit", BESIDE)), "its work grows with the program alone")
+    first = PATIENCE if question.timeout is None else min(PATIENCE, question.timeout / 2)
+    attempts = (Attempt("protocol", first), Attempt("explicit", BESIDE), Attempt("protocol"))
+    return Plan(attempts, "a litmus test: where it finds nothing, all executions are looked at besides")
 
 
 def _for_states(program: Program, question: Question) -> Plan:

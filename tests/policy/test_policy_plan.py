@@ -105,6 +105,26 @@ def test_findings_of_a_litmus_test_have_both_answers(asked: Callable[..., list[s
     assert names == ["protocol", "explicit"]
 
 
+def test_a_litmus_test_that_the_kernel_engine_is_slow_with_is_looked_at_by_the_other_first(
+    asked: Callable[..., list[str]],
+) -> None:
+    program, question = parse(MP, "mp.litmus"), Question(about=About.FINDINGS, timeout=60)
+    late = Answer(verdict="unknown", reason="no answer within 10 s", complete=False)
+    names = asked(protocol=late, explicit=Answer(verdict="finding", findings=(RACE,)))
+    assert asking.ask(program, MODEL, question).engine == "explicit"
+    assert names == ["protocol", "explicit"]
+    names = asked(protocol=late, explicit=late)
+    assert asking.ask(program, MODEL, question).cut
+    assert names == ["protocol", "explicit", "protocol"]
+
+
+def test_a_spin_on_contents_that_nobody_knows_has_an_answer() -> None:
+    """The kernel engine follows it round by round."""
+    text = "PTX spin\n{ .shared .u32 s; }\nP@cta 0 { L: ld.shared.u32 r0, [s]; if (r0 == 1) { bra L; } }\n"
+    given = asking.ask(parse(text, "spin.litmus"), MODEL, Question(about=About.FINDINGS, timeout=8))
+    assert [f.code for f in given.findings] == ["DEAD001"]
+
+
 def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[..., list[str]]) -> None:
     program = parse(MP, "mp.litmus")
     names = asked(
