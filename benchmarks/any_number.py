@@ -94,12 +94,50 @@ def whole(lines: list[str], at: int) -> bool:
     return line.endswith(";") and not line.startswith((".", "const", "}")) and before.endswith((";", "{", "}"))
 
 
+LOOP = re.compile(r"^  for k in 0\.\.N {\n(.*?)^  }$", re.MULTILINE | re.DOTALL)
+COUNTED = """  mov.u32 %st, 0;
+  mov.u32 %ph, 0;
+  mov.u32 %un, 1;
+  for k in 0..N {{
+{body}    add.u32 %st, %st, 1;
+    setp.eq.u32 %w, %st, S;
+    @%w mov.u32 %st, 0;
+    @%w xor.b32 %ph, %ph, 1;
+    @%w xor.b32 %un, %un, 1;
+  }}"""
+"""A loop that keeps its stage, its phase and the other phase in registers."""
+
+
+def in_registers(text: str) -> str:
+    """The sketch whose threads keep stages and phases in registers, and make addresses of them."""
+    sizes = {
+        name: int(block or 1) * int(bits) // 8
+        for bits, name, block in re.findall(r"\.[bu](\d+) +(?:\w+\[S\], )?(\w+)\[S\](?:\[(\d+)\])?", text)
+    }
+    sizes |= dict.fromkeys(re.findall(r"\.b64 .*?(\w+)\[S\],", text), 8)
+
+    def counted(match: re.Match[str]) -> str:
+        body = match[1]
+        names = dict.fromkeys(re.findall(r"\b(\w+)\[k%S\](?!@)", body))
+        if not names or not names.keys() <= sizes.keys():
+            return match[0]
+        body = body.replace("((k/S)%2)^1", "%un").replace("(k/S)%2", "%ph")
+        for name in names:
+            body = re.sub(rf"\b{name}\[k%S\](?!@)", f"%at_{name}", body)
+        made = "".join(f"    mad.lo.u32 %at_{name}, %st, {sizes[name]}, {name};\n" for name in names)
+        return COUNTED.format(body=made + body)
+
+    return LOOP.sub(counted, text)
+
+
 def sketch(random: Random) -> str:
     """A sketch with up to two mistakes."""
     text = random.choice(SKETCHES)
     if random.random() < 0.6:
         for old, new in FEW_LANES:
             text = text.replace(old, new)
+    if random.random() < 0.4:
+        text = in_registers(text)
     lines = text.split("\n")
     for _ in range(random.choice((0, 1, 1, 1, 2))):
         lines = mistaken(random, lines)

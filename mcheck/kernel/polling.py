@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects, live_on
 from mcheck.program import ops
-from mcheck.program.alu import compute, has_value
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
-from mcheck.program.ops import Guard, Op
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.program.known import carry_out, goes, value
+from mcheck.program.ops import Op
 from mcheck.program.program import Thread
 
 NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
@@ -46,17 +46,17 @@ def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None
         if k >= len(code):
             return None
         op = code[k]
-        goes = _goes(op.guard, known)
+        runs = goes(op.guard, known)
         k += 1
-        if goes is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
+        if runs is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
             return None
-        if isinstance(op, ops.Branch) and goes:
-            taken = 1 if op.condition is None else _value(op.condition, known)
+        if isinstance(op, ops.Branch) and runs:
+            taken = 1 if op.condition is None else value(op.condition, known)
             if taken is None:
                 return None
             k = thread.labels[op.target] if taken else k
-        elif isinstance(op, ops.Alu) and goes:
-            _compute(op, known)
+        elif isinstance(op, ops.Alu) and runs:
+            carry_out(op, known)
             names = {r.name for r in op.dsts if r is not None}
             fixed = op.op != "activemask" and all(_is_same(src, same) for src in op.srcs)
             if fixed and op.guard is None and _always_before(code, k, pc):
@@ -75,44 +75,6 @@ def _always_before(code: tuple[Op, ...], k: int, pc: int) -> bool:
 def _is_same(expr: Expr, same: set[str]) -> bool:
     """Whether an operand is a constant, or one of the registers that have the same value in every round."""
     return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
-
-
-def _goes(guard: Guard | None, known: dict[str, int]) -> bool | None:
-    """Whether a guard lets its operation run, ``None`` if that is not known."""
-    if guard is None:
-        return True
-    value = known.get(guard.reg.name)
-    return None if value is None else bool(value) is not guard.negated
-
-
-def _compute(op: ops.Alu, known: dict[str, int]) -> None:
-    """Carries out a local computation on what is known."""
-    sources = [_value(src, known) for src in op.srcs]
-    values = [v for v in sources if v is not None]
-    local = op.op not in ("mapa", "activemask") and len(values) == len(sources) and has_value(op.op, op.type, values)
-    results = compute(op.op, op.type, op.src_type, values, len(op.dsts)) if local else ()
-    for k, register in enumerate(op.dsts):
-        if register is not None:
-            known.pop(register.name, None)
-            if k < len(results):
-                known[register.name] = results[k]
-
-
-def _value(expr: Expr, known: dict[str, int]) -> int | None:
-    match expr:
-        case Const(value):
-            return value
-        case Reg(name):
-            return known.get(name)
-        case Unary(op, inner):
-            a = _value(inner, known)
-            return None if a is None else apply_unary(op, a)
-        case Binary(op, left, right):
-            a, b = _value(left, known), _value(right, known)
-            if a is None or b is None or (op in ("/", "%") and not b):
-                return None
-            return apply_binary(op, a, b)
-    return None
 
 
 def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr] | None:

@@ -47,6 +47,7 @@ from mcheck.kernel import engine, garbage
 from mcheck.kernel.agents import Split, partition
 from mcheck.kernel.beginnings import Unshared
 from mcheck.kernel.circles import Circle
+from mcheck.kernel.folding import PROBED, Folding, folding_of, may_fold
 from mcheck.kernel.joints import LOCAL, Joint
 from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
@@ -112,6 +113,14 @@ def prove_long(program: Program, model: Model, profile: str, unroll: int, limit:
 
 
 def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    folded = prover.folded()
+    if folded is not None:
+        with suppress(_NoTurn):
+            return _tried(folded, prove)
+    return _tried(prover, prove)
+
+
+def _tried(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     rounds = prover.rounds
     few, most = (periods * rounds.period + ahead for periods, ahead in FOLLOWED)
     if most > MOST_ROUNDS:
@@ -134,8 +143,14 @@ def _whole(prover: _Prover, prove: Callable[[_Prover, int], Proof], count: int) 
     try:
         return prove(prover, count)
     except Torn:
+        if prover.folding is not None:
+            raise _NoTurn from None
         prover.turns = False
         return prove(prover, count)
+
+
+class _NoTurn(Exception):
+    """With registers as constants there is no turn from a round to the next one: nothing is won by them."""
 
 
 @dataclass(slots=True)
@@ -151,6 +166,8 @@ class _Prover:
     """Whether no agent goes on to its next period while others can go on in theirs."""
     turns: bool = True
     """Whether rounds are looked for that are alike but for a turn (``mcheck.kernel.turning``)."""
+    folding: Folding | None = None
+    """What registers go round in the loops, which are constants then."""
     periods: Periods = field(init=False)
     """How the rounds are followed."""
     circles: dict[int, Circle] = field(default_factory=dict)
@@ -252,7 +269,8 @@ class _Prover:
         """The program with a number, under the same assumptions."""
         self.limit.check()
         assert self.program.sized is not None
-        return replace(self.program.sized(number), assumptions=self.program.assumptions)
+        found = replace(self.program.sized(number), assumptions=self.program.assumptions)
+        return found if self.folding is None else self.folding.program(found)
 
     def without(self, kept: int, every: int, least: int | None = None) -> Program:
         """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
@@ -261,7 +279,20 @@ class _Prover:
         self.limit.check()
         assert self.program.long is not None
         found = self.program.long.without(kept, self.rounds.left_out(kept, every, least))
-        return replace(found, assumptions=self.program.assumptions)
+        found = replace(found, assumptions=self.program.assumptions)
+        return found if self.folding is None else self.folding.program(found)
+
+    def folded(self) -> _Prover | None:
+        """The same with what registers keep as constants, where the rounds have a longer period then."""
+        rounds = self.rounds
+        if rounds.place is not None or not may_fold(self.program):
+            return None
+        if self.program.long is not None:
+            probe = self.without(rounds.ahead + PROBED, rounds.period)
+        else:
+            probe = self.sized(rounds.least + PROBED)
+        folding = folding_of(probe, rounds)
+        return None if folding is None else replace(self, rounds=folding.rounds, folding=folding)
 
     def setup(self, program: Program) -> Setup:
         """A program of this family with the agents that the smallest of it has."""
@@ -293,6 +324,8 @@ class _Prover:
                         self.periods = replace(self.periods, unit=unit, turning=turning)
                         setup.circles = self.circles = turning.by_object(setup.program.memory)
                         return cut
+        if self.folding is not None:
+            raise _NoTurn
         return loops_by(period)
 
     def ends(self, setup: Setup, number: int) -> list[int]:

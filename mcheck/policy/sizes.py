@@ -110,7 +110,7 @@ def every_size(
     wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
     if wrong is None:
         return _open(program, found, why, cut=cut)
-    others = _others(program, limit.part(took), answer, found, slow, wrong, excused)
+    others = _others(program, Limit(min(took, limit.left() or took)), answer, found, slow, wrong, excused)
     return _wrong(program, found, wrong, others, cut=limit.over())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -268,15 +268,16 @@ def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytes
     assert "N = 0 to 8, 12, 18" in (given.reason or "")
 
 
-def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sizes, "PATIENCE", 0.2)
-    given = about(COUNTER)
+def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not() -> None:
+    program = parse(COUNTER, "any.litmus", every=True)
+
+    def answer(one: Program, _: float | None) -> Answer:
+        large = len(one.threads[0].code) > 12
+        return Answer(verdict="bounded" if large else "proved", covered=not large, bound="12 rounds" if large else None)
+
+    given = sizes.every_size(program, 10.0, answer)
     assert given.verdict == "unknown"
-    assert given.reason is not None
-    assert given.reason.startswith("N is any number: nothing was found with N = 0 to 8, 12, 18, 27, 40, 60")
-    assert re.search("; with N = [0-9]+: explored up to|larger ones add nothing is not proved", given.reason)
+    assert given.reason == "N is any number: nothing was found with N = 0 to 8, 12; with N = 18: 12 rounds"
 
 
 def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,6 +308,18 @@ def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
     given = sizes.every_size(program, 100.0, answer)
     assert given.verdict == "finding"
     assert "RACE006" in codes(given)
+
+
+def test_an_error_that_is_found_when_the_time_is_over_is_told() -> None:
+    program = parse(RING.format(parity="(k/S)%2", fence=""), "any.litmus", every=True)
+
+    def answer(one: Program, _: float | None) -> Answer:
+        given = ask(one, load_model("ptx-9.0"), Question(about=About.FINDINGS), "protocol")
+        time.sleep(0.3 if given.findings else 0.0)
+        return given
+
+    given = sizes.every_size(program, 0.3, answer)
+    assert given.verdict == "finding"
 
 
 def test_time_that_is_over_proves_nothing() -> None:
