@@ -26,10 +26,10 @@ from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.syntax import parse
 from tests.kernel.handed_over import HANDED_OVER
-from tests.kernel.unbounded import GUARDED, PING_PONG, TENSOR, TILES, TWO_PIPELINES, gemm, ring
+from tests.kernel.unbounded import GUARDED, IN_TURNS, PING_PONG, TENSOR, TILES, TWO_PIPELINES, gemm, ring
 
 SKETCHES = (
-    *map(ring, (1, 2, 3)), PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), TENSOR, *GUARDED.values(),
+    *map(ring, (1, 2, 3)), IN_TURNS, PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), TENSOR, *GUARDED.values(),
     *TILES.values(), *HANDED_OVER.values(),
 )  # fmt: skip
 NUMBERS = (*range(15), 17, 20, 23, 30)

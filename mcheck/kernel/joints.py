@@ -122,9 +122,11 @@ class Joint:
         return True
 
     def holds(self, m: Machine, behind: set[int]) -> bool:
-        """Whether all agents stand where both programs are the same."""
+        """Whether all agents stand where both programs are the same. Who has come to the end of the one where the other
+        one goes on has ended.
+        """
         return all(
-            self._is_last(reach, a.pc) if a.index in behind else a.pc <= reach.first
+            self._is_last(reach, a.pc) if a.index in behind else a.pc <= reach.first and a.status != "done"
             for a, reach in zip(m.agents, self.reach, strict=True)
             if not reach.whole
         ) and all(self._same_loops(a) for a in m.agents)

@@ -148,8 +148,7 @@ def only_saves_a_wait(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
         now = code[k]
         if isinstance(now, ops.Branch) and _sense(now, name) is True:
             target = labels[now.target]
-            between = [o for o in code[k + 1 : target] if not isinstance(o, ops.Label)]
-            if target <= k or len(between) != 1 or not _same_wait(op, between[0]):
+            if target <= k or not _waits(op, code, labels, range(k + 1, target)):
                 return False
             used, k = True, target
             continue
@@ -169,12 +168,29 @@ def only_saves_a_wait(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
     return used and k >= len(code)
 
 
+def _waits(poll: ops.MbarrierWait, code: tuple[Op, ...], labels: dict[str, int], places: range) -> bool:
+    """Whether all that stands in some places is a wait for the phase that is polled, written out as a loop or not."""
+    at = [k for k in places if not isinstance(code[k], ops.Label)]
+    if len(at) == 1:
+        return _same_wait(poll, code[at[0]])
+    again = code[at[0]] if len(at) == 2 else None
+    if not isinstance(again, ops.MbarrierWait) or again.guard is not None or again.dst != poll.dst:
+        return False
+    back = _back(code, labels, at[0], at[1])
+    if back is None or poll.dst is None or labels[back.target] < places[0]:
+        return False
+    return _sense(back, poll.dst.name) is False and _same(poll, again)
+
+
 def _same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
     inner = ops.performed(other)
+    return isinstance(other, ops.Await) and isinstance(inner, ops.MbarrierWait) and _same(poll, inner)
+
+
+def _same(one: ops.MbarrierWait, other: ops.MbarrierWait) -> bool:
+    """Whether two operations ask for one phase of one object."""
     return (
-        isinstance(other, ops.Await)
-        and isinstance(inner, ops.MbarrierWait)
-        and isinstance(poll.address, Const)
-        and isinstance(poll.parity, Const)
-        and (inner.address, inner.parity, inner.sem, inner.scope) == (poll.address, poll.parity, poll.sem, poll.scope)
+        isinstance(one.address, Const)
+        and isinstance(one.parity, Const)
+        and (other.address, other.parity, other.sem, other.scope) == (one.address, one.parity, one.sem, one.scope)
     )

@@ -211,7 +211,7 @@ def _wrong(
     ``cut``: no time is left.
     """
     given = found[wrong]
-    reason = given.reason if cut or not timed_out(given.reason) else None
+    unfinished = given.reason if cut or not timed_out(given.reason) else None
     missed = [k for k in range(wrong) if k not in found]
     gap = f"{missed[0]} was not looked at" if len(missed) == 1 else ""
     if len(missed) > 1:
@@ -226,8 +226,8 @@ def _wrong(
     smaller = [found[k] for k in sorted(found) if k < wrong]
     beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.items()]
     return replace(
-        given, findings=together([*smaller, given, *beside]), reason=reason or said, covered=False,
-        executions=sum(a.executions for a in found.values()),
+        given, findings=together([*smaller, given, *beside]), covered=False,
+        reason=f"{said}; {unfinished}" if unfinished else said, executions=sum(a.executions for a in found.values()),
     )  # fmt: skip
 
 

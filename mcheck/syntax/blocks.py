@@ -302,7 +302,10 @@ class _Statements:
         if depth > MAX_NESTING:
             raise problem("LIT062", tokens.span(), expected=f"at most {MAX_NESTING} levels")
         opening = tokens.at
-        tokens.expect("{", hint="a body stands in braces, a single statement too" if depth else None)
+        hint = "a body stands in braces, a single statement too"
+        if tokens.text in ("step", "by"):
+            hint = "loops count by one: multiply the variable, or ask for k % 2 == 0"
+        tokens.expect("{", hint=hint if depth else None)
         steps: list[Statement] = []
         while not tokens.accept("}"):
             if tokens.kind == END or tokens.text in PARTS or begins_role(tokens):

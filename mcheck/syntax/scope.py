@@ -217,6 +217,8 @@ class Scope:
         hint = f"did you mean %{name}?" if name in SPECIALS else did_you_mean(name, self.names())
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
             hint = f"a register needs its %, or a .reg: %{name}"
+        if name == "any":
+            hint = "a number that is any has a name elsewhere than in the bound of a loop: const N = any;"
         expected = "a declared object, constant or register"
         if tokens.texts[at + 1] == "(":
             expected, hint = f"a function, as of def {name}(k) = …;", did_you_mean(name, self.functions) or hint

@@ -82,6 +82,39 @@ consumer@cta 0, warp 1 {
 """The producer keeps its slot and its parity in registers, as ``PipelineState`` of CUTLASS does."""
 
 
+IN_TURNS = """PTX any-in-turns
+const S = 3, N = any;
+{
+  .global .align 128 .b8 src[128*N + 128];
+  .shared .align 128 .b8 buf[S][128];
+  .shared .align 8 .b64 full[S], empty[S];
+}
+producer@cta 0, warp 2..4, lane 0 {
+  if (%warpid == 2) {
+    for s in 0..S { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }
+  }
+  bar.sync 0;
+  for k in 0..N {
+    if (k % 2 == %warpid % 2) {
+      await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+      mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 128;
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 128*k], 128, [full[k%S]];
+    }
+  }
+}
+consumer@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
+  }
+}
+"""
+"""Two producers take turns: of every other number one of them has no round more than of the number before."""
+
+
 PING_PONG = """PTX any-ping-pong
 const N = any;
 {
