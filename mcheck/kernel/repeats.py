@@ -28,6 +28,7 @@ from mcheck.program.rounds import Aperiodic, Rounds
 
 SEVERAL = "steps that could come in several orders, or to several effects"
 FOUND = "something is found"
+GROWING = "every round leaves something behind that later ones may still meet"
 
 
 class NotYet(Aperiodic):
@@ -97,7 +98,7 @@ class Periods:
     ) -> Repeat | None:  # fmt: skip
         """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
         seen: dict[int, tuple[Form, int | None]] = {}
-        turning, events = self.turning, 0
+        turning, events, looked = self.turning, 0, False
         found: list[Repeat] = []
         entered: set[int] = set()
         stand = Stand.of(setup) if numbers is None else numbers.stand(setup)
@@ -134,6 +135,8 @@ class Periods:
             seen[turn] = form, mark
 
         def due(m: Machine, turn: int) -> bool:
+            nonlocal looked
+            looked = True
             return self.due(turn) and (
                 turning is None or all(done >= self.whole for _, done in _done(m, stand, loops, entered))
             )
@@ -156,6 +159,8 @@ class Periods:
         except Enough as enough:
             m = enough.machine
         one_way(m)
+        if not seen and looked:
+            raise NotYet(GROWING)
         if not seen:
             return None
         raise NotYet(_difference(m, list(seen.values())) if len(seen) > 1 else "a loop that does not run on")

@@ -50,9 +50,27 @@ PEEK = changed(
     ),
 )
 """A first look that saves the loop which waits, as ``consumer_try_wait`` and ``consumer_wait`` of CUTLASS."""
+REDUCED = """PTX any-reduced
+const N = any, S = 2;
+{
+  .global .align 128 .u32 sum[32];
+  .shared .align 128 .u32 tile[S][32];
+}
+adder@cta 0..2, warp 0, lane 0 {
+  for k in 0..N {
+    cp.async.bulk.wait_group.read 1;
+    st.shared.u32 [tile[k%S]], 1;
+    fence.proxy.async.shared::cta;
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [sum], [tile[k%S]], 128;
+    cp.async.bulk.commit_group;
+  }
+  cp.async.bulk.wait_group 0;
+}
+"""
+"""Two that wait for nobody: a state is none as long as one of them has not begun."""
 REPEATING = {
     "ring": ring(), "registers": REGISTERS, "in-turns": IN_TURNS, "ping-pong": PING_PONG,
-    "attention": TWO_PIPELINES, "gemm": gemm(), "peek": PEEK,
+    "attention": TWO_PIPELINES, "gemm": gemm(), "peek": PEEK, "reduced": REDUCED,
     "results": results("", ""),
     **GUARDED, "tensor": TENSOR, **TILES,
 }  # fmt: skip
@@ -83,7 +101,15 @@ def test_tiles_that_meet_later_are_no_repetition(place: str) -> None:
         proof(tiles(place))
 
 
-@pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys() - {"in-turns"}))  # these share no execution
+def test_many_stages_are_followed_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In registers that are left as they are a period is one round, and five of these show nothing."""
+    monkeypatch.setattr("mcheck.kernel.rounds.may_fold", lambda _: False)
+    given = proof(changed(REGISTERS, ("const S = 3", "const S = 5")))
+    assert given.answer.verdict == "proved"
+    assert not given.turns
+
+
+@pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys() - {"in-turns", "reduced"}))  # none is shared
 def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
     program = parse(REPEATING[name], "any.litmus", every=True)
     model = load_model("ptx-9.0")
