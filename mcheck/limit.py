@@ -92,8 +92,8 @@ class Limit:
         return None if self.until is None else self.until - self.clock()
 
     def part(self, seconds: float) -> Limit:
-        """A limit from now on within this one; raises ``TimeOut`` when there is no time."""
-        left = self.remaining()
+        """A limit from now on within this one."""
+        left = self.left()
         return Limit(seconds if left is None else min(seconds, left))
 
     def left(self) -> float | None:

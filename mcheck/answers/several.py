@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from mcheck.answers.judgement import LOOPS, decides
 from mcheck.answers.result import Answer
 from mcheck.findings.finding import Finding
 
+K = TypeVar("K")
 Excused = Callable[[Finding], bool] | None
 """Which findings the asker leaves out."""
 
@@ -33,6 +35,23 @@ def ends_search(given: Answer, excused: Excused) -> bool:
 def is_whole(given: Answer) -> bool:
     """Whether there is nothing else to say of a program than its findings."""
     return given.verdict == "proved" or (given.verdict == "finding" and given.covered)
+
+
+def left_open(
+    names: str, one: str, found: Mapping[K, Answer], listed: Callable[[list[K]], str], named: Callable[[K], str],
+    others: str,
+) -> str:  # fmt: skip
+    """Why nothing is said of all numbers, where none of those that were looked at has an error: what was found with
+    those that were followed to their end, and the first that was not, or what is said of the ``others``. ``one`` is
+    what a number is called.
+    """
+    clean = [number for number, given in found.items() if is_whole(given)]
+    what = "nothing else" if any(given.findings for given in found.values()) else "nothing"
+    said = f"{what} was found with {listed(clean)}" if clean else f"no {one} was looked at to its end"
+    first = next(((number, given) for number, given in found.items() if not is_whole(given)), None)
+    if first is not None:
+        others = f"with {named(first[0])}: {first[1].reason or first[1].bound}"
+    return f"{names} is any number: {said}; {others}"
 
 
 def proved(given: Answer, answers: Sequence[Answer], executions: int, reason: str) -> Answer:

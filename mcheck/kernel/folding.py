@@ -19,12 +19,12 @@ from math import lcm
 from mcheck.errors import Span
 from mcheck.plans.operands import decisive
 from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.program.expr import Binary, Const, Expr, Reg, Unary, apply_unary
 from mcheck.program.known import Known, carry_out, goes, value
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import read, registers_of, written
-from mcheck.program.resolve import Undefined, checked_binary, expr_fields
+from mcheck.program.resolve import Undefined, checked_binary, resolve
 from mcheck.program.rounds import Rounds
 
 MAX_PERIOD = 45
@@ -86,19 +86,15 @@ class Folding:
         known, texts = self._longest.get(thread.index), self._texts
         end, count = begins[-1], len(begins) - 1
         if known is not None and count < len(known.starts) and thread.code[:end] == known.code[:end]:
-            try:
-                behind = _Walk(thread, texts, counting, counting.kept, end, known.starts[count])
-            except _Tangled:
+            behind = _walked(thread, texts, counting, end, known.starts[count])
+            if behind is None:
                 return thread
             rest = texts.put(thread.code[end:], behind.held)
             if texts.live(rest) <= known.live:
                 return replace(thread, code=(*known.folded[:end], *texts.bare(rest, known.live)))
         path = texts.path(thread), counting.kept
         if path not in walks:
-            try:
-                walks[path] = _Walk(thread, texts, counting, counting.kept)
-            except _Tangled:
-                walks[path] = None
+            walks[path] = _walked(thread, texts, counting)
         whole = walks[path]
         if whole is None:
             return thread
@@ -108,6 +104,16 @@ class Folding:
         if known is None or len(known.starts) < len(whole.starts):
             self._longest[thread.index] = _Longest(thread.code, code, live, whole.starts)
         return replace(thread, code=code)
+
+
+def _walked(
+    thread: Thread, texts: _Texts, counting: Counting, start: int = 0, known: Known | None = None
+) -> _Walk | None:  # fmt: skip
+    """What is known where of what a loop keeps; ``None`` for ways that nobody follows."""
+    try:
+        return _Walk(thread, texts, counting, counting.kept, start, known)
+    except _Tangled:
+        return None
 
 
 def may_fold(program: Program) -> bool:
@@ -284,24 +290,8 @@ def _decide(op: Op) -> frozenset[str]:
 
 def _with(op: Op, known: Known) -> Op:
     """An operation with values in the place of registers; a guard that holds is left out."""
-    changes: dict[str, object] = {}
-    for name in expr_fields(type(op)):
-        before = getattr(op, name)
-        after = _put(before, known)
-        if after is not before:
-            changes[name] = after
-    if op.guard is not None and goes(op.guard, known):
-        changes["guard"] = None
-    return replace(op, **changes) if changes else op  # type: ignore[arg-type]
-
-
-def _put(held: object, known: Known) -> object:
-    if isinstance(held, tuple):
-        items = tuple(_put(item, known) for item in held)
-        return items if any(a is not b for a, b in zip(items, held, strict=True)) else held
-    if isinstance(held, Op):
-        return _with(held, known)
-    return _value(held, known) if isinstance(held, Reg | Unary | Binary) else held
+    out = resolve(op, lambda expr: _value(expr, known))
+    return replace(out, guard=None) if op.guard is not None and goes(op.guard, known) else out
 
 
 def _value(expr: Expr, known: Known) -> Expr:
@@ -311,7 +301,7 @@ def _value(expr: Expr, known: Known) -> Expr:
         case Unary(op, inner):
             a = _value(inner, known)
             if isinstance(a, Const):
-                return Const(value(Unary(op, a), {}) or 0)
+                return Const(apply_unary(op, a.value))
             return expr if a is inner else Unary(op, a)
         case Binary(op, left, right):
             a, b = _value(left, known), _value(right, known)

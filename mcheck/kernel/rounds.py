@@ -269,8 +269,7 @@ class _Prover:
         """The program with a number, under the same assumptions."""
         self.limit.check()
         assert self.program.sized is not None
-        found = replace(self.program.sized(number), assumptions=self.program.assumptions)
-        return found if self.folding is None else self.folding.program(found)
+        return self._of_family(self.program.sized(number))
 
     def without(self, kept: int, every: int, least: int | None = None) -> Program:
         """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
@@ -278,8 +277,10 @@ class _Prover:
         """
         self.limit.check()
         assert self.program.long is not None
-        found = self.program.long.without(kept, self.rounds.left_out(kept, every, least))
-        found = replace(found, assumptions=self.program.assumptions)
+        return self._of_family(self.program.long.without(kept, self.rounds.left_out(kept, every, least)))
+
+    def _of_family(self, program: Program) -> Program:
+        found = replace(program, assumptions=self.program.assumptions)
         return found if self.folding is None else self.folding.program(found)
 
     def folded(self) -> _Prover | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer
-from mcheck.answers.several import Excused, counts, ends_search, is_whole, proved, taken, together
+from mcheck.answers.several import Excused, counts, ends_search, is_whole, left_open, proved, taken, together
 from mcheck.errors import InputError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.limit import Limit, TimeOut, timed_out
@@ -102,6 +102,7 @@ def every_size(
         seen = {*found, *slow}
         smaller = (k for k in range(largest) if k not in seen and ends_search(found[largest], excused))
         for size in smaller:
+            limit.check()
             if _look(program, size, limit.part(2 * took), answer, found, slow, excused):
                 break
         cut = bool(slow)
@@ -110,7 +111,7 @@ def every_size(
     wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
     if wrong is None:
         return _open(program, found, why, cut=cut)
-    others = _others(program, Limit(min(took, limit.left() or took)), answer, found, slow, wrong, excused)
+    others = _others(program, limit.part(took), answer, found, slow, wrong, excused)
     return _wrong(program, found, wrong, others, cut=limit.over())
 
 
@@ -247,16 +248,11 @@ def _earliest(program: Program, wrong: int) -> int:
 def _open(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
     """The answer where no number that was looked at ends the search, and others may."""
     name = program.free
-    open_ones = [k for k, a in found.items() if not is_whole(a)]
-    clean = sorted(found.keys() - set(open_ones))
-    what = "nothing else" if any(a.findings for a in found.values()) else "nothing"
-    looked = f"{what} was found with {name} = {_listed(clean)}" if clean else f"no {name} was looked at to its end"
-    if open_ones:
-        first = found[min(open_ones)]
-        unproved = f"with {name} = {min(open_ones)}: {first.reason or first.bound}"
-    else:
-        unproved = f"that larger ones add nothing is not proved{f' ({why})' if why else ''}"
-    reason = f"{name} is any number: {looked}; {unproved}"
+    others = f"that larger ones add nothing is not proved{f' ({why})' if why else ''}"
+    reason = left_open(
+        str(name), str(name), dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
+        lambda number: f"{name} = {number}", others,
+    )  # fmt: skip
     last = found[max(found)] if found else Answer(verdict="unknown")
     return replace(
         last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,

@@ -48,9 +48,9 @@ def resolve(op: T, fold: Fold, span: Span | None = None) -> T:
 
 def _map(value: object, fold: Fold) -> object:
     kind = type(value)
-    if kind is Const or kind is Reg or kind is str:
+    if kind is Const or kind is str:
         return value
-    if kind is Name or kind is Special or kind is Unary or kind is Binary:
+    if kind is Reg or kind is Name or kind is Special or kind is Unary or kind is Binary:
         return fold(value)  # type: ignore[arg-type]
     if isinstance(value, tuple):
         items = tuple([_map(item, fold) for item in value])

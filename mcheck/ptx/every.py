@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer
-from mcheck.answers.several import ends_search, is_whole, proved, taken, together
+from mcheck.answers.several import ends_search, is_whole, left_open, proved, taken, together
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.limit import Limit, TimeOut, no_time, timed_out
@@ -215,27 +215,24 @@ class _Every:
         """How many executions were followed for single numbers."""
         return sum(a.executions for a in self.found.values())
 
+    def named(self, numbers: tuple[int, ...]) -> str:
+        """Numbers with the names of their parameters."""
+        return ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
+
     def conclusion(self, why: str, *, cut: bool = False) -> Answer:
         """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
         wrong = min((n for n, a in self.found.items() if self.is_wrong(a)), key=sum, default=None)
         if wrong is not None:
             given = self.found[wrong]
-            said = ", ".join(f"{name} = {number}" for name, number in zip(self.names, wrong, strict=True))
-            findings = tuple(replace(f, message=f"{f.message}, with {said}") for f in given.findings)
+            findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
             return replace(given, findings=findings, covered=False, executions=self.executions())
         names = " and ".join(self.names)
         if not self.found:
             return Answer(verdict="unknown", engine="protocol", reason=why, cut=cut)
-        clean = [numbers for numbers, given in self.found.items() if is_whole(given)]
-        looked = "; ".join(_listed(column) for column in zip(*clean, strict=True))
-        what = "nothing else" if any(a.findings for a in self.found.values()) else "nothing"
-        said = f"{what} was found with {looked}" if clean else "no number was looked at to its end"
-        unproved = f"that others add nothing is not proved ({why})"
-        if len(clean) < len(self.found):
-            numbers, given = next((n, a) for n, a in self.found.items() if not is_whole(a))
-            those = ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
-            unproved = f"with {those}: {given.reason or given.bound}"
-        reason = f"{names} is any number: {said}; {unproved}"
+        reason = left_open(
+            names, "number", self.found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))), self.named,
+            f"that others add nothing is not proved ({why})",
+        )  # fmt: skip
         answers = list(self.found.values())
         return replace(
             answers[-1], verdict="unknown", reason=reason, findings=together(answers[::-1]), covered=False, bound=None,

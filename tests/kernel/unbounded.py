@@ -42,21 +42,36 @@ consumer@cta 0, warp 1 {{
 """
 
 
-REGISTERS = """PTX any-ring-in-registers
+CONSUMER = """consumer@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    RELEASE
+  }
+}
+"""
+RELEASE = "mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];"
+READER = CONSUMER.replace("RELEASE", RELEASE)
+"""A warp that reads every slot and releases it."""
+
+
+REGISTERS = f"""PTX any-ring-in-registers
 const S = 3, N = any;
-{
+{{
   .global .align 128 .b8 src[128*N + 128];
   .shared .align 128 .b8 buf[S][128];
   .shared .align 8 .b64 full[S], empty[S];
-}
-producer@cta 0, warp 0, lane 0 {
+}}
+producer@cta 0, warp 0, lane 0 {{
   .reg .b32 idx, ph, bufa, fa, ea;
   .reg .pred p;
-  for s in 0..S { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }
+  for s in 0..S {{ mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }}
   bar.sync 0;
   mov.u32 idx, 0;
   mov.u32 ph, 1;
-  for k in 0..N {
+  for k in 0..N {{
     mad.lo.u32 bufa, idx, 128, buf;
     mad.lo.u32 fa, idx, 8, full;
     mad.lo.u32 ea, idx, 8, empty;
@@ -67,51 +82,33 @@ producer@cta 0, warp 0, lane 0 {
     setp.eq.u32 p, idx, S;
     @p mov.u32 idx, 0;
     @p xor.b32 ph, ph, 1;
-  }
-}
-consumer@cta 0, warp 1 {
-  bar.sync 0;
-  for k in 0..N {
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
-    fence.proxy.async.shared::cta;
-    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
-  }
-}
-"""
+  }}
+}}
+{READER}"""
 """The producer keeps its slot and its parity in registers, as ``PipelineState`` of CUTLASS does."""
 
 
-IN_TURNS = """PTX any-in-turns
+IN_TURNS = f"""PTX any-in-turns
 const S = 3, N = any;
-{
+{{
   .global .align 128 .b8 src[128*N + 128];
   .shared .align 128 .b8 buf[S][128];
   .shared .align 8 .b64 full[S], empty[S];
-}
-producer@cta 0, warp 2..4, lane 0 {
-  if (%warpid == 2) {
-    for s in 0..S { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }
-  }
+}}
+producer@cta 0, warp 2..4, lane 0 {{
+  if (%warpid == 2) {{
+    for s in 0..S {{ mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 32; }}
+  }}
   bar.sync 0;
-  for k in 0..N {
-    if (k % 2 == %warpid % 2) {
+  for k in 0..N {{
+    if (k % 2 == %warpid % 2) {{
       await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
       mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 128;
       cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 128*k], 128, [full[k%S]];
-    }
-  }
-}
-consumer@cta 0, warp 1 {
-  bar.sync 0;
-  for k in 0..N {
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
-    fence.proxy.async.shared::cta;
-    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];
-  }
-}
-"""
+    }}
+  }}
+}}
+{READER}"""
 """Two producers take turns: of every other number one of them has no round more than of the number before."""
 
 
@@ -309,17 +306,6 @@ INITS = """  for s in 0..S {
 """
 LOAD = """mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 1024;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 1024*k], 1024, [full[k%S]];"""
-CONSUMER = """consumer@cta 0, warp 1 {
-  bar.sync 0;
-  for k in 0..N {
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
-    fence.proxy.async.shared::cta;
-    RELEASE
-  }
-}
-"""
-RELEASE = "mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];"
 GUARDED = {
     "guards": f"""{HEAD}producer@cta 0, warp 0, lane 0 {{
 {INITS}  bar.sync 0;
@@ -346,7 +332,7 @@ GUARDED = {
     }}
   }}
 }}
-{CONSUMER.replace("RELEASE", RELEASE)}""",
+{READER}""",
     "in-branches": f"""{HEAD}producer@cta 0, warp 0 {{
   if (%laneid == 0) {{
 {INITS}  }}
@@ -358,7 +344,7 @@ GUARDED = {
     }}
   }}
 }}
-{CONSUMER.replace("RELEASE", RELEASE)}""",
+{READER}""",
     "by-an-election": f"""{HEAD}producer@cta 0, warp 0 {{
   .reg .pred p;
   if (%laneid == 0) {{
@@ -372,7 +358,7 @@ GUARDED = {
     }}
   }}
 }}
-{CONSUMER.replace("RELEASE", RELEASE)}""",
+{READER}""",
 }
 """Rings whose first and last rounds are like no others, and loops in branches."""
 
@@ -396,5 +382,5 @@ producer@cta 0, warp 0, lane 0 {{
       [buf[k%S]], [tm, {{0, 8*k}}], [full[k%S]];
   }}
 }}
-{CONSUMER.replace("RELEASE", RELEASE)}"""
+{READER}"""
 """Tiles of a tensor, one further with every round."""
