@@ -15,7 +15,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,12 +25,13 @@ from mcheck.errors import InputError
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.syntax import parse
+from tests.kernel.followed import FOLLOWED
 from tests.kernel.handed_over import HANDED_OVER
 from tests.kernel.unbounded import GUARDED, IN_TURNS, PING_PONG, TENSOR, TILES, TWO_PIPELINES, gemm, ring
 
 SKETCHES = (
     *map(ring, (1, 2, 3)), IN_TURNS, PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), TENSOR, *GUARDED.values(),
-    *TILES.values(), *HANDED_OVER.values(),
+    *TILES.values(), *HANDED_OVER.values(), *FOLLOWED.values(),
 )  # fmt: skip
 NUMBERS = (*range(15), 17, 20, 23, 30)
 ANY, ONE = 10.0, 3.0
@@ -49,6 +50,15 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     r"wait_group(\.read)? (\d)": (r"wait_group\1 0", r"wait_group\1 1", r"wait_group\1 2"),
     r"k \+ S < N": ("k < N", "k + S <= N", "k + 1 < N"),
     r"k >= (S|1)": (r"k > \1", "k >= 0"),
+    r"k%3": ("k%2", "(k+1)%3", "k%4", "k%3*(k<7)", "(k==6)"),
+    r"k%2\b": ("(k+1)%2", "0", "k%3", "(k/2)%2", "(k%2)^(k==9)"),
+    r"\(k\+1\)%2": ("k%2", "1", "(k+2)%2", "((k+1)%2)^(k==7)"),
+    r"ld\.acquire": ("ld.relaxed",),
+    r"st\.release": ("st.relaxed",),
+    r"fence\.acq_rel\.gpu": ("fence.acq_rel.cta", "fence.sc.gpu"),
+    r"\.gpu\.global": (".cta.global",),
+    r"== (\d)\)": (r"!= \1)", "== 0)", "== 1)"),
+    r"setp\.(eq|ne)\.u32": ("setp.eq.u32", "setp.ne.u32"),
     r"bar\.sync (\d), 64": (r"bar.arrive \1, 64", r"bar.sync \1, 96"),
 }
 CONDITIONS = ("k == 5", "k % 3 != 1", "k % 2 == 0", "k != 8", "k < 10", "k >= 2", "k + 1 < N", "k > 0", "k != N-1")
@@ -130,9 +140,9 @@ def in_registers(text: str) -> str:
     return LOOP.sub(counted, text)
 
 
-def sketch(random: Random) -> str:
-    """A sketch with up to two mistakes."""
-    text = random.choice(SKETCHES)
+def sketch(random: Random, sketches: Sequence[str] = SKETCHES) -> str:
+    """One of some sketches with up to two mistakes."""
+    text = random.choice(sketches)
     if random.random() < 0.6:
         for old, new in FEW_LANES:
             text = text.replace(old, new)
@@ -197,12 +207,14 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=200, metavar="N")
     parser.add_argument("--seed", default="0")
     parser.add_argument("--first", type=int, default=0, metavar="K")
+    parser.add_argument("--followed", action="store_true", help="only sketches whose threads go by words they read")
     parser.add_argument("--save", type=Path, help="folder for the sketches of which something is said")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     contradictions = 0
     for item in range(options.first, options.first + options.programs):
-        text = sketch(Random(f"{options.seed}-{item}"))
+        random = Random(f"{options.seed}-{item}")
+        text = sketch(random, tuple(FOLLOWED.values())) if options.followed else sketch(random)
         try:
             met, said, wrong = compare(text)
         except InputError:

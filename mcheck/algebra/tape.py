@@ -8,6 +8,7 @@ which checks are *monotone* in the unknown relations: a monotone check, once vio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
@@ -178,6 +179,16 @@ def _graded(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
 def dependencies(tape: Tape, node: int) -> set[str]:
     """The names of the bases that a node is computed from."""
     return {tape.code[k].name for k in ancestors(tape, node) if tape.code[k].op == "base"}
+
+
+def united(tape: Tape, node: int) -> Iterator[int]:
+    """The relations that a union is made of."""
+    i = tape.code[node]
+    if i.op != "or":
+        yield node
+        return
+    yield from united(tape, i.a)
+    yield from united(tape, i.b)
 
 
 def ancestors(tape: Tape, *nodes: int) -> set[int]:

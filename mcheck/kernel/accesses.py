@@ -21,6 +21,7 @@ from mcheck.kernel.spread import spread_of
 from mcheck.kernel.values import Bytes, bytes_of
 from mcheck.plans.site import widened
 from mcheck.program import ops
+from mcheck.program.alu import wrap
 from mcheck.program.expr import Const
 from mcheck.program.ops import Op
 from mcheck.program.registers import registers_of
@@ -140,11 +141,7 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
     if not runs(m, agent, op):
         return
     if op.sem != "weak":
-        spun = (
-            spun_value(agent.code, m.program.threads[agent.threads[0]].labels, agent.pc) if op.guard is None else None
-        )
-        value = m.known(agent, spun[1]) if spun is not None else None
-        words.load(m, agent, op, (spun[0], value) if spun is not None and value is not None else None)
+        words.load(m, agent, op, _spun_for(m, agent, op))
         agent.pc += 1
         return
     if _all_at_once(m, agent, op):
@@ -155,6 +152,17 @@ def load(m: Machine, agent: Agent, op: Op) -> None:
         access(m, agent, found, depends(agent, registers_of(op.address)))
         _results(m, agent, op)
     agent.pc += 1
+
+
+def _spun_for(m: Machine, agent: Agent, op: ops.Load) -> tuple[str, int] | None:
+    """What a loop around a load waits for, as an operator and a number."""
+    labels = m.program.threads[agent.threads[0]].labels
+    spun = spun_value(agent.code, labels, agent.pc) if op.guard is None else None
+    value = m.known(agent, spun[1]) if spun is not None else None
+    if spun is None or value is None:
+        return None
+    operator, _, kind = spun
+    return operator, value if kind is None else wrap(kind, value)
 
 
 def _all_at_once(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> bool:

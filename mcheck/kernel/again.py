@@ -7,23 +7,26 @@ in a round of a longer loop is in the next one.
 from __future__ import annotations
 
 from mcheck.kernel.agent import Agent
+from mcheck.kernel.endless import ENDLESS
 from mcheck.kernel.machine import Machine
 
 
 def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:
     """What decides whether the next round of a loop is made: which rounds would repeat one, and what else they wait
-    for. Places count from where the agent stands.
+    for, which a round that has had an effect does not. Places count from where the agent stands, and rounds up to where
+    a loop that nothing leaves is given up.
     """
     first = m.setup.reading(agent.index).furthest_back[agent.pc]
     visits = {head: visit for head, visit in agent.visits.items() if head >= first}
     if not visits:
         return (agent.spinning,)
+    idle = any(effects == agent.effects for _, effects, _ in visits.values())
     seen = tuple(
-        (head - agent.pc, _registers(m, agent, state), effects == agent.effects, count)
+        (head - agent.pc, _registers(m, agent, state) if effects == agent.effects else None, min(count, ENDLESS + 1))
         for head, (state, effects, count) in sorted(visits.items())
     )
-    looked = frozenset((repr(where), _looked(m, where, version)) for where, version in agent.looked.items())
-    return seen, looked, agent.spinning
+    looked = {(repr(where), _looked(m, where, version)) for where, version in agent.looked.items() if idle}
+    return seen, frozenset(looked), agent.spinning
 
 
 def _registers(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
@@ -44,4 +47,6 @@ def _looked(m: Machine, where: object, version: int) -> object:
             if m.setup.ends or state is None:
                 return version
             return version == state.phase
+        case ("word", int() as address):
+            return version == m.words[address].version
     return version

@@ -14,15 +14,14 @@ from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.machine import Blocked, Machine, does
 from mcheck.kernel.mbarrier_waits import wait
 from mcheck.kernel.objects import ORDERED, Word
+from mcheck.kernel.places import around, holds
 from mcheck.kernel.races import commutes
+from mcheck.kernel.setup import STALE
 from mcheck.kernel.words import (
-    STALE,
     UNKNOWN,
-    around,
     dependent,
     doubtful,
     enter_access,
-    holds,
     in_vain,
     load,
     observe,
@@ -70,7 +69,7 @@ def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] |
     if not stores:
         dependent(m, agent, word, read_event, "read", before)
     if compare is not None:
-        earlier_read(m, agent, read_event, edges, in_vain(word, (op.type, *compare)))
+        earlier_read(m, agent, read_event, edges, in_vain(m, word, (op.type, *compare)))
     record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
     if kind == "atomic":
         observe(m, agent, word, index)

@@ -10,6 +10,7 @@ the same of them could as well come in another order. What is compared, and what
   it which columns the window knows to be empty (``State.filled``): to look into one adds nothing to a union.
 * Times are compared with the steps that could still come after something later, the *live* operations on objects: a
   time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
+* Of a word that is followed, the latest writes, as many as anybody may still look at.
 * An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
   Those of the latest phases of an mbarrier are: where only time puts them before a look, another may come last.
 * Phases count from the present one of their object, with its parity, and so do those of the states that arrives have
@@ -40,8 +41,10 @@ from mcheck.kernel.event_names import EventNames, Part
 from mcheck.kernel.fates import fates, records_of
 from mcheck.kernel.history import History, Lanes, Owners, Record
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, Word
 from mcheck.kernel.settling import settle
+from mcheck.kernel.setup import Setup
+from mcheck.program.bits import ALL
 from mcheck.views.entries import Entry
 
 
@@ -74,11 +77,12 @@ def rest(m: Machine) -> None:
 
 
 class Forms:
-    """Canonical forms of executions of one program, to be compared with each other; with the ``contents`` of memory
-    where something depends on them.
+    """Canonical forms of executions of programs that do nothing that the ``whole`` one does not do, to be compared with
+    each other; with the ``contents`` of memory where something depends on them.
     """
 
-    def __init__(self, *, contents: bool = True) -> None:
+    def __init__(self, whole: Setup, *, contents: bool = True) -> None:
+        self._whole = whole
         self._contents = contents
         self._kinds: dict[object, int] = {}
 
@@ -88,7 +92,7 @@ class Forms:
         """The form of an execution between two steps, at ``rest``; ``place`` is that of an agent in its code. What has
         ``turned`` is called what it was called before.
         """
-        return _Former(m, self._kinds, self._contents, Addresses(moving, turned)).form(place)
+        return _Former(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
 
 
 class _Former:
@@ -96,8 +100,11 @@ class _Former:
     that have no names, and which sets are equal.
     """
 
-    def __init__(self, m: Machine, kinds: dict[object, int], contents: bool, addresses: Addresses) -> None:
+    def __init__(
+        self, m: Machine, whole: Setup, kinds: dict[object, int], contents: bool, addresses: Addresses
+    ) -> None:
         self.m = m
+        self.whole = whole
         self.addresses = addresses
         self.at = addresses.at
         self.contents = contents
@@ -120,6 +127,7 @@ class _Former:
         return Form(agents, (
             self.names.window,
             tuple(sorted(((self.at(at), self._mbarrier(bar)) for at, bar in m.mbarriers.items()), key=_first)),
+            tuple((at, self._word(word)) for at, word in sorted(m.words.items())),
             tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
             tuple(map(self._signal, m.signals.values())),
             tuple(list(m.signals).index(key) if key in m.signals else -1 for key in m.queue),
@@ -167,6 +175,8 @@ class _Former:
             yield from (d for dones in bar.older.values() for d in dones)
             for dones in (bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
                 yield from self.open(dones)
+        for word in m.words.values():
+            yield from self.open(word.done)
         for meeting in m.meetings.values():
             yield from meeting.here.values()
             yield from (done for dones in meeting.again.values() for done in dones)
@@ -176,15 +186,7 @@ class _Former:
 
     def open(self, dones: Iterable[Done]) -> list[Done]:
         """Those of the operations that something to come might still come before."""
-        return [d for d in dones if not self._over(d)]
-
-    def _over(self, done: Done) -> bool:
-        for a in self.m.agents:
-            if a.status in ("done", "undefined", "cut") or (a.index == done.agent and a.single and done.signal < 0):
-                continue
-            if not done.known(a.now() if a.single else a.time):
-                return False
-        return all(done.known(s.time) for s in self.m.signals.values())
+        return [d for d in dones if not self.m.over(d)]
 
     def _done(self, d: Done, phase: int) -> Part:
         return (
@@ -192,6 +194,21 @@ class _Former:
             self.bars.get(d.signal), d.effect, self.time(d.time),
             d.event.op.span, d.event.size, self.at(d.event.address), self.events(d.entries),
             tuple((x.agent, x.kind, x.event.op.span) for x in d.loose),
+        )  # fmt: skip
+
+    def _word(self, word: Word) -> Part:
+        """A word that loads and stores alone access: of its writes those that a read may still return or a store come
+        before, and those that operations have found which something may still come before.
+        """
+        count, done = len(word.writes), self.open(word.done)
+        first = min(count - self.m.setup.stale - 1, *(d.phase - 1 for d in done), count)
+        return (
+            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.of(word.written),
+            tuple(
+                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.of(w.bits))
+                for w in word.writes[max(first, 0) :]
+            ),
+            tuple(self._done(d, count) for d in done),
         )  # fmt: skip
 
     # --- agents -----------------------------------------------------------------------------------------------
@@ -214,6 +231,8 @@ class _Former:
                 return "mbarrier", self.at(where.address)
             case Rendezvous():
                 return "meeting", where.key
+            case Word():
+                return "word", where.address
         return repr(where)
 
     def _lanes(self, a: Agent) -> tuple[LaneForm, ...]:
@@ -222,8 +241,14 @@ class _Former:
         for k, lane in enumerate(a.lanes):
             needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
             states = self.m.setup.reading(a.index).states
+            bits = self.whole.bits(a.index, stores=self.contents) if needed else {}
             registers = tuple(
-                (r, self._state(lane.registers[r]) if r in states else _term(lane.registers[r], names))
+                (
+                    r,
+                    self._state(lane.registers[r])
+                    if r in states
+                    else _asked(lane.registers[r], bits.get(r, ALL), names),
+                )
                 for r in sorted(needed)
             )
             waited = {uid for uid, _ in lane.completes}
@@ -432,7 +457,12 @@ class _Former:
         return sorted(((self.at(at), cell) for at, cell in pieces), key=_first)
 
     def _memory(self) -> Part:
-        return self.m.memory.known_contents(self.m.setup.unwritten) if self.contents else ()
+        """What is known of the objects whose contents may decide something."""
+        if not self.contents:
+            return ()
+        asked = self.whole.asked_objects()
+        others = set() if asked is None else {i.base for i in self.m.program.memory.instances if i.base not in asked}
+        return self.m.memory.known_contents(self.m.setup.unwritten | others)
 
 
 def _first(pair: tuple[int, object]) -> int:
@@ -442,6 +472,11 @@ def _first(pair: tuple[int, object]) -> int:
 def _waited_for(a: Agent) -> int:
     """How many of its groups of wgmma are over for all."""
     return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
+
+
+def _asked(term: Term, bits: int, names: dict[object, int]) -> object:
+    """A value, of a number the bits that decide something."""
+    return term & bits if isinstance(term, int) else _term(term, names)
 
 
 def _term(term: Term, names: dict[object, int]) -> object:

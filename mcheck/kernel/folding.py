@@ -142,15 +142,8 @@ def folding_of(program: Program, rounds: Rounds) -> Folding | None:
     period = lcm(rounds.period, *(c.period for c in counting.values()))
     if not counting or period > MAX_PERIOD:
         return None
-    times = period // rounds.period
-    return Folding(
-        replace(
-            rounds, period=period, growing={name: by * times for name, by in rounds.growing.items()},
-            written={name: by * times for name, by in rounds.written.items()},
-            counted=rounds.counted or any(c.behind for c in counting.values()),
-        ),
-        counting, texts,
-    )  # fmt: skip
+    counted = rounds.counted or any(c.behind for c in counting.values())
+    return Folding(replace(rounds.with_period(period), counted=counted), counting, texts)
 
 
 def _counted(thread: Thread, texts: _Texts, span: Span, rounds: Rounds) -> Counting | None:

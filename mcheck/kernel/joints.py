@@ -17,7 +17,7 @@ from operator import is_
 from mcheck.events.paths import exits_matter
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.polling import only_saves_a_wait
+from mcheck.kernel.polling import only_saves_a_wait, spun_value
 from mcheck.kernel.readings import Reading
 from mcheck.kernel.setup import Setup
 from mcheck.kernel.values import LARGE
@@ -86,8 +86,9 @@ class Joint:
             spins = self.one.spins(agent.index, at), self.other.spins(agent.index, there)
             saves = (only_saves_a_wait(t.code, t.labels, k) for t, k in ((thread, at), (other, there)))
             return spins[0] == spins[1] and next(saves) == next(saves)
-        if isinstance(op, ops.Load):
-            return op.sem == "weak"  # a strong one may look for the loop that it is in
+        if isinstance(op, ops.Load) and op.sem != "weak":  # it looks for the loop that it is in
+            loops = (spun_value(t.code, t.labels, k) for t, k in ((thread, at), (other, there)))
+            return next(loops) == next(loops)
         if not isinstance(op, ops.Branch):
             return True
         target, same = thread.labels[op.target], other.labels.get(op.target)

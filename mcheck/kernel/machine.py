@@ -541,6 +541,15 @@ class Machine:
                 self.coarse.add(k)
         return True
 
+    def over(self, done: Done) -> bool:
+        """Whether all that is still to come is after an operation, signals on their way included."""
+        for a in self.agents:
+            if a.status in ("done", "undefined", "cut") or (a.index == done.agent and a.single and done.signal < 0):
+                continue
+            if not done.known(a.now() if a.single else a.time):
+                return False
+        return all(done.known(s.time) for s in self.signals.values())
+
     def postpone(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
         """The step at ``position`` is to be run after those at ``others``, right behind them if it is one of these;
         ``now`` after the present one as well.

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects
 from mcheck.kernel.unwritten import unwritten
+from mcheck.plans.site import Objects, widened
 from mcheck.program import ops
-from mcheck.program.expr import Const
+from mcheck.program.expr import Const, Lanes
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import registers_of
 
+MOVES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
+"""What carries bytes from one place in memory to another."""
 Uses = tuple[set[str] | None, set[str]]
 """The registers that a computation defines, and those that it uses; of what is no computation those that decide."""
 Watched = dict[int, frozenset[str]]
@@ -30,10 +33,59 @@ def needed(program: Program, watched: Watched | None = None) -> list[frozenset[s
 
 def contents_decide(program: Program) -> bool:
     """Whether anything may depend on what memory holds, that of mbarriers left aside."""
-    return _maps_may_change(program) or _by_contents(program, _of_threads(program, None, stores=False))
+    return maps_may_change(program) or _by_contents(program, _of_threads(program, None, stores=False))
 
 
-def _maps_may_change(program: Program) -> bool:
+def asked_objects(program: Program, found: list[frozenset[str]]) -> frozenset[int] | None:
+    """The addresses of the objects whose contents may decide something, with what has been ``found`` to be needed;
+    ``None`` where only an execution shows which they are, or asynchronous copies write them.
+    """
+    if maps_may_change(program) or _maps_are_moved(program):
+        return None
+    objects = Objects(program.memory)
+    asked: set[int] = set()
+    seen: set[tuple[int, frozenset[str]]] = set()
+    for thread, names in zip(program.threads, found, strict=True):
+        for op in thread.code:
+            if (id(op), names) not in seen:
+                seen.add((id(op), names))
+                bases = _asked_by(op, names, objects)
+                if bases is None:
+                    return None
+                asked |= bases
+    moved = (getattr(op, "dst", None) for op in map(ops.performed, program.operations) if isinstance(op, MOVES))
+    for dst in moved:
+        bases = _objects_at(dst, objects)
+        if bases is None or bases & asked:
+            return None
+    return frozenset(asked)
+
+
+def names_of(program: Program, objects: frozenset[int]) -> set[str]:
+    """The names of the objects at some addresses."""
+    return {i.object.name for i in program.memory.instances if i.base in objects}
+
+
+def _asked_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | None:
+    """The objects that an operation reads to decide something."""
+    inner = ops.performed(op)
+    if isinstance(inner, ops.Atomic) or (
+        isinstance(inner, ops.Load) and (isinstance(op, ops.Await) or _results(inner) & names)
+    ):
+        return _objects_at(inner.address, objects)
+    return set()
+
+
+def _objects_at(address: object, objects: Objects) -> set[int] | None:
+    """The objects that an address may be in; ``None`` for any."""
+    places = (address.value,) if isinstance(address, Const) else address.values if isinstance(address, Lanes) else None
+    if places is None:
+        return None
+    found = [objects.at(widened(place)) for place in places]
+    return None if None in found else {i.base for i in found if i is not None}
+
+
+def maps_may_change(program: Program) -> bool:
     """Whether some copy goes by a tensor map that is not known from the declarations alone."""
     kept = unwritten(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
     for op in program.operations:

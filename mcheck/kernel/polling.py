@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects, live_on
 from mcheck.program import ops
+from mcheck.program.alu import width
 from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.program.known import carry_out, goes, value
 from mcheck.program.ops import Op
 from mcheck.program.program import Thread
+from mcheck.program.registers import registers_of
 
 NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -77,8 +79,10 @@ def _is_same(expr: Expr, same: set[str]) -> bool:
     return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
 
 
-def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr] | None:
-    """What the loop around the load at ``pc`` waits for, as (operator, value), if it holds but load and test."""
+def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr, str | None] | None:
+    """What the loop around the load at ``pc`` waits for, if it holds but load and test: an operator, a value, and the
+    type that the value is brought into, if it is.
+    """
     op = code[pc]
     if not isinstance(op, ops.Load) or len(op.dsts) != 1 or op.dsts[0] is None or pc + 2 >= len(code):
         return None
@@ -88,7 +92,8 @@ def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[s
     name = test.op.partition(".")[2]
     if name not in PLAIN or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
         return None
-    if not isinstance(test.srcs[1], Const):
+    bits, held = name in ("eq", "ne") and width(test.type) == width(op.type), registers_of(test.srcs[1])
+    if op.dsts[0].name in held or (held and not bits):
         return None
     back = _back(code, labels, pc, pc + 2)
     if back is None:
@@ -96,18 +101,18 @@ def spun_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[s
     sense = _sense(back, test.dsts[0].name)
     if sense is None:
         return None
-    return (NEGATED if sense else PLAIN)[name], test.srcs[1]
+    return (NEGATED if sense else PLAIN)[name], test.srcs[1], op.type if bits else None
 
 
-def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr] | None:
+def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr, None] | None:
     """The same for a branch that compares the register itself, as the table dialect has it."""
     back = _back(code, labels, pc, pc + 1)
     if back is None or back.guard is not None or not isinstance(back.condition, Binary):
         return None
     opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
     condition = back.condition
-    if condition.op in opposite and condition.left == Reg(name) and isinstance(condition.right, Const):
-        return opposite[condition.op], condition.right
+    if condition.op in opposite and condition.left == Reg(name) and name not in registers_of(condition.right):
+        return opposite[condition.op], condition.right, None
     return None
 
 

@@ -17,7 +17,7 @@ from mcheck.kernel.circles import UNTURNED, Turned, Turning
 from mcheck.kernel.copies import copy_of
 from mcheck.kernel.joints import LOCAL
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.needed import contents_decide
+from mcheck.kernel.needed import contents_decide, maps_may_change, names_of
 from mcheck.kernel.numbers import Enough, Numbers, Stand
 from mcheck.kernel.running import Pick, execute, lowest
 from mcheck.kernel.setup import Setup
@@ -28,6 +28,8 @@ from mcheck.program.rounds import Aperiodic, Rounds
 
 SEVERAL = "steps that could come in several orders, or to several effects"
 FOUND = "something is found"
+WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
+PLAIN = frozenset(("write",))
 GROWING = "every round leaves something behind that later ones may still meet"
 
 
@@ -79,7 +81,7 @@ class Periods:
         asked for.
         """
         contents = contents_decide(setup.program)
-        if contents and self.text.stored:
+        if contents and self._decides(setup):
             raise Aperiodic("what is stored and may decide something")
         if contents and self.text.coordinates:
             raise Aperiodic("coordinates that grow with the rounds, and something depends on memory")
@@ -87,10 +89,17 @@ class Periods:
             raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
         stripes = stripes_of(setup.program, setup, loops, self.unit)
         for lead in (k for k, loop in loops.items() if loop.length):
-            found = self.follow(setup, loops, lead, stripes, Forms(contents=contents), numbers, states)
+            found = self.follow(setup, loops, lead, stripes, Forms(setup, contents=contents), numbers, states)
             if found is not None:
                 return found
         raise Aperiodic("no thread has a loop that runs on")
+
+    def _decides(self, setup: Setup) -> bool:
+        """Whether something may depend on values that are stored and are others in every period."""
+        uneven, asked = self.text.uneven(), setup.asked_objects()
+        if asked is None:
+            return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
+        return "" in uneven or not uneven.keys().isdisjoint(names_of(setup.program, asked))
 
     def follow(
         self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[Stripes], forms: Forms,
@@ -280,7 +289,9 @@ def one_way(m: Machine) -> None:
     """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
     if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
         raise Aperiodic(SEVERAL)
-    if m.impossible is not None or m.bounded or m.overtaken or m.unsure is not None or m.words:
+    if any(w.kind not in PLAIN for word in m.words.values() for w in word.writes[1:]):
+        raise Aperiodic(WORDS)
+    if m.impossible is not None or m.bounded or m.overtaken or m.unsure is not None:
         raise Aperiodic(m.unsure or "an execution that is not followed in full")
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
         raise Aperiodic(FOUND)

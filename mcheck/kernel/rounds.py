@@ -51,14 +51,14 @@ from mcheck.kernel.folding import PROBED, Folding, folding_of, may_fold
 from mcheck.kernel.joints import LOCAL, Joint
 from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.needed import contents_decide
+from mcheck.kernel.needed import asked_objects, contents_decide, names_of, needed
 from mcheck.kernel.numbers import Numbers, Stand, Suffices
 from mcheck.kernel.reordering import beyond
-from mcheck.kernel.repeats import FOUND, SEVERAL, NotYet, Periods, Torn, in_periods, one_way
+from mcheck.kernel.repeats import FOUND, SEVERAL, WORDS, NotYet, Periods, Torn, in_periods, one_way
 from mcheck.kernel.running import execute, lowest, to_its_end
-from mcheck.kernel.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
+from mcheck.kernel.setup import MOST_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.kernel.stripes import Loop, stripes_of
-from mcheck.kernel.turning import evenly, turning_of
+from mcheck.kernel.turning import turning_of
 from mcheck.kernel.unwritten import unwritten
 from mcheck.limit import Limit
 from mcheck.program import ops
@@ -69,7 +69,8 @@ from mcheck.program.rounds import Aperiodic, Rounds
 FOLLOWED = (5, 12), (8, 40)
 """So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
 MOST_ROUNDS = 400
-WORDS = "words that strong operations access, or on which something depends"
+RECENT = 3
+"""So many of the latest writes of a word are followed: of all others the model has to say that they are over."""
 READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
 
 
@@ -113,6 +114,7 @@ def prove_long(program: Program, model: Model, profile: str, unroll: int, limit:
 
 
 def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    prover = replace(prover, rounds=prover.evened())
     folded = prover.folded()
     if folded is not None:
         with suppress(_NoTurn):
@@ -135,7 +137,11 @@ def _tried(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
             return _whole(prover, prove, most)
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
-    except (NewMbarrier, NewOrder, NewWord):
+    except NewWord as word:
+        if len(prover.words) >= MOST_WORDS:
+            raise Aperiodic(WORDS) from None
+        return _tried(replace(prover, words=prover.words | {word.address: word.size}), prove)
+    except (NewMbarrier, NewOrder):
         raise Aperiodic("objects that are used in a later round only") from None
 
 
@@ -172,6 +178,8 @@ class _Prover:
     """How the rounds are followed."""
     circles: dict[int, Circle] = field(default_factory=dict)
     """What goes round in them (``Setup.circles``)."""
+    words: dict[int, int] = field(default_factory=dict)
+    """The words that have turned out to be followed (``engine.Search.words``)."""
     first: engine.Search = field(init=False)
 
     def all_numbers(self, count: int) -> Proof:
@@ -244,16 +252,15 @@ class _Prover:
         self.first.run()
         if self.first.unsure is not None:
             raise Aperiodic(self.first.unsure)
-        if self.first.words:
-            raise Aperiodic(WORDS)
         if self.first.wrong:
             raise Aperiodic(FOUND)
         if self.first.bounded is not None:
             raise Aperiodic(SEVERAL)
+        self.words = self.words | self.first.words
         setup = self.setup(whole)
         if setup.reads:
             raise Aperiodic(READS)
-        if setup.words:
+        if setup.words and any(isinstance(ops.performed(op), ops.Atomic) for op in setup.program.operations):
             raise Aperiodic(WORDS)
         more = self.beyond(setup)
         if more is not None:
@@ -283,6 +290,19 @@ class _Prover:
         found = replace(program, assumptions=self.program.assumptions)
         return found if self.folding is None else self.folding.program(found)
 
+    def evened(self) -> Rounds:
+        """The rounds with a period after which the stored values that may decide something are the same."""
+        rounds = self.rounds
+        uneven = {name: every for name, every in rounds.uneven().items() if every is not None}
+        if not uneven:
+            return rounds
+        probe = self.program if self.program.long is not None else self.sized(rounds.least + rounds.period)
+        if not contents_decide(probe):
+            return rounds
+        asked = asked_objects(probe, needed(probe))
+        names = uneven.keys() if asked is None else names_of(probe, asked)
+        return rounds.with_period(lcm(rounds.period, *(every for name, every in uneven.items() if name in names)))
+
     def folded(self) -> _Prover | None:
         """The same with what registers keep as constants, where the rounds have a longer period then."""
         rounds = self.rounds
@@ -304,9 +324,9 @@ class _Prover:
             raise Split(())
         out = prepare(
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
-            None, {},
+            None, self.words,
         )  # fmt: skip
-        out.circles = self.circles
+        out.circles, out.stale = self.circles, RECENT
         return out
 
     def turned(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
@@ -314,13 +334,14 @@ class _Prover:
         self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
         setup.circles = self.circles = {}
         period = self.rounds.period
-        for every in range(1, period) if self.turns and not contents_decide(setup.program) else ():
+        turns = self.turns and not setup.words and not contents_decide(setup.program)
+        for every in range(1, period) if turns else ():
             if period % every == 0:
                 with suppress(Aperiodic):
                     cut = loops_by(every)
                     turning = turning_of(setup, cut, self.rounds, every)
                     if turning is not None:
-                        unit = evenly(self.rounds, every)
+                        unit = self.rounds.with_period(every)
                         stripes_of(setup.program, setup, cut, unit)
                         self.periods = replace(self.periods, unit=unit, turning=turning)
                         setup.circles = self.circles = turning.by_object(setup.program.memory)

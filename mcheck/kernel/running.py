@@ -27,6 +27,8 @@ MODULES = (accesses, asynchronous, atomics, barriers, fences, mbarrier_waits, mb
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000
+ROUNDS = 64
+"""So many rounds of loops an agent makes before it is another one's turn: it may wait for that without blocking."""
 
 Pick = Callable[[Machine], Agent | None]
 """Who goes next, if anybody can: up to the state alone."""
@@ -78,7 +80,7 @@ def to_its_end(m: Machine) -> None:
 def _go_on(
     m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, pick: Pick | None
 ) -> None:  # fmt: skip
-    step = 0
+    step = turn = 0
     while m.impossible is None:
         step += 1
         if step % 64 == 0:
@@ -92,24 +94,34 @@ def _go_on(
             if key in m.signals:
                 _deliver(m, key, ())
             continue
-        agent = pick(m) if pick is not None else _going_on(m, current)
+        agent = pick(m) if pick is not None else _going_on(m, current, turn)
         if agent is None:
             if m.ended == "end" and complete_late(m):
                 continue
             finish(m)
             break
-        current = agent.index
+        if current != agent.index or not turn:
+            current, turn = agent.index, _rounds(agent) + ROUNDS
         if before is not None:
             before(m, agent)
         _step(m, agent, ())
 
 
-def _going_on(m: Machine, current: int) -> Agent | None:
-    """The agent that went last, if it can still go; otherwise the next one that can."""
-    if m.agents[current].status == "run":
-        return m.agents[current]
+def _going_on(m: Machine, current: int, turn: int) -> Agent | None:
+    """The agent that went last, if it can still go and has not been through more rounds than its ``turn`` lasts to;
+    otherwise the next one that can.
+    """
+    last = m.agents[current]
+    if last.status == "run" and (not turn or _rounds(last) <= turn):
+        return last
     count = len(m.agents)
-    return next((a for k in range(1, count) if (a := m.agents[(current + k) % count]).status == "run"), None)
+    others = (a for k in range(1, count) if (a := m.agents[(current + k) % count]).status == "run")
+    return next(others, last if last.status == "run" else None)
+
+
+def _rounds(agent: Agent) -> int:
+    """How often the heads of loops were come to, waits aside."""
+    return sum(agent.rounds.values()) if agent.rounds else 0
 
 
 def _replay(m: Machine) -> int:

@@ -11,6 +11,10 @@ AGAIN = 3
 """It is done again when there are so many times as many events: it costs about what a third of the new ones do."""
 
 
+SPARE = 1
+"""So many writes of a word are kept besides those that are looked at."""
+
+
 def pinned(m: Machine, known: Fates) -> int:
     """Operations of phases that a wait may still find, barriers that are filling, shared words, and of copies in
     flight those that are learnt of alone.
@@ -30,7 +34,7 @@ def pinned(m: Machine, known: Fates) -> int:
     for signal in m.signals.values():
         out |= sum_of(signal.issues)
     for word in m.words.values():
-        for written in word.writes[-16:]:
+        for written in word.writes[-m.setup.stale - SPARE :]:
             out |= written.bits
     for history in m.histories.values():
         for cell in history.cells:

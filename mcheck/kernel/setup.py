@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
+from itertools import chain
+from typing import Literal
 
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
@@ -25,13 +27,14 @@ from mcheck.kernel.footprints import Bytes, Spread
 from mcheck.kernel.history import Lanes
 from mcheck.kernel.late_looks import late
 from mcheck.kernel.lean import Told, lean
-from mcheck.kernel.needed import Watched, contents_decide, data_decides, needed
+from mcheck.kernel.needed import Watched, asked_objects, contents_decide, data_decides, needed
 from mcheck.kernel.polling import spins
 from mcheck.kernel.readings import Reading, may_end
 from mcheck.kernel.shipped import as_shipped
 from mcheck.kernel.unwritten import unwritten
 from mcheck.plans.site import Layout, layout_of, widened
 from mcheck.program import ops
+from mcheck.program.bits import Asked, deciding_bits
 from mcheck.program.expr import Binary, Const, Unary
 from mcheck.program.program import Program
 from mcheck.views.foreseen import foreseen
@@ -76,6 +79,8 @@ class NewOrder(Exception):
 
 MOST_WORDS = 512
 """Words that are followed write by write."""
+STALE = 12
+"""So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
 
 
 @dataclass(slots=True)
@@ -106,6 +111,9 @@ class Setup:
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
+    asked_bits: dict[int, Asked] = field(default_factory=dict)
+    deciding_objects: frozenset[int] | Literal[False] | None = False
+    """What ``asked_objects`` has found; false before it is asked."""
     ends: bool = False
     """Whether mbarriers of the program may end, and phases be counted anew."""
     thorough: bool = False
@@ -126,6 +134,10 @@ class Setup:
     """What tells events apart, as far as the executions so far have shown it."""
     words: dict[int, int] = field(default_factory=dict)
     """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
+    stale: int = STALE
+    """How many of their latest writes are looked at: where it is less than ``STALE``, of all others the model is to say
+    that they are over.
+    """
     starts: list[int] = field(default_factory=list)
     longest: int = 0
     """Where ``words`` begin, in order, and the size of the longest."""
@@ -187,6 +199,20 @@ class Setup:
     def asked(self, agent: int) -> frozenset[str]:
         """The registers of an agent whose final values are asked for."""
         return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
+
+    def bits(self, agent: int, *, stores: bool) -> Asked:
+        """The bits of the registers of an agent that decide anything, what is stored left aside unless ``stores``."""
+        found = self.asked_bits.get(agent)
+        if found is None:
+            code = chain.from_iterable(self.program.threads[t].code for t in self.partition[agent])
+            found = self.asked_bits[agent] = deciding_bits(code, stores=stores)
+        return found
+
+    def asked_objects(self) -> frozenset[int] | None:
+        """The addresses of the objects whose contents may decide something; ``None`` where nobody knows."""
+        if self.deciding_objects is False:
+            self.deciding_objects = asked_objects(self.program, self.needed)
+        return self.deciding_objects
 
     def spins(self, agent: int, pc: int) -> bool:
         """Whether the poll of an mbarrier there is a wait that is written out."""

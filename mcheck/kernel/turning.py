@@ -16,7 +16,7 @@ is legal may depend on it, so that each stage has to have been used before a tur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 from mcheck.kernel.circles import Circle, Turned, Turning
 from mcheck.kernel.setup import Setup
@@ -52,15 +52,6 @@ def turning_of(setup: Setup, loops: Mapping[int, Loop], rounds: Rounds, every: i
         if not all(reader.loop(setup.program.threads[t], loops[agent], rounds.period // every) for t in group):
             return None
     return reader.turning()
-
-
-def evenly(rounds: Rounds, every: int) -> Rounds:
-    """The rounds of a text with so many of them for a period, where all that grows does so evenly."""
-    parts = rounds.period // every
-    return replace(
-        rounds, period=every, growing={name: by // parts for name, by in rounds.growing.items()},
-        written={name: by // parts for name, by in rounds.written.items()},
-    )  # fmt: skip
 
 
 def fixed_behind(turning: Turning, setup: Setup, loops: Mapping[int, Loop], places: Mapping[int, int]) -> bool:
@@ -138,7 +129,7 @@ class _Reader:
             return False
         for (name, x), (_, y) in zip(before, after, strict=True):
             if name not in decisive:
-                stored = self.rounds.stored and isinstance(one, ops.Store) and name == "srcs"
+                stored = bool(self.rounds.values) and isinstance(one, ops.Store) and name == "srcs"
                 if x != y and not stored:
                     return False
             elif isinstance(one, ops.MbarrierWait) and name == "parity":

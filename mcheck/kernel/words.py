@@ -20,6 +20,7 @@ from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Blocked, Machine
 from mcheck.kernel.objects import COPIED, NOTHING, ORDERED, Done, Word, Written
+from mcheck.kernel.places import allowed, around, cut, earlier_places, first_left, holds, lets, may_read
 from mcheck.kernel.races import touch
 from mcheck.kernel.records import record_of
 from mcheck.kernel.setup import Footprint, NewWord
@@ -31,8 +32,8 @@ from mcheck.program.registers import registers_of
 MIXED = "strong accesses of several sizes to the same bytes"
 COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
 UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
-STALE = 12
-"""So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
+MANY = 256
+"""So many of the latest operations on a word are held against later ones, those aside that nothing comes before."""
 INITIAL = frozenset(("IW", "W", "M"))
 
 
@@ -130,48 +131,6 @@ def enter_access(
     return record
 
 
-def _try(
-    m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0
-) -> bool:
-    """Whether the model lets the event be, with these edges."""
-    saved = m.save()
-    for thread in agent.shown:
-        entry = m.live(
-            thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
-            where=event.address, back=back,
-        )  # fmt: skip
-        m.enter(entry, ordered=event.order is not None)
-    allowed = m.impossible is None
-    m.restore(saved)
-    return allowed
-
-
-def _may_read(
-    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int = 0,
-    condition: tuple[str, str, int] | None = None,
-) -> list[int]:  # fmt: skip
-    """The indices of the writes that a read may return, the latest first. One that waits for a ``condition`` only goes
-    on waiting where it reads what does not fit: such a write is asked about only where it decides whether the ones
-    before it would have to be, too.
-    """
-    last = len(word.writes) - 1
-    found = [last]
-    earliest = max(last - STALE, -1) + 1
-    for k in range(last - 1, earliest - 1, -1) if not m.brief else ():
-        if condition is not None and not holds(word.writes[k].value, *condition) and (k > earliest or not earliest):
-            continue
-        if _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
-            found.append(k)
-    _cut(m, last, found)
-    return found
-
-
-def _cut(m: Machine, last: int, found: list[int]) -> None:
-    """Where the earliest of the writes that are looked at may be read, those before it might be, too."""
-    if last - STALE >= 0 and found[-1] == last - STALE + 1:
-        m.bounded = True
-
-
 def read(
     m: Machine,
     agent: Agent,
@@ -185,20 +144,20 @@ def read(
     word = word_at(m, event.address, event.size)
     edges = {"addr": m.origin_of(agent, 0, names)} if names else {}
     condition = (type_name, *compare) if compare else None
-    found = _may_read(m, agent, word, event, edges, part, condition)
+    found = may_read(m, agent, word, event, edges, part, condition)
     index = _choose(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
     dependent(m, agent, word, event, "read", agent.now(), condition)
     if condition is not None:
-        earlier_read(m, agent, event, edges, in_vain(word, condition))
+        earlier_read(m, agent, event, edges, in_vain(m, word, condition))
     record = enter_access(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
     observe(m, agent, word, index)
     return chosen.value, record
 
 
-def in_vain(word: Word, condition: tuple[str, str, int]) -> list[int]:
+def in_vain(m: Machine, word: Word, condition: tuple[str, str, int]) -> list[int]:
     """The latest of the writes that do not end a wait, or may not."""
-    return [w.bits for w in word.writes[-STALE:] if w.value is None or not holds(w.value, *condition)]
+    return [w.bits for w in word.writes[-m.setup.stale :] if w.value is None or not holds(w.value, *condition)]
 
 
 def observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
@@ -256,15 +215,6 @@ def _followed(agent: Agent) -> bool:
     return isinstance(op, ops.Await) and op.followed
 
 
-def holds(value: int | None, type_name: str, operator: str, right: int) -> bool:
-    """Whether a wait may end with a value; one that nobody knows might be any."""
-    if value is None:
-        return True
-    left = typed(type_name, value)
-    assert isinstance(left, int)
-    return bool(apply_binary(operator, left, right))
-
-
 def _fitting(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
     """Whether what was there before an earlier operation on the word ends a wait for a value."""
     return holds(word.writes[other.phase - 1].value, type_name, operator, right)
@@ -303,9 +253,11 @@ def dependent(
             continue  # it would only wait until the other has come
         m.reverse(other, agent.index, time, agent.single)
     word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))
-    if len(word.done) > 256:
-        del word.done[:128]
-        m.bounded = True
+    if len(word.done) > MANY:
+        word.done = [done for done in word.done if not m.over(done)]
+        if len(word.done) > MANY - MANY // 4:
+            del word.done[: MANY // 2]
+            m.bounded = True
 
 
 def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
@@ -323,12 +275,45 @@ def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None
 
 
 def plain_load(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
-    """A weak load, if it is one of followed words by a thread of its own."""
+    """A weak load, if it is one of followed words: by lanes together where all of them read one write, and no other."""
     if not m.setup.words or not any(watched(m, event) for event, *_ in found):
         _decides(m, agent, op, found)
         return False
-    _alone(agent)
-    load(m, agent, op, None)
+    if agent.single or not _together(m, agent, op, found):
+        _alone(agent)
+        load(m, agent, op, None)
+    return True
+
+
+def _together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
+    """A load of one word by several lanes, which all return its latest write as the model lets none of them return
+    another; whether it is one.
+    """
+    if len(found) != 1 or found[0][3] is not None or len(op.dsts) != 1:
+        return False
+    event = found[0][0]
+    word = word_at(m, event.address, event.size)
+    last = len(word.writes) - 1
+    names = registers_of(op.address)
+    origins = [m.origin_of(agent, k, names) for k in range(len(agent.shown))]
+    edges = [{"addr": origin} if origin else {} for origin in origins]
+    for thread, own in zip(agent.shown, edges, strict=True):
+        first, more = first_left(m, agent, thread, word, event, own)
+        for k in range(first, last):
+            if lets(m, agent, (thread,), event, {**own, "rf": word.writes[k].bits}):
+                return False
+        if more:
+            cut(m, last, [last])
+    dependent(m, agent, word, event, "read", agent.now())
+    chosen = word.writes[last].bits
+    record = enter_access(m, agent, event, {}, own=[{**own, "rf": chosen} for own in edges])
+    observe(m, agent, word, last)
+    register = op.dsts[0]
+    if register is not None:
+        for k in range(len(agent.lanes)):
+            m.set(agent, k, register.name, op.type, word.writes[last].value)
+        for k, entry in enumerate(record.entries):
+            agent.origin[k][register.name] = entry.bit
     return True
 
 
@@ -361,7 +346,7 @@ def write(
     dependent(m, agent, word, event, kind, time, compare)
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
-        places += _earlier_places(m, agent, word, event, edges, part)
+        places += earlier_places(m, agent, word, event, edges, part)
     at = places[one_of(m, word, [k - 1 for k in places])]
     before, behind = around(word, at)
     last = word.writes[at - 1]
@@ -376,27 +361,6 @@ def write(
         m.memory.store(event.address, event.size, value)
     _wake(m, word)
     return written, record
-
-
-def around(word: Word, at: int) -> tuple[int, int]:
-    """The writes before and behind a place in coherence order, as sets of the window."""
-    behind = 0
-    for w in word.writes[at:]:
-        behind |= w.bits
-    return word.written & ~behind, behind
-
-
-def _earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> list[int]:
-    """Places before writes that this one does not come after in time, where the model lets it stand."""
-    out: list[int] = []
-    for at in range(len(word.writes) - 1, 0, -1):
-        if len(word.writes) - at > STALE:
-            m.bounded = m.bounded or (bool(out) and out[-1] == at + 1)
-            break
-        before, behind = around(word, at)
-        if _try(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
-            out.append(at)
-    return out
 
 
 def store(m: Machine, agent: Agent, op: ops.Store) -> None:
@@ -445,10 +409,12 @@ def _places_before(
     if Tag.WEAK in event.tags or m.brief:
         return []
     out: list[int] = []
-    for k in range(last - 1, max(last - STALE, -1), -1):
-        if word.writes[k + 1].kind != COPIED and _try(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
+    for k in range(last - 1, max(last - m.setup.stale, -1), -1):
+        if word.writes[k + 1].kind != COPIED and allowed(
+            m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part
+        ):
             out.append(k)
-    _cut(m, last, [last, *out])
+    cut(m, last, [last, *out])
     return out
 
 
@@ -460,5 +426,5 @@ def _may_pass(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[st
     if Tag.WEAK in event.tags or other.kind != COPIED or other.event is None or Tag.WEAK in other.event.tags:
         return
     ordered = agent.now()[other.agent] >= other.step
-    if ordered and not m.brief and _try(m, agent, event, {**edges, "rf": word.writes[-2].bits}, part=part):
+    if ordered and not m.brief and allowed(m, agent, event, {**edges, "rf": word.writes[-2].bits}, part=part):
         overtaking.tell(m, other.event, event)

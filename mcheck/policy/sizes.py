@@ -40,6 +40,10 @@ PATIENCE = 15.0
 """Seconds that a number may take, where nobody has given a time, to be followed by larger ones: they take longer, and a
 person waits for the answer.
 """
+WAIT = 30.0
+"""Seconds, in that case, for a number where something turns, if it takes as much longer than the one before it as it is
+larger; and for all numbers below one with an error that may show it, too.
+"""
 NEXT_TO_IT = 2.0
 """Seconds, if the number that an error was found with took no more, for those behind it; each of the smaller ones that
 may show it as well has twice that.
@@ -52,14 +56,22 @@ EXECUTIONS = 64
 """as long as the program with the last one had no more executions: there are many of what is wrong."""
 
 
-def sizes(operations: Callable[[], float]) -> Iterator[int]:
-    """The numbers that are looked at, the smallest first; ``operations`` is how many the program with the last one
-    has.
+def sizes(operations: Callable[[], float], patient: Callable[[], bool] = lambda: True) -> Iterator[int]:
+    """The numbers that are looked at, the smallest first, as long as there is patience; ``operations`` is how many the
+    program with the last one has.
     """
     size = 0
     while size <= LARGEST or (size <= MOST and operations() * GROWTH <= OPERATIONS):
         yield size
+        if not patient():
+            return
         size = size + 1 if size < SMALL else int(size * GROWTH)
+
+
+def around(turn: int | None) -> Iterator[int]:
+    """The numbers near one at which something turns: what shows with it alone, with it first, or a little later."""
+    if turn is not None and turn <= MOST:
+        yield from (turn - 1, turn, turn + 1, turn + SMALL)
 
 
 def every_size(
@@ -77,8 +89,8 @@ def every_size(
     slow: set[int] = set()
     why, cut, took = "", True, NEXT_TO_IT
     try:
-        proof, why = _proof(limit, prove)
-        large = 0
+        proof, why, turn = _proof(limit, prove)
+        large, last = 0, 0.0
         share = 1.0 if proof is not None else 0.5
 
         def look(one: Program, left: float | None) -> Answer:
@@ -86,23 +98,28 @@ def every_size(
             large = sum(len(t.code) for t in one.threads)
             return answer(one, None if left is None else left * share)
 
-        for size in range(proof.first) if proof is not None else sizes(lambda: large):
+        def tried() -> Iterator[int]:
+            yield from sizes(lambda: large, lambda: seconds is not None or last <= PATIENCE)
+            if seconds is not None or last * (turn or 0) <= WAIT * max(found, default=0):
+                yield from around(turn)
+
+        for size in range(proof.first) if proof is not None else tried():
             began = time.monotonic()
             if proof is not None and size in proof.smaller:
                 found[size] = proof.smaller[size]
             elif _look(program, size, limit, look, found, slow, excused):
                 took = max(NEXT_TO_IT, time.monotonic() - began)
                 break
-            if proof is None and seconds is None and time.monotonic() - began > PATIENCE:
-                break
+            last = time.monotonic() - began
         else:
             if proof is not None and not slow and all(map(is_whole, found.values())):
                 return _proved(program, proof, found)
         largest = max(found, default=0)
         seen = {*found, *slow}
         smaller = (k for k in range(largest) if k not in seen and ends_search(found[largest], excused))
+        waits = limit if seconds is not None else Limit(WAIT)
         for size in smaller:
-            limit.check()
+            waits.check()
             if _look(program, size, limit.part(2 * took), answer, found, slow, excused):
                 break
         cut = bool(slow)
@@ -120,7 +137,7 @@ def written_size(
 ) -> Answer:
     """The answer for loops that run often as they are written: by a proof, or else from the whole program."""
     limit = Limit(seconds)
-    proof, _ = _proof(limit, prove)
+    proof, *_ = _proof(limit, prove)
     if proof is None:
         return answer(long.whole(), limit.remaining())
     said = (
@@ -130,19 +147,21 @@ def written_size(
     return proved(proof.answer, [proof.answer], proof.executions, said)
 
 
-def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str]:
-    """The proof for large numbers, or why there is none."""
+def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str, int | None]:
+    """The proof for large numbers, or why there is none, and near which number that shows."""
     if prove is None:
-        return None, ""
+        return None, "", None
     left = limit.remaining()
     try:
-        return prove(Limit(None if left is None else left / 2)), ""
-    except (Aperiodic, Unsupported) as error:
-        return None, str(error)
+        return prove(Limit(None if left is None else left / 2)), "", None
+    except Aperiodic as error:
+        return None, str(error), error.turn
+    except Unsupported as error:
+        return None, str(error), None
     except TimeOut:
-        return None, "a proof takes longer than half of the time"
+        return None, "a proof takes longer than half of the time", None
     except InputError:  # said with the number that makes no program, by whoever looks at the numbers
-        return None, ""
+        return None, "", None
 
 
 def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:

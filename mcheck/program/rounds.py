@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 
 from mcheck.errors import Span
 from mcheck.records import dataclass
@@ -26,14 +26,14 @@ class Rounds:
 
     Code is alike in rounds that are ``period`` apart, but for the first and the last ones (``loops``, by where they
     stand), and so is what comes behind the loops for numbers that are: equal but for addresses in the global objects
-    that ``growing`` names, which go on by so many bytes in a period, and, where some are ``stored``, for values that
-    plain stores write.
+    that ``growing`` names, which go on by so many bytes in a period, and for ``values`` that plain stores write: by the
+    object ("" where it is not known), after how many rounds they repeat, ``None`` if they grow.
     """
 
     period: int
     growing: dict[str, int]
     loops: dict[Span, Cuts]
-    stored: bool = False
+    values: dict[str, int | None] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
     """What of ``growing`` are addresses to which something is written."""
     coordinates: bool = False
@@ -46,6 +46,17 @@ class Rounds:
     """By thread and number, where the loop begins and ends in the code, and the operations of a period (0: there is
     none); without it the threads tell (``Thread.rounds``).
     """
+
+    def uneven(self) -> dict[str, int | None]:
+        """Those of the values that are not the same in rounds that are a period apart."""
+        return {name: every for name, every in self.values.items() if every is None or self.period % every}
+
+    def with_period(self, period: int) -> Rounds:
+        """The same with a multiple of the period, or a part of it where all that grows does so evenly."""
+        growing, written = (
+            {name: by * period // self.period for name, by in some.items()} for some in (self.growing, self.written)
+        )
+        return replace(self, period=period, growing=growing, written=written)
 
     @property
     def ahead(self) -> int:
@@ -61,9 +72,12 @@ class Rounds:
 
 
 class Aperiodic(Exception):
-    """What is not alike in any two rounds; ``span`` is where it stands."""
+    """What is not alike in any two rounds; ``span`` is where it stands, and ``turn`` the round, or the number, from
+    which on it is alike, where that is known.
+    """
 
-    def __init__(self, what: str, span: Span | None = None) -> None:
+    def __init__(self, what: str, span: Span | None = None, turn: int | None = None) -> None:
         where = f" (line {span.line})" if span is not None else ""
         super().__init__(f"{what}{where}")
         self.span = span
+        self.turn = turn

@@ -4,8 +4,8 @@ Every expression of a role is a function of the round. One that is *even* (``mch
 slope c fulfils e(k + P) = e(k) + c for every round k: constants, loop variables, sums of these, their multiples,
 quotients and remainders by constants. Code repeats where every operand is even with slope 0, but for the addresses that
 are read, or plainly written, in global objects, the coordinates of loads by a tensor map, and the values of plain
-stores. What is not of this kind (a product of rounds) is refused by name, so whoever reads the answer knows what to
-change.
+stores, where nothing depends on those. What is not of this kind (a product of rounds) is refused by name, so whoever
+reads the answer knows what to change.
 
 A comparison of what grows with a number, or with how often the loop runs, turns once: in one of the first rounds or of
 the last ones. Those are left out of what repeats (``Cuts``): the first are part of what comes before it, the last ones
@@ -19,6 +19,7 @@ text does not know it otherwise. Or it is written, and large.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm, prod
@@ -75,9 +76,11 @@ def even_rounds(roles: Mapping[str, Role], objects: Mapping[str, MemObject], fre
         if len({slope * (period // every) for other, every, slope in reader.growing if other == name}) > 1:
             raise Aperiodic(f"addresses in {name}, which grow by different steps")
         written[name] = growing[name]
-    return Rounds(
-        period, growing, reader.loops, reader.stored, written, reader.coordinates, reader.counted, reader.least
-    )
+    values: dict[str, int | None] = {}
+    for name, repeats in reader.values:
+        others = values.get(name, 1)
+        values[name] = None if repeats is None or others is None else lcm(repeats, others)
+    return Rounds(period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least)
 
 
 @dataclass(slots=True)
@@ -96,7 +99,10 @@ class _Reader:
     free: str | None
     periods: set[int] = field(default_factory=set)
     growing: list[tuple[str, int, int]] = field(default_factory=list)
-    stored: bool = False
+    values: list[tuple[str, int | None]] = field(default_factory=list)
+    """Of plain stores the object that is written, if it is known, and after how many rounds what is written repeats,
+    ``None`` if it grows.
+    """
     coordinates: bool = False
     counted: bool = False
     written: set[str] = field(default_factory=set)
@@ -203,10 +209,11 @@ class _Reader:
         stores = isinstance(step.op, ops.Store) and step.op.sem == "weak" and not step.op.volatile
         for expr in step.loose if not stores else ():
             self._flat(expr, env, span, f"an operand of '{what}'")
+        if stores:
+            self._stored(step, env, span)
         innermost = True
         for name, expr in expressions(step.op):
             if stores and name == "srcs":
-                self.stored = True  # whatever they are: see who asks
                 continue
             first, innermost = innermost, innermost and name != "coords"
             even = self._of(expr, env, span)
@@ -225,6 +232,19 @@ class _Reader:
                 raise Aperiodic(f"the {name} of '{what}', which grows with the rounds", span)
             self.written |= even.objects if writes else set()
             self.growing.append((next(iter(even.objects)), even.period, slope))
+
+    def _stored(self, step: Step, env: Mapping[str, Even], span: Span | None) -> None:
+        """A plain store: after how many rounds what it writes repeats. Mostly nothing depends on it."""
+        assert isinstance(step.op, ops.Store)
+        objects = tuple(self._of(step.op.address, env, span).objects)
+        where = objects[0] if len(objects) == 1 else ""
+        for expr in (*step.loose, *step.op.srcs):
+            every = None
+            with suppress(Aperiodic):
+                even = self._of(expr, env, span)
+                self._steady(even, span)
+                every = None if even.grows else even.period
+            self.values.append((where, every))
 
     def _coordinate(self, even: Even, innermost: bool) -> None:
         """A coordinate of a load by a tensor map: that of the innermost dimension has to be a multiple of 16 bytes."""
@@ -329,8 +349,9 @@ class _Reader:
             return replace(TRUTH, period=a.period, counts=a.counts)
         if a.low is None or a.high is None or not self._turns(a, a.low, a.high):
             raise Aperiodic(f"'{op}' of what grows with the rounds", span)
-        if max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,))) > MAX_CUT:
-            raise Aperiodic(f"'{op}' of what grows with the rounds, and turns late", span)
+        turn = max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,)))
+        if turn > MAX_CUT:
+            raise Aperiodic(f"'{op}' of what grows with the rounds, and turns late", span, turn)
         return TRUTH
 
     def _turns(self, a: Even, low: Fraction, high: Fraction) -> bool:

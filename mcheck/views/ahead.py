@@ -10,10 +10,9 @@ relation say nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcheck.algebra.tape import Tape, dependencies
+from mcheck.algebra.tape import Tape, dependencies, united
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.graph.tags import Tag
 
@@ -43,23 +42,13 @@ def rules_of(tape: Tape) -> tuple[Rule, ...]:
         if axiom.role == "flag" or axiom.negated or axiom.test != "irreflexive" or node.op not in ("plus", "seq"):
             continue
         way = axiom.node if node.op == "plus" else node.a
-        members = list(_members(tape, tape.code[way].a)) if tape.code[way].op == "plus" else []
+        members = list(united(tape, tape.code[way].a)) if tape.code[way].op == "plus" else []
         unless = [source for n in members if (source := _unless(tape, n)) is not None]
         if unless:
             back = members if node.op == "plus" else [node.b]
             free = tuple(n for n in back if ORDER not in dependencies(tape, n))
             found.append(Rule(way, free, min(unless) or None, OF_LOOKS in dependencies(tape, way)))
     return tuple(found)
-
-
-def _members(tape: Tape, n: int) -> Iterator[int]:
-    """The relations that a union is made of."""
-    i = tape.code[n]
-    if i.op != "or":
-        yield n
-        return
-    yield from _members(tape, i.a)
-    yield from _members(tape, i.b)
 
 
 def _unless(tape: Tape, n: int) -> str | None:

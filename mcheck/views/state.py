@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mcheck.algebra.tape import Tape
+from mcheck.algebra.tape import Tape, dependencies
 from mcheck.algebra.tapes import once_per_tape
 from mcheck.errors import Unsupported
 from mcheck.graph.event import Event
 from mcheck.program.program import Program
-from mcheck.views import ahead
+from mcheck.views import ahead, overwritten
 from mcheck.views.compile import Compiled, compile_tape
 from mcheck.views.entries import KEYS, Check, Entry, Masks, bits
 from mcheck.views.kinds import Shown
@@ -31,10 +31,13 @@ class State:
         self.flags = tuple(c for c in self.checks if c.role == "flag")
         self.axioms = tuple(c for c in self.checks if c.role != "flag")
         self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
+        self.bounds = bounds_of(tape)
         nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
-        self.wanted = tuple(dict.fromkeys([*nodes, *ahead.asked(tape)]))
+        self.before_reads = overwritten.known_by(tape)
+        asked = *ahead.asked(tape), *self.before_reads
+        self.wanted = tuple(dict.fromkeys([*nodes, *asked]))
         circles = frozenset(c.node for c in self.axioms if c.test == "irreflexive")
-        self.circles = circles - {self.co, *ahead.asked(tape)}
+        self.circles = circles - {self.co, *asked}
         """Those of them of which nothing is asked but whether they lead from an event to itself."""
         self.told: dict[int, tuple[int, int]] = {}
         """What of the event that was added last is wanted, by node."""
@@ -365,6 +368,12 @@ def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
             del _COMPILED[next(iter(_COMPILED))]
         known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted, circles)
     return known[1]
+
+
+@once_per_tape
+def bounds_of(tape: Tape) -> tuple[int, ...]:
+    """The relations whose pairs coherence has to hold, and that do not depend on it."""
+    return tuple(c.node for c in checks_of(tape) if c.role == "bound" and "co" not in dependencies(tape, c.node))
 
 
 @once_per_tape

@@ -10,7 +10,7 @@ size, however many rounds it makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcheck.views import ahead
@@ -98,6 +98,23 @@ class Window(State):
         return ahead.not_ahead(
             self.tape, self.told, self.cols, self.compiled.home, newest.sets, events, 1 << newest.slot
         )  # fmt: skip
+
+    @property
+    def bound_ahead(self) -> int:
+        """The writes that have to be before the one that was added last in coherence order, whichever else are."""
+        return self._told_of(self.bounds) & self.exact
+
+    @property
+    def known_ahead(self) -> int:
+        """The writes that the read that was added last cannot be before (``mcheck.views.overwritten``)."""
+        return self._told_of(self.before_reads)
+
+    def _told_of(self, nodes: Iterable[int]) -> int:
+        """The events that relations lead from to the one that was added last."""
+        out = 0
+        for node in nodes:
+            out |= self.told.get(node, (0, 0))[0]
+        return out
 
     def _breaks(self, check: Check, out: dict[int, tuple[int, int]], bit: int) -> bool:
         col, row = out.get(check.node, (0, 0))

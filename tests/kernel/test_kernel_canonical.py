@@ -10,7 +10,7 @@ from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import partition
 from mcheck.kernel.history import Record
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal
+from mcheck.kernel.objects import Acts, Done, Mbarrier, Rendezvous, Signal, Word, Written
 from mcheck.kernel.races import objects_flagged
 from mcheck.kernel.setup import prepare
 from mcheck.syntax import parse
@@ -28,6 +28,8 @@ KNOWN: dict[type, str] = {
     "next_time times waited glimpsed arrived unannounced expected_bytes got_bytes known joined",
     Acts: "acts signals copies waits ending",
     Rendezvous: "key members round count here again brought kinds arrivals time before failed votes own warps last",
+    Word: "address size writes done version written taken",
+    Written: "agent step value time entries event kind position",
     Signal: "key agent step address kind tx count time event records issues",
     Done: "agent step position time event kind phase signal until effect entries loose",
     Record: "agent step lanes event write proxy asynchronous cp_async cta spaces bars done signalled position entries",
@@ -37,7 +39,8 @@ KNOWN: dict[type, str] = {
     " tokens unsure parted inexact impossible guesses flagged trials absent bounded cut overtaken ended mbarriers"
     " mbarrier_places exchanged watch found guessed",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
-    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets circles",
+    "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets circles bounds "
+    "before_reads",
 }
 """What the parts of an execution hold. Whoever adds to them decides whether ``mcheck.kernel.canonical`` has to tell it:
 a state that is taken for another one, though a later step would tell them apart, makes proofs that are none.

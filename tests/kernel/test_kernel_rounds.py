@@ -154,7 +154,7 @@ LATE = {
         changed(ring(more="if (%laneid == 0) { st.shared.u32 [flag], k; ld.shared.u32 r1, [flag]; "
                      "if (r1 == 40) { ld.shared.u32 r2, [buf[0]]; } }"),
                 (".shared .align 8 ", ".shared .align 4 .u32 flag;\n  .shared .align 8 ")),
-        "on which something depends",
+        "what is stored and may decide something",
     ),
     "results-that-overlap": (changed(gemm(), ("out + 128*C*t", "out + 128*t")), "found"),
     "results-of-more-than-a-step": (

@@ -10,7 +10,7 @@ from mcheck.cat import load_model
 from mcheck.explore.engine import answer as enumerated
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
-from mcheck.kernel import words
+from mcheck.kernel import places
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.engine import check
 from mcheck.kernel.machine import Machine
@@ -65,13 +65,13 @@ all@cta 0, warp 1 {{
 
 def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Event] = []
-    before = words._try
+    before = places.allowed
 
     def counted(m: Machine, agent: Agent, event: Event, *given: Any, **named: Any) -> bool:
         asked.append(event)
         return before(m, agent, event, *given, **named)
 
-    monkeypatch.setattr(words, "_try", counted)
+    monkeypatch.setattr(places, "allowed", counted)
     model = load_model("ptx-9.0")
     right = parse(SEEN.format("release.cta.global.u32", "acquire.cta.global.u32"), "seen.litmus")
     assert check(right, model).verdict == "proved"
@@ -178,3 +178,19 @@ def test_a_wait_that_the_own_addition_ends(
         assert check(program, load_model("ptx-9.0")).verdict == verdict
         races = {f.code for f in enumerated(program, load_model("ptx-9.0"), findings=True).findings}
         assert bool(races) is (verdict == "finding")
+
+
+BEHIND_ONE = """PTX behind-one
+{ .global .u32 x = 0, y = 0; }
+first@cta 0 { st.relaxed.gpu.u32 [x], 1; st.relaxed.gpu.u32 [y], 1; bar.sync 0; }
+one@cta 0, warp 1, lane 0 { bar.sync 0; st.relaxed.gpu.u32 [x], 2; st.relaxed.gpu.u32 [y], 3; }
+two@cta 0, warp 2, lane 0 { bar.sync 0; st.relaxed.gpu.u32 [y], 2; st.relaxed.gpu.u32 [x], 3; }
+locations [x; y;]
+"""
+
+
+def test_a_write_may_stand_between_one_that_is_known_and_one_that_is_not() -> None:
+    program, model = parse(BEHIND_ONE, "behind.litmus"), load_model("ptx-9.0")
+    states = {o.state for o in answer(program, model).outcomes}
+    assert len(states) == 4
+    assert states == {o.state for o in enumerated(program, model).outcomes}

@@ -10,7 +10,8 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.errors import InputError, Unsupported
-from mcheck.limit import no_time
+from mcheck.kernel.rounds import Proof
+from mcheck.limit import Limit, no_time
 from mcheck.policy import sizes
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
@@ -266,6 +267,30 @@ def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytes
     assert "nothing was found with N = 0; that larger ones add nothing is not proved" in given.reason
     given = about(COUNTER, seconds=1.0)
     assert "N = 0 to 8, 12, 18" in (given.reason or "")
+
+
+@pytest.mark.parametrize(("condition", "number"), [("k == 2000", 2001), ("N == 2000", 2000), ("k >= 2003", 2004)])
+def test_a_number_at_which_something_turns_is_looked_at(
+    condition: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some numbers near the one in the text, though the program with the largest of the others is large enough."""
+    monkeypatch.setattr(sizes, "OPERATIONS", 1000)
+    text = COUNTER.replace("{ atom.global.add.u32 r0, [g], 1; }", f"{{ if ({condition}) {{ st.global.u32 [g], 1; }} }}")
+    program = parse(text, "any.litmus", every=True)
+    looked: list[int] = []
+
+    def answer(one: Program, _: float | None) -> Answer:
+        looked.append(len(one.threads[0].rounds and next(iter(one.threads[0].rounds.values()))) - 1)
+        return Answer(verdict="proved")
+
+    def prove(_: Limit) -> Proof:
+        assert program.rounds is not None
+        program.rounds()
+        raise AssertionError
+
+    given = sizes.every_size(program, 100.0, answer, prove)
+    assert given.verdict == "unknown"
+    assert number in looked
 
 
 def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not() -> None:
