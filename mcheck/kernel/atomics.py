@@ -14,7 +14,7 @@ from mcheck.kernel.earlier_reads import earlier_read
 from mcheck.kernel.machine import Blocked, Machine, does
 from mcheck.kernel.mbarrier_waits import wait
 from mcheck.kernel.objects import ORDERED, Word
-from mcheck.kernel.places import around, holds
+from mcheck.kernel.places import around, holds, latest
 from mcheck.kernel.races import commutes
 from mcheck.kernel.setup import STALE
 from mcheck.kernel.words import (
@@ -107,7 +107,7 @@ def _ways(
             if _may_be(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
         if len(places) >= STALE and found[-1] == places[STALE - 2]:
-            m.bounded = True  # those before it might be read, too
+            m.up_to(latest(m, word))  # those before it might be read, too
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):

@@ -144,7 +144,7 @@ class _Former:
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
-            (m.unsure, m.parted, m.inexact, m.impossible, m.guesses, m.absent, m.bounded, m.overtaken, m.ended),
+            (m.unsure, m.parted, m.inexact, m.impossible, m.guesses, m.absent, m.bound, m.overtaken, m.ended),
             tuple(m.vain),
         ))  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.agents import Split, together
-from mcheck.kernel.endless import ENDLESS, line_of, rounds_of
+from mcheck.kernel.endless import ENDLESS, at_line, rounds_in_words, rounds_of
 from mcheck.kernel.machine import Machine, does
 from mcheck.program import ops
 from mcheck.program.ops import Op
@@ -106,7 +106,7 @@ def followed(m: Machine, agent: Agent, op: Op) -> None:
     assert isinstance(op, ops.Followed)
     value = m.uniform(agent, op.reg)
     if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
-        m.bounded = True
+        m.up_to(f"one way of going on{at_line(op.span)}")
         agent.status = "cut"
         return
     agent.pc += 1
@@ -149,8 +149,7 @@ def _enter(m: Machine, agent: Agent) -> bool:
         count = before[2] + 1 if before is not None else 0
         thread = m.program.threads[agent.threads[0]]
         if count > ENDLESS and count > rounds_of(thread, head):
-            m.bounded = True
-            m.cut = line_of(thread, head), count - 1
+            m.up_to(rounds_in_words(thread, head, count - 1))
             agent.status = "cut"
             return False
         agent.visits[head] = (state, agent.effects, count)

@@ -10,6 +10,7 @@ from mcheck.kernel import aligned, overtaking, warps
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.barriers import cluster_complete, try_complete
 from mcheck.kernel.deadlocks import deadlock, names
+from mcheck.kernel.endless import at_line
 from mcheck.kernel.late_looks import REASON
 from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
@@ -66,8 +67,9 @@ def finish(m: Machine) -> None:
         m.ended = "cut"
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    if any(_otherwise(a) for a in stuck):
-        m.bounded = True
+    other = next((a for a in stuck if _otherwise(a)), None)
+    if other is not None:
+        m.up_to(f"one way of going on{at_line(other.code[other.pc].span)}")
         m.ended = "cut"
         return
     lost = [a for a in stuck if isinstance(a.where, Mbarrier) and a.where.state is None]

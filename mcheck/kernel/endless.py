@@ -45,6 +45,17 @@ def line_of(thread: Thread, head: int) -> Span | None:
     return next((op.span for op in thread.code[head:] if op.span is not None), None)
 
 
+def at_line(span: Span | None) -> str:
+    """Where something stands, as results say it."""
+    return f" at line {span.line}" if span is not None else ""
+
+
+def rounds_in_words(thread: Thread, head: int, rounds: int) -> str:
+    """So many rounds of the loop with this head."""
+    where = at_line(line_of(thread, head))
+    return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == ENDLESS else ''}"
+
+
 def longest_loop(m: Machine) -> str:
     """Which loop has run most often, and by whom; nothing if none runs long."""
     found = max(((n, a, head) for a in m.agents for head, n in a.rounds.items()), key=itemgetter(0), default=None)
@@ -52,5 +63,4 @@ def longest_loop(m: Machine) -> str:
         return ""
     rounds, agent, head = found
     where = line_of(m.program.threads[agent.threads[0]], head)
-    place = f" at line {where.line}" if where is not None else ""
-    return f"{m.name(agent)} is in round {rounds} of the loop{place}"
+    return f"{m.name(agent)} is in round {rounds} of the loop{at_line(where)}"

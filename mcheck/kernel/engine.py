@@ -18,7 +18,6 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import exchanges, garbage, sequential, symmetry
 from mcheck.kernel.agents import Partition, Split, partition
-from mcheck.kernel.endless import ENDLESS
 from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.needed import Watched
@@ -231,8 +230,7 @@ class Search:
             self.collect(machine)
             self.watch(machine)
             coarse |= machine.coarse
-            if machine.bounded:
-                self.bounded = _bound(machine)
+            self.bounded = machine.bound or self.bounded
             self.overtaken = self.overtaken or machine.overtaken
             if machine.unsure:
                 self.unsure = machine.unsure
@@ -414,15 +412,6 @@ def answer(
         engine="protocol",
         reason=reason,
     )
-
-
-def _bound(m: Machine) -> str:
-    """Up to what an execution was followed that was left before its end."""
-    if m.cut is None:
-        return "the rounds of a loop, or the latest writes of a word"
-    span, rounds = m.cut
-    where = f" at line {span.line}" if span is not None else ""
-    return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == ENDLESS else ''}"
 
 
 NONE = "the kernel engine finds no execution that the model allows"

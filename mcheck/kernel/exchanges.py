@@ -77,7 +77,7 @@ def _wrong(m: Machine) -> bool:
 
 
 def _only_exchanges(m: Machine) -> bool:
-    followed = not (m.words or m.coarse or m.guesses or m.bounded or m.overtaken) and m.ended == "end"
+    followed = not (m.words or m.coarse or m.guesses or m.bound or m.overtaken) and m.ended == "end"
     one_way = m.unsure is None and m.impossible is None and not any(entry.choices for entry in m.trace)
     return followed and one_way and bool(m.exchanged) and len(m.exchanged) == len(m.reversals)
 
@@ -104,7 +104,7 @@ def _shown(setup: Setup, first: Machine) -> int | None:
 
 def _ends(m: Machine) -> bool:
     done = m.ended == "end" and all(a.status == "done" for a in m.agents)
-    followed = not (m.words or m.guesses or m.bounded or m.overtaken)
+    followed = not (m.words or m.guesses or m.bound or m.overtaken)
     known = m.unsure is None and m.impossible is None
     return done and followed and known and not any(entry.choices for entry in m.trace)
 

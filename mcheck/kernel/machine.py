@@ -15,7 +15,7 @@ from typing import Protocol
 from weakref import ref
 
 from mcheck.answers.steps import text_of
-from mcheck.errors import Span, Unsupported
+from mcheck.errors import Unsupported
 from mcheck.events.emit import Emitter, Stop, handler_of
 from mcheck.events.state import State
 from mcheck.findings import catalogue
@@ -152,8 +152,7 @@ class Machine:
         """Events that were put into the window to see whether the model lets them be."""
         self.absent = False
         """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
-        self.bounded = False
-        self.cut: tuple[Span | None, int] | None = None
+        self.bound: str | None = None
         """The loop that was left, and after how many rounds."""
         self.overtaken: str | None = None
         """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
@@ -540,6 +539,10 @@ class Machine:
             if k >= 0 and not self.agents[k].single:
                 self.coarse.add(k)
         return True
+
+    def up_to(self, what: str) -> None:
+        """Notes up to what the execution is followed, where there may be more."""
+        self.bound = self.bound or what
 
     def over(self, done: Done) -> bool:
         """Whether all that is still to come is after an operation, signals on their way included."""

@@ -13,6 +13,7 @@ from mcheck.kernel import last_of_phase, overtaking
 from mcheck.kernel.agent import Agent
 from mcheck.kernel.clocks import joined, raised
 from mcheck.kernel.control import runs
+from mcheck.kernel.endless import at_line
 from mcheck.kernel.machine import Blocked, Machine, does
 from mcheck.kernel.mbarriers import failed, misuse, object_at, unpublished, valid
 from mcheck.kernel.objects import Done, Mbarrier
@@ -79,7 +80,8 @@ def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[
     out: list[int] = []
     for phase in sorted(answers, reverse=True):
         if len(answers) > STALE and phase < sorted(answers)[-STALE]:
-            m.bounded = m.bounded or bool(out)
+            if out:
+                m.up_to(f"the latest {STALE} phases of {m.label(bar.address)}{at_line(event.op.span)}")
             break
         saved = m.save(bar)
         _look(m, agent, bar, event, phase, answers[phase])

@@ -39,7 +39,7 @@ def may_read(
         if allowed(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
             found.append(k)
     if more:
-        cut(m, last, found)
+        cut(m, word, found)
     return found
 
 
@@ -65,11 +65,16 @@ def first_left(
     return (earliest, earliest > 0) if first is None else (first, False)
 
 
-def cut(m: Machine, last: int, found: list[int]) -> None:
+def cut(m: Machine, word: Word, found: list[int]) -> None:
     """Where the earliest of the writes that are looked at may be read, those before it might be, too."""
-    stale = m.setup.stale
+    last, stale = len(word.writes) - 1, m.setup.stale
     if last - stale >= 0 and (stale < STALE or found[-1] == last - stale + 1):
-        m.bounded = True
+        m.up_to(latest(m, word))
+
+
+def latest(m: Machine, word: Word) -> str:
+    """The writes that are looked at, in words."""
+    return f"the latest {m.setup.stale} writes of {m.label(word.address)}"
 
 
 def holds(value: int | None, type_name: str, operator: str, right: int) -> bool:
@@ -87,7 +92,8 @@ def earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: di
     ahead = _ahead(m, agent, word, event, edges, part) if len(word.writes) > 1 else 0
     for at in range(len(word.writes) - 1, 0, -1):
         if len(word.writes) - at > m.setup.stale:
-            m.bounded = m.bounded or m.setup.stale < STALE or (bool(out) and out[-1] == at + 1)
+            if m.setup.stale < STALE or (out and out[-1] == at + 1):
+                m.up_to(latest(m, word))
             break
         if word.writes[at].bits & ahead:
             break

@@ -291,8 +291,9 @@ def one_way(m: Machine) -> None:
         raise Aperiodic(SEVERAL)
     if any(w.kind not in PLAIN for word in m.words.values() for w in word.writes[1:]):
         raise Aperiodic(WORDS)
-    if m.impossible is not None or m.bounded or m.overtaken or m.unsure is not None:
-        raise Aperiodic(m.unsure or "an execution that is not followed in full")
+    if m.impossible is not None or m.bound or m.overtaken or m.unsure is not None:
+        bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
+        raise Aperiodic(m.unsure or m.overtaken or bound)
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
         raise Aperiodic(FOUND)
 

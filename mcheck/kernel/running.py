@@ -86,7 +86,7 @@ def _go_on(
         if step % 64 == 0:
             m.setup.deadline()
         if step > MAX_STEPS:
-            m.bounded = True
+            m.up_to(f"{MAX_STEPS} steps")
             m.ended = "cut"
             break
         if m.queue:

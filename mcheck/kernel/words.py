@@ -257,7 +257,7 @@ def dependent(
         word.done = [done for done in word.done if not m.over(done)]
         if len(word.done) > MANY - MANY // 4:
             del word.done[: MANY // 2]
-            m.bounded = True
+            m.up_to(f"the latest {MANY} operations on {m.label(word.address)}")
 
 
 def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
@@ -297,13 +297,13 @@ def _together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) ->
     names = registers_of(op.address)
     origins = [m.origin_of(agent, k, names) for k in range(len(agent.shown))]
     edges = [{"addr": origin} if origin else {} for origin in origins]
-    for thread, own in zip(agent.shown, edges, strict=True):
+    for thread, own in zip(agent.shown, edges, strict=True) if not m.brief else ():
         first, more = first_left(m, agent, thread, word, event, own)
         for k in range(first, last):
             if lets(m, agent, (thread,), event, {**own, "rf": word.writes[k].bits}):
                 return False
         if more:
-            cut(m, last, [last])
+            cut(m, word, [last])
     dependent(m, agent, word, event, "read", agent.now())
     chosen = word.writes[last].bits
     record = enter_access(m, agent, event, {}, own=[{**own, "rf": chosen} for own in edges])
@@ -414,7 +414,7 @@ def _places_before(
             m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part
         ):
             out.append(k)
-    cut(m, last, [last, *out])
+    cut(m, word, [last, *out])
     return out
 
 
