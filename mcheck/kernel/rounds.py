@@ -184,8 +184,16 @@ class _Prover:
 
     def all_numbers(self, count: int) -> Proof:
         """The proof for all numbers."""
+        count += self.rounds.least
+        try:
+            return self._all_numbers(count)
+        except Aperiodic as error:
+            if str(error).startswith(FOUND) and error.turn is None:
+                error.turn = count  # the execution is one of this number
+            raise
+
+    def _all_numbers(self, count: int) -> Proof:
         rounds = self.rounds
-        count += rounds.least
         whole = self.sized(count)
         fewest = rounds.least + rounds.period
         small = self.sized(fewest)
@@ -253,7 +261,7 @@ class _Prover:
         if self.first.unsure is not None:
             raise Aperiodic(self.first.unsure)
         if self.first.wrong:
-            raise Aperiodic(FOUND)
+            raise Aperiodic(FOUND, turn=self.rounds.least + self.rounds.period)
         if self.first.bounded is not None:
             raise Aperiodic(SEVERAL)
         self.words = self.words | self.first.words

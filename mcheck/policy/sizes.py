@@ -29,6 +29,8 @@ Prover = Callable[[Limit], "Proof"]
 
 SMALL = 8
 """Up to this number every one is looked at."""
+FEW = 2
+"""Up to this one before others are, where there is an error with a number for sure."""
 GROWTH = 1.5
 LARGEST = 100
 """The largest of the others: what flips once in 32 rounds has done so three times."""
@@ -99,11 +101,17 @@ def every_size(
             return answer(one, None if left is None else left * share)
 
         def tried() -> Iterator[int]:
-            yield from sizes(lambda: large, lambda: seconds is not None or last <= PATIENCE)
+            near = tuple(around(turn))
+            for size in sizes(lambda: large, lambda: seconds is not None or last <= PATIENCE):
+                yield size
+                if size == FEW and near and near[-1] <= LARGEST:  # the proof has met an error with it
+                    yield from near
             if seconds is not None or last * (turn or 0) <= WAIT * max(found, default=0):
-                yield from around(turn)
+                yield from near
 
         for size in range(proof.first) if proof is not None else tried():
+            if size in found or size in slow:
+                continue
             began = time.monotonic()
             if proof is not None and size in proof.smaller:
                 found[size] = proof.smaller[size]

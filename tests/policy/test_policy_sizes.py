@@ -293,6 +293,22 @@ def test_a_number_at_which_something_turns_is_looked_at(
     assert number in looked
 
 
+def test_a_number_that_a_proof_has_met_an_error_with_is_looked_at_early() -> None:
+    program = parse(COUNTER, "any.litmus", every=True)
+    looked: list[int] = []
+
+    def answer(one: Program, _: float | None) -> Answer:
+        looked.append(len(next(iter(one.threads[0].rounds.values()), (0,))) - 1)
+        return Answer(verdict="proved")
+
+    def prove(_: Limit) -> Proof:
+        raise Aperiodic("something is found", turn=20)
+
+    sizes.every_size(program, 100.0, answer, prove)
+    assert looked[:9] == [0, 1, 2, 19, 20, 21, 28, 3, 4]
+    assert len(looked) == len(set(looked))
+
+
 def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not() -> None:
     program = parse(COUNTER, "any.litmus", every=True)
 
