@@ -153,7 +153,7 @@ class Machine:
         self.absent = False
         """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
         self.bound: str | None = None
-        """The loop that was left, and after how many rounds."""
+        """Up to what it is followed, where there may be more."""
         self.overtaken: str | None = None
         """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
         self.found: dict[tuple[int, int, int, int], int] = {}

@@ -6,10 +6,10 @@ The value of a read that decides nothing need not be chosen; the read is explore
 from __future__ import annotations
 
 from mcheck.events.liveness_of_registers import effects
-from mcheck.kernel.unwritten import unwritten
-from mcheck.plans.site import Objects, widened
+from mcheck.kernel.unwritten import places_of, unwritten
+from mcheck.plans.site import Objects
 from mcheck.program import ops
-from mcheck.program.expr import Const, Lanes
+from mcheck.program.expr import Const, Expr
 from mcheck.program.ops import Op
 from mcheck.program.program import Program, Thread
 from mcheck.program.registers import registers_of
@@ -53,11 +53,12 @@ def asked_objects(program: Program, found: list[frozenset[str]]) -> frozenset[in
                 if bases is None:
                     return None
                 asked |= bases
-    moved = (getattr(op, "dst", None) for op in map(ops.performed, program.operations) if isinstance(op, MOVES))
-    for dst in moved:
-        bases = _objects_at(dst, objects)
-        if bases is None or bases & asked:
-            return None
+    for op in map(ops.performed, program.operations):
+        if isinstance(op, MOVES):
+            dst = getattr(op, "dst", None)  # of a tensor copy nobody knows
+            bases = None if dst is None else _objects_at(dst, objects)
+            if bases is None or bases & asked:
+                return None
     return frozenset(asked)
 
 
@@ -76,12 +77,9 @@ def _asked_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | Non
     return set()
 
 
-def _objects_at(address: object, objects: Objects) -> set[int] | None:
+def _objects_at(address: Expr, objects: Objects) -> set[int] | None:
     """The objects that an address may be in; ``None`` for any."""
-    places = (address.value,) if isinstance(address, Const) else address.values if isinstance(address, Lanes) else None
-    if places is None:
-        return None
-    found = [objects.at(widened(place)) for place in places]
+    found = [None if place is None else objects.at(place) for place in places_of(address)]
     return None if None in found else {i.base for i in found if i is not None}
 
 

@@ -6,7 +6,8 @@ that have to come before it leave few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from mcheck.graph.event import Event
 from mcheck.graph.terms import typed
@@ -16,6 +17,7 @@ from mcheck.kernel.objects import Word
 from mcheck.kernel.setup import STALE
 from mcheck.program.expr import apply_binary
 
+T = TypeVar("T")
 FEW = 2
 """It is worth while to ask for what has been overwritten where more than so many writes may be stale."""
 
@@ -53,14 +55,7 @@ def first_left(
     earliest = max(last - m.setup.stale, -1) + 1
     if last - earliest < FEW:
         return earliest, earliest > 0
-    saved = m.save()
-    entry = m.live(
-        thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
-        where=event.address,
-    )  # fmt: skip
-    m.enter(entry, ordered=event.order is not None)
-    known = m.window.known_ahead
-    m.restore(saved)
+    known = _on_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.known_ahead)
     first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].bits & known), None)
     return (earliest, earliest > 0) if first is None else (first, False)
 
@@ -105,16 +100,8 @@ def earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: di
 
 def _ahead(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> int:
     """The writes that come before a new one in coherence order, whatever place it has among others."""
-    saved = m.save()
-    thread = agent.shown[0]
-    entry = m.live(
-        thread, event, {**edges, "co": word.written}, agent.step * 8 + part, ordered=event.order is not None,
-        exact=True, where=event.address,
-    )  # fmt: skip
-    m.enter(entry, ordered=event.order is not None)
-    ahead = m.window.bound_ahead
-    m.restore(saved)
-    return ahead
+    last = {**edges, "co": word.written}
+    return _on_trial(m, agent, agent.shown[:1], event, last, None, part, lambda: m.window.bound_ahead)
 
 
 def around(word: Word, at: int) -> tuple[int, int]:
@@ -137,6 +124,14 @@ def lets(
     back: dict[str, int] | None = None, part: int = 0,
 ) -> bool:  # fmt: skip
     """Whether the model lets the event be one of these threads of an agent, with these edges."""
+    return _on_trial(m, agent, threads, event, edges, back, part, lambda: m.impossible is None)
+
+
+def _on_trial(
+    m: Machine, agent: Agent, threads: Sequence[int], event: Event, edges: dict[str, int],
+    back: dict[str, int] | None, part: int, ask: Callable[[], T],
+) -> T:  # fmt: skip
+    """What can be asked once the event is in the window, from which it is taken back."""
     saved = m.save()
     for thread in threads:
         entry = m.live(
@@ -144,6 +139,6 @@ def lets(
             where=event.address, back=back,
         )  # fmt: skip
         m.enter(entry, ordered=event.order is not None)
-    allowed = m.impossible is None
+    answer = ask()
     m.restore(saved)
-    return allowed
+    return answer

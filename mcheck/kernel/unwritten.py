@@ -46,7 +46,7 @@ def _targets(program: Program, op: Op) -> list[int | None]:
         maps = () if instance is None else instance.object.tensor_map
         return [spec.global_address for spec in maps] or [None]
     name = TARGETS.get(type(op))
-    return [] if name is None or _space(op).startswith("shared") else _values(getattr(op, name))
+    return [] if name is None or _space(op).startswith("shared") else places_of(getattr(op, name))
 
 
 def _space(op: Op) -> str:
@@ -63,7 +63,8 @@ def _space(op: Op) -> str:
     return "generic"
 
 
-def _values(expr: Expr) -> list[int | None]:
+def places_of(expr: Expr) -> list[int | None]:
+    """The addresses that an operand says, of all lanes; ``None`` is for one that only an execution shows."""
     match expr:
         case Const(value):
             return [widened(value)]
