@@ -56,8 +56,16 @@ class Unsupported(McheckError):
     """A legal construct that is not modelled here; the answer is ``unknown``, exit status 3."""
 
 
+class UnknownData(Unsupported):
+    """What a program does depends on contents that nobody knows; likewise."""
+
+
 class Exceeded(Unsupported):
     """A limit of time or memory that was asked for has been reached; likewise."""
+
+
+class OutOfMemory(Exceeded):
+    """The memory that was asked for, or all that there is, is used up; likewise."""
 
 
 class InternalError(McheckError):

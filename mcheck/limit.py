@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mcheck.errors import Unsupported
+from mcheck.reasons import Cause, Reason, no_time, of_error
 
 
 class TimeOut(Exception):
     """The time given is over; with a text, in the middle of what."""
-
-
-NO_TIME = "no answer within"
-
-
-def no_time(seconds: float | None, amid: str = "") -> str:
-    """Why there is no answer when the time is over, and in the middle of what."""
-    return f"{NO_TIME} {seconds:g} s" + (f"; {amid}" if amid else "")
-
-
-def of_all_the_time(reason: str | None, seconds: float | None) -> str | None:
-    """A reason that names the time that a person gave, where the one who gave it had only what was left of that."""
-    if reason is None or seconds is None:
-        return reason
-    return re.sub(rf"{NO_TIME} [\d.e+-]+ s", lambda _: no_time(seconds), reason)
-
-
-def died(reason: str | None) -> bool:
-    """Whether this is why there is no answer: a process that had the test was killed, and not by a limit of ours."""
-    return reason is not None and re.search(r"that ran the test (ended|died)", reason) is not None
-
-
-def timed_out(reason: str | None) -> bool:
-    """Whether this is why there is no answer: the time was over."""
-    return reason is not None and reason.startswith(NO_TIME)
 
 
 CLOCK: list[Callable[[], float]] = [time.monotonic]
@@ -100,14 +75,14 @@ class Limit:
         """The seconds that are left, never none, so that whoever goes on says that there is too little."""
         return None if self.until is None else max(self.until - self.clock(), 0.001)
 
-    def attempt(self, work: Callable[[], None]) -> str | None:
+    def attempt(self, work: Callable[[], None]) -> Reason | None:
         """Does the work; why it was not finished, if it was not."""
         try:
             work()
         except TimeOut as over:
             return no_time(self.seconds, str(over))
         except Unsupported as error:
-            return error.message
+            return of_error(error)
         except RecursionError:
-            return "the program is too deeply nested for this engine"
+            return Reason(Cause.NESTING)
         return None

@@ -1,19 +1,21 @@
-"""What an answer says of a program's safety: ``proved``, ``bounded``, ``finding`` or ``unknown``."""
+"""What an answer says of a program's safety: ``proved``, ``bounded``, ``finding`` or ``unknown``, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, Reason, Reasons
+from mcheck.verdicts import Verdict
 
 ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
 """Pairs that the model orders and that deserve a word: for review they leave a program proved."""
 
 
 LOOPS = ", loops by their trip counts"
-NOT_ALL = "not every execution was looked at"
 
 
 def decides(finding: Finding) -> bool:
@@ -27,19 +29,27 @@ def voids(finding: Finding) -> bool:
     return finding.severity == "error" and not defined and finding.kind != "deadlock"
 
 
-def judged(given: Answer) -> Answer:
-    """The answer with its verdict about findings. An error is one however little was looked at; that there is none
-    holds if everything was. ``reason`` is what kept the engine from looking further.
+def verdict_of(findings: Collection[Finding], *, covered: bool, reasons: Reasons = ()) -> tuple[Verdict, Reasons]:
+    """The verdict about findings, and the reasons that go with it: nothing else says ``proved``.
+
+    An error is a finding however little was looked at; that there is none holds if everything was ``covered``. Of the
+    ``reasons`` why it was not, those that stand for themselves outweigh a bound.
     """
-    unsure = given.reason if given.verdict == "unknown" else None
-    bound = None if given.bound is None else f"explored up to {given.bound}"
-    if any(f.severity == "error" for f in given.findings):
-        return replace(given, verdict="finding", reason=unsure or bound)
-    if given.covered:
-        return replace(given, verdict="finding" if any(map(decides, given.findings)) else "proved", reason=None)
-    if bound is not None and unsure is None:
-        return replace(given, verdict="bounded", reason=bound)
-    return replace(given, verdict="unknown", reason=unsure or NOT_ALL)
+    left_out = tuple(r for r in reasons if r.leaves_out)
+    unsure = tuple(r for r in left_out if not r.bounds)
+    if any(f.severity == "error" for f in findings):
+        return Verdict.FINDING, unsure or left_out
+    if covered:
+        return Verdict.FINDING if any(map(decides, findings)) else Verdict.PROVED, ()
+    if left_out and not unsure:
+        return Verdict.BOUNDED, left_out
+    return Verdict.UNKNOWN, unsure or (Reason(Cause.LEFT_OUT),)
+
+
+def judged(given: Answer) -> Answer:
+    """The answer with its verdict about findings; its reasons are what kept the engine from looking further."""
+    verdict, reasons = verdict_of(given.findings, covered=given.covered, reasons=given.reasons)
+    return replace(given, verdict=verdict, reasons=reasons)
 
 
 def assumptions(program: Program) -> tuple[str, ...]:

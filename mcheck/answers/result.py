@@ -7,7 +7,10 @@ from typing import Literal, TypeVar
 
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
+from mcheck.reasons import Reasons, in_words
+from mcheck.reasons import cut as is_cut
 from mcheck.records import dataclass
+from mcheck.verdicts import Verdict
 
 Value = int | Literal["unknown"]
 State = tuple[tuple[str, Value], ...]
@@ -49,26 +52,36 @@ class Answer:
     """What an engine says of a program under a model, the same for every engine and every question.
 
     ``verdict``: pass, fail or unknown where the condition or liveness was asked for; proved, bounded, finding or
-    unknown where findings were (``mcheck.answers.judgement``). ``reason`` is given where it is not plain.
+    unknown where findings were (``mcheck.answers.judgement``). ``reasons`` are given where it is not plain.
 
     ``outcomes`` are sorted; ``complete`` says that they are all. ``covered``: no execution was left out that could add
-    a finding; ``bound``: what the search went up to, if that is why. ``undefined``: some execution has undefined
+    a finding; the reasons name the bound, if that is why. ``undefined``: some execution has undefined
     behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
     looked at. ``forbidden_by`` are the axioms that some execution fails by.
-    ``chosen`` is why this engine was asked. ``cut``: with more time there might be more to say.
+    ``chosen`` is why this engine was asked. ``cut``: with more time or memory there might be more to say, as where one
+    of the reasons says so; whoever meets the end of a time that leaves no reason behind says it here.
     """
 
-    verdict: str
+    verdict: Verdict
     outcomes: tuple[Outcome, ...] = ()
     complete: bool = True
     undefined: bool = False
     findings: tuple[Finding, ...] = ()
     covered: bool = True
-    bound: str | None = None
     assumptions: tuple[str, ...] = ()
     executions: int = 0
     engine: str = "explicit"
-    reason: str | None = None
+    reasons: Reasons = ()
     forbidden_by: tuple[str, ...] = ()
     chosen: str = ""
     cut: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+        if not self.cut and is_cut(self.reasons):
+            object.__setattr__(self, "cut", True)
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons in words."""
+        return in_words(self.reasons)

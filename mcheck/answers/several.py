@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from mcheck.answers.judgement import LOOPS, decides
+from mcheck.answers.judgement import LOOPS, verdict_of
 from mcheck.answers.result import Answer
 from mcheck.findings.finding import Finding
+from mcheck.reasons import Cause, Reason
+from mcheck.verdicts import Verdict
 
 K = TypeVar("K")
 Excused = Callable[[Finding], bool] | None
@@ -34,13 +36,13 @@ def ends_search(given: Answer, excused: Excused) -> bool:
 
 def is_whole(given: Answer) -> bool:
     """Whether there is nothing else to say of a program than its findings."""
-    return given.verdict == "proved" or (given.verdict == "finding" and given.covered)
+    return given.verdict is Verdict.PROVED or (given.verdict is Verdict.FINDING and given.covered)
 
 
 def left_open(
     names: str, one: str, found: Mapping[K, Answer], listed: Callable[[list[K]], str], named: Callable[[K], str],
-    others: str,
-) -> str:  # fmt: skip
+    others: Reason,
+) -> Reason:  # fmt: skip
     """Why nothing is said of all numbers, where none of those that were looked at has an error: what was found with
     those that were followed to their end, and the first that was not, or what is said of the ``others``. ``one`` is
     what a number is called.
@@ -48,18 +50,22 @@ def left_open(
     clean = [number for number, given in found.items() if is_whole(given)]
     what = "nothing else" if any(given.findings for given in found.values()) else "nothing"
     said = f"{what} was found with {listed(clean)}" if clean else f"no {one} was looked at to its end"
+    said = f"{names} is any number: {said}"
     first = next(((number, given) for number, given in found.items() if not is_whole(given)), None)
     if first is not None:
-        others = f"with {named(first[0])}: {first[1].reason or first[1].bound}"
-    return f"{names} is any number: {said}; {others}"
+        return Reason(
+            Cause.NUMBERS, f"{said}; with {named(first[0])}", because=first[1].reasons or (Reason(Cause.LEFT_OUT),)
+        )
+    return replace(others, what=f"{said}; {others.what}")
 
 
-def proved(given: Answer, answers: Sequence[Answer], executions: int, reason: str) -> Answer:
+def proved(given: Answer, answers: Sequence[Answer], executions: int, because: Reason) -> Answer:
     """The answer about all programs where there is nothing else to say of any: ``given`` is that of one of them."""
     found = together(answers)
+    verdict, _ = verdict_of(found, covered=all(map(is_whole, answers)))
     return replace(
-        given, verdict="finding" if any(map(decides, found)) else "proved", findings=found, covered=True, bound=None,
-        executions=executions, reason=reason, cut=False,
+        given, verdict=verdict, findings=found, covered=True, executions=executions, reasons=(because,),
+        cut=any(a.cut for a in answers),
     )  # fmt: skip
 
 

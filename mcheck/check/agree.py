@@ -9,15 +9,18 @@ from mcheck.policy.agree import COUNTED, kinds_of
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
+from mcheck.reasons import Reasons
 from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An engine's findings of severity error or review; ``complete`` if no other execution could add to them."""
+    """An engine's findings of severity error or review; ``complete`` if no other execution could add to them, else the
+    ``reasons`` why not.
+    """
 
     complete: bool
-    reason: str
+    reasons: Reasons
     findings: tuple[Finding, ...]
 
     @property
@@ -47,8 +50,4 @@ def said(
     """The findings of the engine of this name, which looks at everything."""
     question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, thorough=True)
     given = ask_engine(engine, program, model, question, timeout)
-    return Said(complete=given.covered, reason=_brief(given.reason), findings=given.findings)
-
-
-def _brief(reason: str | None) -> str:
-    return (reason or "").partition(":")[0]
+    return Said(complete=given.covered, reasons=given.reasons, findings=given.findings)

@@ -7,8 +7,10 @@ from dataclasses import field, replace
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.program import CLEAN, Expectation, Kinds
+from mcheck.reasons import Reasons, in_words
 from mcheck.records import dataclass
 from mcheck.run.case import Settings, kinds_hold
+from mcheck.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A file's answer. ``verdict`` is proved, bounded, finding, unknown or error.
+    """A file's answer.
 
     ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason. ``digest`` is that
     of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more.
@@ -56,7 +58,7 @@ class Checked:
 
     path: str
     name: str
-    verdict: str
+    verdict: Verdict
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[tuple[Finding, str], ...] = ()
     expected: Kinds = ()
@@ -66,7 +68,7 @@ class Checked:
     engine: str = "protocol"
     chosen: str = ""
     seconds: float = 0.0
-    reason: str | None = None
+    reasons: Reasons = ()
     warnings: tuple[tuple[str, Span | None], ...] = ()
     problem: McheckError | None = None
     debug: str = ""
@@ -74,10 +76,18 @@ class Checked:
     digest: str = ""
     cut: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons in words."""
+        return in_words(self.reasons)
+
     @property
     def lasting(self) -> bool:
         """Whether the same texts and options have this answer whenever they are asked about."""
-        return self.verdict != "error" and self.problem is None and not self.cut
+        return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
     def named(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
         """The same of the same texts, where they are called so."""
@@ -92,9 +102,9 @@ class Checked:
     @property
     def status(self) -> str:
         """``ok``, ``finding`` (or an expected one that is not there), ``unknown`` or ``error``."""
-        if self.verdict == "error":
+        if self.verdict is Verdict.ERROR:
             return "error"
-        if self.verdict in ("unknown", "bounded"):
+        if self.verdict.open:
             if self.expected and self.expected != CLEAN and self.as_expected:
                 return "ok"
             return "unknown" if self.as_expected or self.expected not in ((), CLEAN) else "finding"
@@ -128,10 +138,10 @@ def tally(results: list[Checked], seconds: float) -> Tally:
     verdicts = [r.verdict for r in results]
     return Tally(
         files=len(results),
-        clean=verdicts.count("proved"),
-        findings=verdicts.count("finding"),
-        unknown=verdicts.count("unknown") + verdicts.count("bounded"),
-        error=verdicts.count("error"),
+        clean=verdicts.count(Verdict.PROVED),
+        findings=verdicts.count(Verdict.FINDING),
+        unknown=sum(v.open for v in verdicts),
+        error=verdicts.count(Verdict.ERROR),
         exit_status=status,
         seconds=seconds,
     )

@@ -11,13 +11,14 @@ from mcheck.check.files import launch_beside
 from mcheck.check.single import conclude, failed, question
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.limit import Limit, of_all_the_time
+from mcheck.limit import Limit
 from mcheck.ptx import launching, reading
 from mcheck.ptx.every import answer_for_every
 from mcheck.ptx.launch import Buffer, Extent, Launch
 from mcheck.ptx.launching import Given
 from mcheck.ptx.module import Module, SourceLine
 from mcheck.ptx.targets import check_target
+from mcheck.reasons import of_all_the_time
 from mcheck.run.case import DEFAULT_MODEL, Case
 from mcheck.run.single import model_of
 
@@ -62,7 +63,7 @@ def check_text(
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
-        reason=of_all_the_time(found.reason, settings.timeout),
+        reasons=of_all_the_time(found.reasons, settings.timeout),
         assumptions=(*assumptions(launch), *found.assumptions),
     )
     checked = conclude(path, subject, found, options, perf_counter() - started)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from time import perf_counter
 
-from mcheck.answers.judgement import NOT_ALL, decides
+from mcheck.answers.judgement import decides, verdict_of
 from mcheck.answers.result import Answer
 from mcheck.check.case import Checked, Options, Settings, Subject
 from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import by_cause
 from mcheck.findings.suppress import apply, suppressions
-from mcheck.limit import of_all_the_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.program import CLEAN, Program
+from mcheck.reasons import Cause, Reason, of_all_the_time, of_error
 from mcheck.run.case import DEFAULT_MODEL, Case, kinds_hold
-from mcheck.run.single import internal, left, load, located, model_of, out_of_memory, traceback_of
+from mcheck.run.single import internal, left, load, model_of, out_of_memory, traceback_of
+from mcheck.verdicts import Verdict
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
@@ -30,12 +31,12 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         model = model_of(name, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
-        if given.verdict == "finding" and not (given.covered or _expected(program, given)):
+        if given.verdict is Verdict.FINDING and not (given.covered or _expected(program, given)):
             # An engine stops soon after its first error: what the file expects may be what it has not come to.
             asked = replace(asked, timeout=left(settings.timeout, started), thorough=True, excused=None)
             more = ask(program, model, asked, options.engine)
-            given = more if _expected(program, more) else given
-        given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
+            given = more if _expected(program, more) else replace(given, cut=given.cut or more.cut)
+        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
@@ -70,17 +71,17 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
     """The answer without what is not asked for and what the file suppresses."""
     chosen = tuple(f for f in given.findings if _selected(f, options))
     kept, left, warnings = apply(
-        chosen, program.source, program.path, all_found=given.verdict != "finding" or given.covered
+        chosen, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
     )
     assumptions = list(given.assumptions)
     assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in left]
     if len(chosen) < len(given.findings):
         codes = sorted({f.code for f in given.findings} - {f.code for f in chosen})
         assumptions.append(f"not selected: {', '.join(codes)}")
-    verdict = given.verdict
-    reason = given.reason
-    if verdict == "finding" and not any(map(decides, kept)):
-        verdict, reason = ("proved", None) if given.covered else ("bounded", reason or NOT_ALL)
+    verdict, reasons = given.verdict, given.reasons
+    if verdict is Verdict.FINDING and not any(map(decides, kept)):
+        reasons = reasons or (Reason(Cause.FIRST_ERRORS),)  # an engine stops soon after them, and gives no reason
+        verdict, reasons = verdict_of(kept, covered=given.covered, reasons=reasons)
     return Checked(
         path=path,
         name=program.name,
@@ -94,7 +95,7 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         engine=given.engine,
         chosen=given.chosen,
         seconds=seconds,
-        reason=reason,
+        reasons=reasons,
         warnings=(*program.warnings, *warnings),
         source=program.source,
         cut=given.cut,
@@ -125,7 +126,7 @@ def failed(
         verdict=verdict,
         expected=program.expectation.kinds if program else (),
         seconds=seconds,
-        reason=located(problem),
+        reasons=(of_error(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
@@ -133,21 +134,23 @@ def failed(
     )
 
 
-def _failure(error: Exception, settings: Settings) -> tuple[str, McheckError, str]:
+def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError, str]:
     """The verdict, the problem in words, and the traceback of an error of ours where it is asked for."""
     match error:
         case InputError():
-            return "error", error, ""
+            return Verdict.ERROR, error, ""
         case Unsupported():
-            return "unknown", error, ""
+            return Verdict.UNKNOWN, error, ""
         case MemoryError():
-            return "unknown", out_of_memory(settings.memory), ""
+            return Verdict.UNKNOWN, out_of_memory(settings.memory), ""
         case RecursionError():
-            return "unknown", Unsupported("the program is nested too deeply"), ""
-    return "error", internal(error), traceback_of(error)
+            return Verdict.UNKNOWN, Unsupported("the program is nested too deeply"), ""
+    return Verdict.ERROR, internal(error), traceback_of(error)
 
 
-def lost(case: Case, _: Settings, reason: str, seconds: float) -> Checked:
+def lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Checked:
     """The answer about a file whose process had to be stopped or died."""
     name = case.path.rpartition("/")[2].rpartition(".")[0]
-    return Checked(path=case.path, name=name, verdict="unknown", reason=reason, seconds=seconds, cut=True)
+    return Checked(
+        path=case.path, name=name, verdict=Verdict.UNKNOWN, reasons=(reason,), seconds=seconds, cut=True
+    )  # fmt: skip

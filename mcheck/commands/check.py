@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcheck.commands import launch, options
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.check.case import Checked
@@ -144,7 +145,7 @@ def command(
             for result in check_files(cases, settings, chosen, means):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
-                if result.problem is not None and result.verdict == "error":
+                if result.problem is not None and result.verdict is Verdict.ERROR:
                     show(result.problem, color=color, debug=result.debug)
                 if text is not None:
                     text.result(result)
@@ -158,10 +159,10 @@ def command(
             stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
         if second is not None:
             second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
-    if emitted is not None and results[0].verdict != "error":
+    if emitted is not None and results[0].verdict is not Verdict.ERROR:
         from mcheck.check.skeleton import skeleton
 
-        text_of_sketch = skeleton(cases[0], settings, chosen, wrong=results[0].verdict == "finding")
+        text_of_sketch = skeleton(cases[0], settings, chosen, wrong=results[0].verdict is Verdict.FINDING)
         with output(emitted) as stream:
             stream.write(text_of_sketch)
     if verbose or sys.stderr.isatty():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcheck.commands import options
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.generate.choose import Search
@@ -91,7 +92,7 @@ def command(
     for test in islice(found, limit):
         path = _save(directory, test)
         rows.append(_row(test, path, differs))
-        unknown += test.verdict == "unknown"
+        unknown += test.verdict is Verdict.UNKNOWN
         if form == "text":
             _show(printer, test)
     if form == "json":

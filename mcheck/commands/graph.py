@@ -81,9 +81,9 @@ class _Drawn:
 
 
 def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
-    from mcheck.limit import of_all_the_time
     from mcheck.policy.question import Question
     from mcheck.policy.show import executions as explore
+    from mcheck.reasons import in_words, of_all_the_time
     from mcheck.report.picture.formats import picture
     from mcheck.run.case import DEFAULT_MODEL
     from mcheck.run.single import left, load, model_of
@@ -103,5 +103,5 @@ def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settin
         executions = list(explored.allowed.values())
     if len(executions) >= number:
         return _Drawn(picture(executions[number - 1], target), len(executions), None)
-    reason = None if explored.answer.complete else of_all_the_time(explored.answer.reason, settings.timeout)
-    return _Drawn(None, len(executions), reason)
+    reasons = () if explored.answer.complete else of_all_the_time(explored.answer.reasons, settings.timeout)
+    return _Drawn(None, len(executions), in_words(reasons))

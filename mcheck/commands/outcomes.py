@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mcheck.commands import options
+from mcheck.verdicts import Verdict
 
 
 @click.command("outcomes", short_help="Print every allowed final state of a test, with a witness.")
@@ -96,7 +97,7 @@ def command(
         show_warning(message, span, color=color)
     if result.problem is not None:
         show(result.problem, color=color, debug=result.debug)
-    if result.verdict == "error":
+    if result.verdict is Verdict.ERROR:
         return 70 if result.crashed else 2
     if not result.was_read and form == "text":
         if result.problem is None:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from mcheck.commands import options
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.report.lines import Printer
@@ -155,7 +156,7 @@ def _report(
             for message, span in result.warnings:
                 if not settings.warnings_as_errors:
                     show_warning(message, span, color=color)
-            if result.problem is not None and result.verdict == "error":
+            if result.problem is not None and result.verdict is Verdict.ERROR:
                 show(result.problem, color=color, debug=result.debug)
             if text is not None:
                 text.result(result)

@@ -26,7 +26,7 @@ from mcheck.explore.trial import Evaluator, Settled, Trial
 from mcheck.findings.finding import Finding
 from mcheck.graph.execution import Execution
 from mcheck.graph.structure import Structure
-from mcheck.limit import TimeOut, timed_out
+from mcheck.limit import TimeOut
 from mcheck.program.condition import Not
 from mcheck.program.program import Program
 from mcheck.questions.kept import Kept
@@ -228,7 +228,7 @@ def explore(
         out.networks[state] = explorer.network(solver, candidate, state, explorer.settle(solver, candidate))
     if forbidden and given.complete:
         _forbidden(explorer, out, set(kept.outcomes), forbidden)
-    out.cut = explorer.late or timed_out(given.reason)
+    out.cut = explorer.late or given.cut
     return out
 
 

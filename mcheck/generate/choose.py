@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from mcheck.cat.ast import Check, Model
 from mcheck.generate.alphabet import Alphabet, load, names
 from mcheck.generate.judge import Generated, generate, judged
+from mcheck.verdicts import Verdict
 
 
 def sample(alphabet: Alphabet, sizes: tuple[int, ...], every: int) -> Iterator[Generated]:
@@ -33,8 +34,8 @@ def different(found: Iterable[Generated], models: tuple[Model, Model], timeout: 
     flagging = all(any(isinstance(s, Check) and s.flag for s in model.statements) for model in models)
     for test in found:
         first, second = (judged(test, m, timeout=timeout, why=False) for m in models)
-        if "unknown" in (first.verdict, second.verdict):
-            yield first if first.verdict == "unknown" else second
+        if Verdict.UNKNOWN in (first.verdict, second.verdict):
+            yield first if first.verdict is Verdict.UNKNOWN else second
         elif first.verdict != second.verdict or (flagging and first.codes != second.codes):
             codes = first.codes if flagging else None
             yield replace(judged(test, models[1]), other=first.verdict, other_codes=codes)
@@ -67,7 +68,7 @@ def smallest(
                 agreed += 1
                 for found in different([test], models, timeout):
                     agreed -= 1
-                    if found.verdict != "unknown":
+                    if found.verdict is not Verdict.UNKNOWN:
                         search.alphabet, search.size = alphabet.name, n
                     yield found
             if search.alphabet:

@@ -18,6 +18,7 @@ from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import And, Compare, ConstTerm, Formula, MemTerm, RegTerm
 from mcheck.program.program import Program
+from mcheck.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,12 @@ class Generated:
     edges: tuple[str, ...]
     size: int
     text: str
-    verdict: str = ""
+    verdict: Verdict | None = None
     kinds: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
     axiom: str = ""
     reason: str = ""
-    other: str = ""
+    other: Verdict | None = None
     other_codes: tuple[str, ...] | None = None
     executions: int = 0
 
@@ -78,12 +79,12 @@ def judged(
     program = test.program()
     question = Question(about=About.STATES, timeout=timeout, findings=True)
     given = ask(program, model, question, engine)
-    if given.verdict == "unknown":
-        return replace(test, verdict="unknown", reason=given.reason or "")
+    if given.verdict is Verdict.UNKNOWN:
+        return replace(test, verdict=Verdict.UNKNOWN, reason=given.reason or "")
     errors = [f for f in given.findings if f.severity in ("error", "review")]
     kinds = tuple(dict.fromkeys(f.kind for f in errors))
     codes = tuple(sorted({f.code for f in given.findings if f.severity == "error"}))
-    axiom = forbidding(program, model) if why and given.verdict == "fail" else ""
+    axiom = forbidding(program, model) if why and given.verdict is Verdict.FAIL else ""
     clean = not any(f.severity == "error" for f in given.findings)
     expects = [f"expect {given.verdict}", f"expect {'clean' if clean else ' | '.join(sorted(set(kinds)))}"]
     notes = f'"Forbidden by {axiom} of {model.name}."\n' if axiom else ""

@@ -13,6 +13,7 @@ from mcheck.ptx import check
 from mcheck.report.checked import describe
 from mcheck.report.errors import render
 from mcheck.report.lines import plain
+from mcheck.verdicts import Verdict
 
 
 def assert_clean(
@@ -37,7 +38,7 @@ def assert_clean(
         raise InputError("a compiled kernel is checked on a grid: assert_clean(kernel, grid, arguments)")
     else:
         answer = check(kernel.asm["ptx"], launch_of(kernel, grid, arguments), **options)
-    if answer.status == "ok" or (bounded and answer.verdict == "bounded" and answer.as_expected):
+    if answer.status == "ok" or (bounded and answer.verdict is Verdict.BOUNDED and answer.as_expected):
         return answer
     raise AssertionError(report(answer))
 

@@ -11,6 +11,7 @@ from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import engine, states
 from mcheck.program.program import Program
+from mcheck.verdicts import Verdict
 
 
 def answer(
@@ -49,7 +50,7 @@ def answer(
     if findings:
         return given
     if prop == "liveness" and any(f.kind == "deadlock" for f in given.findings):
-        return replace(given, verdict="fail", reason=None)
-    if given.bound is not None and given.reason is None and not any(f.severity == "error" for f in given.findings):
-        return replace(given, verdict="unknown", reason=f"explored up to {given.bound}")
+        return replace(given, verdict=Verdict.FAIL, reasons=())
+    if given.reasons and not any(f.severity == "error" for f in given.findings):
+        return replace(given, verdict=Verdict.UNKNOWN)
     return given

@@ -32,6 +32,8 @@ from mcheck.kernel.trace import Entry, Forced, Planned, Reversal
 from mcheck.limit import Limit
 from mcheck.program import ops
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, Reason, Reasons
+from mcheck.verdicts import Verdict
 
 MAX_EXECUTIONS = 2_000
 MAX_WORK = 4_000_000
@@ -108,6 +110,16 @@ class Search:
         """Whether an error is enough of an answer, and there is one."""
         return self.wrong and not self.whole
 
+    @property
+    def doubt(self) -> Reason | None:
+        """What was met that leaves all executions in doubt."""
+        return None if self.unsure is None else Reason(Cause.NOT_FOLLOWED, self.unsure)
+
+    @property
+    def bound(self) -> Reason | None:
+        """What the search went up to, if it left something out."""
+        return None if self.bounded is None else Reason(Cause.BOUND, self.bounded)
+
     def found(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
         return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
@@ -116,7 +128,7 @@ class Search:
         """Raises ``TimeOut`` once the time is over."""
         self.given.check()
 
-    def explore(self, timeout: float | None) -> str | None:
+    def explore(self, timeout: float | None) -> Reason | None:
         """``run`` within a time; the reason if there is no answer."""
         self.given = Limit(timeout)
         with garbage.seldom():
@@ -388,33 +400,32 @@ def answer(
     are ``excused`` do not count as first ones.
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
-    reason = search.explore(timeout)
-    if reason is None and search.setup is not None and search.bounded is None and not search.settled:
+    late = search.explore(timeout)
+    unsure = late or search.doubt or (None if search.possible else NONE)
+    bound = search.bound
+    if late is None and search.setup is not None and bound is None and not search.settled:
         more = (
             search.overtaken
             or beyond(program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered)
             or sees_what_follows(program, search.setup.needed)
             or _lost_updates(search)
-            or _torn_maps(search)
         )
-        search.bounded = f"interleavings: {more}" if more is not None else None
+        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _torn_maps(search)
     found = search.found()
-    reason = reason or search.unsure or (None if search.possible else NONE)
     return Answer(
-        verdict="unknown" if reason is not None else "pass",
+        verdict=Verdict.PASS if unsure is None else Verdict.UNKNOWN,
         complete=False,
         undefined=any(map(voids, found)),
         findings=found,
-        covered=reason is None and search.bounded is None and not search.settled,
-        bound=search.bounded,
+        covered=unsure is None and bound is None and not search.settled,
         assumptions=(*assumptions(program), INTERLEAVED),
         executions=search.executions,
         engine="protocol",
-        reason=reason,
+        reasons=tuple(r for r in (unsure or bound,) if r is not None),
     )
 
 
-NONE = "the kernel engine finds no execution that the model allows"
+NONE = Reason(Cause.MODEL, "the kernel engine finds no execution that the model allows")
 INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
 
 
@@ -434,22 +445,25 @@ def check(
     )
 
 
-def _torn_maps(search: Search) -> str | None:
+def _torn_maps(search: Search) -> Reason | None:
     """A copy whose tensor map is replaced meanwhile may go by either contents; the newer ones are followed. The older
     ones may show nothing else.
     """
     raced = (a.proxy for f in search.findings.values() if f.kind == "race" for a in f.accesses)
     if "tensormap" not in raced:
         return None
+    because: Reasons = ()
     if one_write(search.program):
         other = Search(
             search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
             given=search.given, older_maps=True,
         )  # fmt: skip
-        reason = search.given.attempt(other.run) or other.unsure or other.bounded or other.overtaken
-        if reason is None and other.findings.keys() <= search.findings.keys():
+        late = search.given.attempt(other.run)
+        more = late or other.doubt or other.bound or other.overtaken
+        if more is None and other.findings.keys() <= search.findings.keys():
             return None
-    return "a tensor map that races may be read as it was"
+        because = (late,) if late is not None else because
+    return Reason(Cause.INTERLEAVINGS, "a tensor map that races may be read as it was", because=because)
 
 
 def _lost_updates(search: Search) -> str | None:

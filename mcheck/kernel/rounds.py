@@ -65,6 +65,7 @@ from mcheck.program import ops
 from mcheck.program.expr import Const
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic, Rounds
+from mcheck.verdicts import Verdict
 
 FOLLOWED = (5, 12), (8, 40)
 """So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
@@ -447,12 +448,12 @@ class _Prover:
         search.collect(m)
         given = judged(
             Answer(
-                verdict="pass", findings=search.found(),
+                verdict=Verdict.PASS, findings=search.found(),
                 assumptions=(*assumptions(m.program), engine.INTERLEAVED), executions=1, engine="protocol",
             )
         )  # fmt: skip
         ended = m.ended == "end" and all(a.status == "done" for a in m.agents)
-        return given if ended and not search.errors and given.verdict in ("proved", "finding") else None
+        return given if ended and not search.errors and given.verdict in (Verdict.PROVED, Verdict.FINDING) else None
 
 
 NO_LOOP = Loop(0, 0, 0)

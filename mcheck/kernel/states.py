@@ -29,6 +29,8 @@ from mcheck.kernel.shipped import says_the_same, without_races_as_shipped
 from mcheck.program import ops
 from mcheck.program.condition import MemTerm, RegTerm, Term
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, Reason, once
+from mcheck.verdicts import Verdict
 
 MAX_EXECUTIONS = 10_000
 GUESSED = "a branch on a value that nobody knows may say what another one is"
@@ -88,9 +90,10 @@ def watched(program: Program) -> Watched:
     return {thread: frozenset(names) for thread, names in found.items()}
 
 
-OTHER_MODEL = (
+OTHER_MODEL = Reason(
+    Cause.MODEL,
     "the kernel engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: of others "
-    "it is not known that a program without races leaves weak reads no choice"
+    "it is not known that a program without races leaves weak reads no choice",
 )
 
 
@@ -107,13 +110,13 @@ def answer(
     be told. Never raises for a time-out or an unmodelled construct.
     """
     if not says_the_same(tape_of(model), without_races_as_shipped):
-        return Answer(verdict="unknown", complete=False, engine="protocol", reason=OTHER_MODEL)
+        return Answer(verdict=Verdict.UNKNOWN, complete=False, engine="protocol", reasons=(OTHER_MODEL,))
     states = States(program, terms_of(program.condition), witnesses)
     search = Search(program, model, profile, unroll, MAX_EXECUTIONS, watched=watched(program), watch=states.see)
     reason = search.explore(timeout)
     findings = search.found()
     undefined = any(voids(f) for f in findings)
-    reason = reason or search.unsure or _incomplete(search, states, findings)
+    reason = reason or search.doubt or _incomplete(search, states, findings)
     verdict, why = _verdict(program, states, undefined=undefined, reason=reason)
     return Answer(
         verdict=verdict,
@@ -128,30 +131,32 @@ def answer(
         findings=findings,
         executions=search.executions,
         covered=reason is None,
-        bound=search.bounded,
         assumptions=(*assumptions(program), INTERLEAVED),
         engine="protocol",
-        reason=why,
+        reasons=once(r for r in (why, reason) if r is not None and (r is why or r.cut)),
     )
 
 
-def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> str | None:
+def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> Reason | None:
     """Why there may be other states."""
     races = sorted({f.code for f in findings if f.kind == "race" and f.code not in ACCEPTED})
     if races:
-        return f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
-    if search.bounded is not None:
-        return f"the protocol engine explored up to {search.bounded}"
+        text = f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
+        return Reason(Cause.RACES, text)
+    if search.bound is not None:
+        return search.bound
     if search.overtaken is not None:
-        return f"an execution that is no interleaving: {search.overtaken}"
+        return Reason(Cause.STATES, f"an execution that is no interleaving: {search.overtaken}")
     if states.inexact is not None:
-        return f"the protocol engine does not list states here: {states.inexact}"
+        return Reason(Cause.STATES, f"the protocol engine does not list states here: {states.inexact}")
     if _counts_pending(search):
-        return "the protocol engine does not list the counts of pending arrivals"
+        return Reason(Cause.STATES, "the protocol engine does not list the counts of pending arrivals")
     if states.absent and shares_words(search.program):
-        return "shared words are read and written on both sides of a barrier that waits for a thread to exit"
+        text = "shared words are read and written on both sides of a barrier that waits for a thread to exit"
+        return Reason(Cause.STATES, text)
     late = None if search.setup is None else sees_what_follows(search.program, search.setup.needed)
-    return late or why_not(search.program)
+    more = late or why_not(search.program)
+    return None if more is None else Reason(Cause.STATES, more)
 
 
 def _counts_pending(search: Search) -> bool:
@@ -166,19 +171,22 @@ def _counts_pending(search: Search) -> bool:
     )  # fmt: skip
 
 
-def _verdict(program: Program, states: States, *, undefined: bool, reason: str | None) -> tuple[str, str | None]:
+def _verdict(
+    program: Program, states: States, *, undefined: bool, reason: Reason | None
+) -> tuple[Verdict, Reason | None]:
     condition = program.condition
     kind = condition.kind
     if undefined:
-        text = "some execution is undefined, so anything may happen"
-        return ("pass", None) if kind == "none" else ("pass" if kind == "exists" else "fail", text)
+        if kind == "none":
+            return Verdict.PASS, None
+        return Verdict.PASS if kind == "exists" else Verdict.FAIL, Reason(Cause.UNDEFINED)
     if kind != "none" and states.inexact is None:
         truths = [truth_of(condition, s) for s in states.found]
         if kind == "forall":
             if any(False in t for t in truths):
-                return "fail", None
+                return Verdict.FAIL, None
         elif any(True in t for t in truths):
-            return ("pass" if kind == "exists" else "fail"), None
+            return (Verdict.PASS if kind == "exists" else Verdict.FAIL), None
     if reason is not None:
-        return "unknown", reason
-    return ("fail" if kind == "exists" else "pass"), None
+        return Verdict.UNKNOWN, reason
+    return (Verdict.FAIL if kind == "exists" else Verdict.PASS), None

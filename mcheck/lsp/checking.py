@@ -9,9 +9,9 @@ import sys
 from contextlib import suppress
 
 from mcheck.errors import Span
-from mcheck.limit import no_time
 from mcheck.lsp.notes import Note
 from mcheck.lsp.worker import Job, packed
+from mcheck.reasons import in_words, no_time
 from mcheck.run.pipes import HEADER
 
 GRACE = 1.0
@@ -37,7 +37,7 @@ class Checker:
                 return await self._ask(job)
             except TimeoutError:
                 self.stop()
-                return (_unknown(job, no_time(job.settings.timeout)),)
+                return (_unknown(job, in_words((no_time(job.settings.timeout),)) or ""),)
             except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionError):
                 self.stop()
                 return (_unknown(job, "the process that checked it ended; memory may not have been enough"),)

@@ -14,6 +14,7 @@ from mcheck.findings.repair import Edit, edits
 from mcheck.program.program import in_words
 from mcheck.run.case import Case, Result, Settings
 from mcheck.run.single import load, run_case
+from mcheck.verdicts import Verdict
 
 SEVERITIES = ("error", "warning", "information", "hint")
 _OF_FINDINGS = {"error": "error", "review": "warning", "advice": "information"}
@@ -71,7 +72,7 @@ def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
     case = Case(path, text=text)
     checked = check_case(case, settings, Options())
     yield from _of_checked(checked, text, path)
-    if checked.verdict != "error":
+    if checked.verdict is not Verdict.ERROR:
         yield from _of_verdict(case, settings)
 
 
@@ -116,7 +117,7 @@ def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
         wanted = in_words(checked.expected)
         place = checked.expectation_span or Span(path, 1, 1)
         yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
-    if checked.verdict in ("unknown", "bounded") and checked.reason:
+    if checked.verdict.open and checked.reason:
         yield Note(span=Span(path, 1, 1), severity="information", message=checked.reason, code=checked.verdict)
 
 
@@ -156,7 +157,7 @@ def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
     if wanted is None or program.free is not None:
         return
     result: Result = run_case(case, replace(settings, verdict_only=True))
-    if result.verdict in ("pass", "fail") and result.verdict != wanted:
+    if result.verdict.judges and result.verdict != wanted:
         message = f"expected {wanted}, found {result.verdict}: {result.condition} under {result.model}"
         if result.reason:
             message += f"\n{result.reason}"

@@ -21,6 +21,7 @@ from mcheck.errors import InputError
 from mcheck.machines.batches import Batches
 from mcheck.machines.parcel import Item, Parcel, Unpacked, item
 from mcheck.machines.worker import Done, Foreign, work
+from mcheck.reasons import Cause, Reason
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import Lost, Task, by_number
 from mcheck.store.keys import version
@@ -279,7 +280,7 @@ class _Run(Generic[T]):
             self._again += [_Batch([i], batch.attempt + 1) for i in reversed(batch.items)]
             return
         (only,) = batch.items
-        reason = "every worker that ran the test died; it is not tried again"
+        reason = Reason(Cause.DIED, "every worker that ran the test died; it is not tried again")
         yield only.index, self._job.lost(only.case, self._job.settings, reason, 0.0)
 
     def _reconnect(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcheck.cat.ast import Texts
 from mcheck.errors import McheckError
+from mcheck.reasons import Reason
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.run.single import model_of
 
@@ -29,7 +30,7 @@ class Parcel:
     models: tuple[tuple[str, Texts], ...]
     settings: Settings
     task: Callable[[Case, Settings], Any]
-    lost: Callable[[Case, Settings, str, float], Any]
+    lost: Callable[[Case, Settings, Reason, float], Any]
     version: bytes
 
 

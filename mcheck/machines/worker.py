@@ -18,6 +18,7 @@ from select import select
 from time import perf_counter
 
 from mcheck.machines.parcel import Parcel
+from mcheck.reasons import Cause, Reason
 from mcheck.run.case import Case
 from mcheck.run.pipes import receive, send
 from mcheck.store.keys import version
@@ -135,7 +136,8 @@ def _end() -> int:
 
 def _given_up(parcel: Parcel, case: Case, status: int, seconds: float) -> bytes:
     why = f"signal {-status}" if status < 0 else f"status {status}"
-    reason = f"{DEATHS} processes that ran the test ended, the last one with {why}; it is not tried again"
+    ended = f"{DEATHS} processes that ran the test ended, the last one with {why}; it is not tried again"
+    reason = Reason(Cause.DIED, ended)
     return pickle.dumps(parcel.lost(case, parcel.settings, reason, seconds), pickle.HIGHEST_PROTOCOL)
 
 

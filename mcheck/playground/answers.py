@@ -7,6 +7,8 @@ from io import StringIO
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from mcheck.verdicts import Verdict
+
 if TYPE_CHECKING:
     from mcheck.errors import McheckError
     from mcheck.run.case import Result
@@ -31,7 +33,7 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
 
     def each(result: Result) -> None:
         results.append(result)
-        stream.write(_problems(result.problem if result.verdict == "error" else None, text))
+        stream.write(_problems(result.problem if result.verdict is Verdict.ERROR else None, text))
         report.result(result)
 
     summary = run_suite(
@@ -47,7 +49,7 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
             "verdict": result.verdict,
             "codes": [f.code for f in result.findings],
             "places": _places(result),
-            "pictures": result.was_read and result.verdict != "error",
+            "pictures": result.was_read and result.verdict is not Verdict.ERROR,
         }
     )
 
@@ -62,7 +64,7 @@ def check(text: str, model: str) -> str:
     from mcheck.run.means import Means
 
     (result,) = check_files([Case(NAME, text=text)], Settings(model=model or None), Options(), Means(jobs=1))
-    report = _problems(result.problem if result.verdict == "error" else None, text)
+    report = _problems(result.problem if result.verdict is Verdict.ERROR else None, text)
     report += "".join(f"{plain(line)}\n" for line in describe(result, errors=False))
     return json.dumps(
         {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from mcheck.errors import InternalError
 from mcheck.policy.question import About, Question
+from mcheck.reasons import Cause, Reason, Reasons, in_words, once
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer, State
@@ -27,8 +29,8 @@ def on_findings(given: list[Answer]) -> Answer:
     """
     full = [a for a in given if a.covered]
     if len(full) < 2:
-        best = next(iter(full), None) or next((a for a in given if a.verdict != "unknown"), given[0])
-        others = "; ".join(f"{a.engine}: {a.reason}" for a in given if a is not best)
+        best = next(iter(full), None) or next((a for a in given if a.verdict is not Verdict.UNKNOWN), given[0])
+        others = "; ".join(f"{a.engine}: {in_words(a.reasons)}" for a in given if a is not best)
         note = f"only the {best.engine} engine answers this in full ({others})"
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
@@ -45,10 +47,11 @@ def on_states(explicit: Answer, z3: Answer, question: Question) -> Answer:
     different = differences(explicit, z3, question)
     if different:
         raise InternalError("the engines differ: " + "; ".join(different))
-    if explicit.verdict == "unknown" and z3.verdict != "unknown":
-        return replace(z3, reason=_alone(z3, explicit))
-    if z3.verdict == "unknown" and explicit.verdict != "unknown":
-        return replace(explicit, reason=_alone(explicit, z3))
+    unknown = [a.verdict is Verdict.UNKNOWN for a in (explicit, z3)]
+    if unknown == [True, False]:
+        return replace(z3, reasons=_alone(z3, explicit))
+    if unknown == [False, True]:
+        return replace(explicit, reasons=_alone(explicit, z3))
     return replace(explicit, engine=_names([explicit, z3]))
 
 
@@ -56,8 +59,8 @@ def with_kernel_engine(given: Answer, kernel: Answer, question: Question) -> Ans
     """The common answer of the listing engines, held against the kernel engine's where that has all states."""
     if not kernel.complete:
         return given
-    if given.verdict == "unknown":
-        return replace(kernel, reason=_alone(kernel, given))
+    if given.verdict is Verdict.UNKNOWN:
+        return replace(kernel, reasons=_alone(kernel, given))
     same = replace(kernel, findings=given.findings)  # what is found depends on where an engine stops, as states do
     if given.undefined and kernel.undefined:
         same = replace(same, outcomes=given.outcomes)
@@ -72,7 +75,7 @@ def differences(one: Answer, other: Answer, question: Question | None = None) ->
     about = About.STATES if question is None else question.about
     first, second = one.engine, other.engine
     out = []
-    if "unknown" not in (one.verdict, other.verdict) and one.verdict != other.verdict:
+    if Verdict.UNKNOWN not in (one.verdict, other.verdict) and one.verdict is not other.verdict:
         out.append(f"{first} says {_verdict(one)}, {second} says {_verdict(other)}")
     if about is not About.STATES or not (one.complete and other.complete):
         return out
@@ -87,9 +90,10 @@ def differences(one: Answer, other: Answer, question: Question | None = None) ->
     return out
 
 
-def _alone(given: Answer, silent: Answer) -> str:
-    parts = [given.reason, f"only {given.engine} has an answer; {silent.engine}: {silent.reason or 'unknown'}"]
-    return "; ".join(p for p in parts if p)
+def _alone(given: Answer, silent: Answer) -> Reasons:
+    why = silent.reasons or (Reason(Cause.LEFT_OUT),)
+    said = f"only {given.engine} has an answer; {silent.engine}"
+    return once(given.reasons, (Reason(Cause.ONE_ENGINE, said, because=why),))
 
 
 def _names(given: list[Answer]) -> str:
@@ -98,7 +102,8 @@ def _names(given: list[Answer]) -> str:
 
 
 def _verdict(a: Answer) -> str:
-    return f"{a.verdict} ({a.reason})" if a.reason else a.verdict
+    why = in_words(a.reasons)
+    return f"{a.verdict} ({why})" if why else a.verdict
 
 
 def _state(state: State) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.errors import Unsupported
-from mcheck.limit import NO_TIME, Limit, timed_out
+from mcheck.limit import Limit
 from mcheck.policy import agree
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
 from mcheck.policy.sizes import Prover, every_size, written_size
+from mcheck.reasons import of_own_time, once
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -59,28 +61,32 @@ def ask(
     def asker(name: str, most: float | None) -> Answer:
         left = None if end is None else max(end - time.monotonic(), 0.0)
         within = min((x for x in (most, left) if x is not None), default=None)
-        return ask_engine(name, program, model, question, within)
+        given = ask_engine(name, program, model, question, within)
+        return given if within == left else replace(given, reasons=of_own_time(given.reasons))
 
     if engine == "both":
         return _all(program, model, question)
-    chosen = plan(program, question, engine).without(late or ())
+    chosen = plan(program, question, engine)
+    # Another time would have given a first attempt more, and its answer instead of one that is as whole.
+    hurried = question.timeout is not None and chosen != plan(program, replace(question, timeout=None), engine)
+    chosen = chosen.without(late or ())
     answers: list[Answer] = []
     for attempt in chosen.attempts:
         before = [a for a in answers if a.engine == attempt.engine]
-        if before and not timed_out(before[-1].reason):
+        if before and not before[-1].cut:
             continue
         given = asker(attempt.engine, attempt.seconds if not before else None)
         if settles(given, program, question):
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
-            return replace(given, chosen=why, cut=timed_out(given.reason))
-        if late is not None and attempt.seconds is not None and timed_out(given.reason):
+            return replace(given, chosen=why, cut=given.cut or (hurried and _cut(answers)))
+        if late is not None and attempt.seconds is not None and given.cut:
             late.add(attempt.engine)
         answers.append(given)
-    best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers, question)
+    best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers)
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine left something open"
-    return replace(best, chosen=why, cut=_cut(answers))
+    return replace(best, chosen=why, cut=_cut(answers if hurried else _last(answers)))
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:
@@ -101,26 +107,36 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
     return prove
 
 
-def _cut(answers: list[Answer]) -> bool:
-    return any(timed_out(a.reason) for a in answers)
+def _cut(answers: Iterable[Answer]) -> bool:
+    return any(a.cut for a in answers)
+
+
+def _last(answers: list[Answer]) -> Iterable[Answer]:
+    """What each engine said in its last attempt."""
+    return {a.engine: a for a in answers}.values()
 
 
 def _best_findings(answers: list[Answer]) -> Answer:
     """An answer with findings before one without, one that is certain before one that is not."""
-    known = [a for a in answers if a.verdict != "unknown"]
-    return next((a for a in known if a.verdict == "finding"), known[0] if known else answers[0])
+    known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
+    best = next((a for a in known if a.verdict is Verdict.FINDING), known[0] if known else answers[0])
+    return best if best.verdict is Verdict.PROVED else _with_limits(best, answers)
 
 
-def _best(answers: list[Answer], question: Question) -> Answer:
+def _best(answers: list[Answer]) -> Answer:
     """The last verdict; where there is none, what was seen, with the reasons of all."""
-    if len(answers) == 1:
-        return answers[0]
-    known = [a for a in answers if a.verdict != "unknown"]
+    known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
     if known:
-        return known[-1]
-    reasons = dict.fromkeys(a.reason for a in answers if a.reason and not timed_out(a.reason))
+        return _with_limits(known[-1], answers)
     best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
-    return replace(best, reason="; ".join(reasons) or f"{NO_TIME} {question.timeout:g} s")
+    open_ = (r for a in answers for r in a.reasons if not r.cut)
+    return _with_limits(replace(best, reasons=once(open_)), answers)
+
+
+def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
+    """The best of several answers, with the limits that each engine met in its last attempt."""
+    limits = (r for a in _last(answers) for r in a.reasons if r.cut)
+    return replace(best, reasons=once(best.reasons, limits))
 
 
 def _all(program: Program, model: Model, question: Question) -> Answer:

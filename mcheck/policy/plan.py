@@ -11,6 +11,7 @@ from mcheck.policy.size import choose
 from mcheck.program.ops import Alu, Branch, Fence, Label, Load, Store
 from mcheck.program.program import Program
 from mcheck.records import dataclass
+from mcheck.verdicts import Verdict
 
 LITMUS_SIZE = 40
 """Operations of all threads together, up to which an engine that looks at every execution is asked first."""
@@ -95,11 +96,11 @@ def _for_states(program: Program, question: Question) -> Plan:
 
 def settles(given: Answer, program: Program, question: Question) -> bool:
     """Whether nothing is left to ask."""
-    if given.verdict == "unknown":
+    if given.verdict is Verdict.UNKNOWN:
         return False
     match question.about:
         case About.FINDINGS:
-            return given.verdict == "finding" or given.engine != "protocol" or not is_litmus(program)
+            return given.verdict is Verdict.FINDING or given.engine != "protocol" or not is_litmus(program)
         case About.STATES:
             return given.complete or given.undefined or not has_states(program)
         case _:

@@ -14,12 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer
-from mcheck.answers.several import Excused, counts, ends_search, is_whole, left_open, proved, taken, together
-from mcheck.errors import InputError, Unsupported
+from mcheck.answers.several import Excused, counts, is_whole, left_open, proved, taken, together
+from mcheck.errors import InputError
 from mcheck.findings.finding import Finding
-from mcheck.limit import Limit, TimeOut, timed_out
+from mcheck.limit import Limit, TimeOut
+from mcheck.policy.numbers import Looked, Unproved, attempted
 from mcheck.program.program import Long, Program
-from mcheck.program.rounds import Aperiodic
+from mcheck.reasons import Cause, Reason, Reasons, cut, no_time, of_own_time, once
+from mcheck.records import dataclass
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.kernel.rounds import Proof
@@ -87,57 +90,66 @@ def every_size(
     quicker, where an error shows.
     """
     limit = Limit(seconds)
-    found: dict[int, Answer] = {}
-    slow: set[int] = set()
-    why, cut, took = "", True, NEXT_TO_IT
+    looked = Looked[int](excused)
+    unproved, took = Unproved(), NEXT_TO_IT
+    late: Reasons = ()
     try:
-        proof, why, turn = _proof(limit, prove)
+        proof = _proof(limit, prove)
+        unproved = proof if isinstance(proof, Unproved) else unproved
+        turn = unproved.turn
         large, last = 0, 0.0
-        share = 1.0 if proof is not None else 0.5
+        share = 0.5 if isinstance(proof, Unproved) else 1.0
 
         def look(one: Program, left: float | None) -> Answer:
             nonlocal large
             large = sum(len(t.code) for t in one.threads)
             return answer(one, None if left is None else left * share)
 
+        def patient(most: float) -> bool:
+            nonlocal late
+            if seconds is not None or last <= most:
+                return True
+            said = f"{program.free} = {max(looked.found, default=0)} took longer than {most:g} s, and larger ones would"
+            late = (Reason(Cause.TIME, said),)
+            return False
+
         def tried() -> Iterator[int]:
             near = tuple(around(turn))
-            for size in sizes(lambda: large, lambda: seconds is not None or last <= PATIENCE):
+            for size in sizes(lambda: large, lambda: patient(PATIENCE)):
                 yield size
                 if size == FEW and near and near[-1] <= LARGEST:  # the proof has met an error with it
                     yield from near
-            if seconds is not None or last * (turn or 0) <= WAIT * max(found, default=0):
+            if not near or patient(WAIT * max(looked.found, default=0) / (turn or 1)):
                 yield from near
 
-        for size in range(proof.first) if proof is not None else tried():
-            if size in found or size in slow:
+        for size in tried() if isinstance(proof, Unproved) else range(proof.first):
+            if size in looked:
                 continue
             began = time.monotonic()
-            if proof is not None and size in proof.smaller:
-                found[size] = proof.smaller[size]
-            elif _look(program, size, limit, look, found, slow, excused):
+            if not isinstance(proof, Unproved) and size in proof.smaller:
+                looked.take(size, proof.smaller[size])
+            elif _look(program, size, limit, look, looked):
                 took = max(NEXT_TO_IT, time.monotonic() - began)
                 break
             last = time.monotonic() - began
         else:
-            if proof is not None and not slow and all(map(is_whole, found.values())):
-                return _proved(program, proof, found)
-        largest = max(found, default=0)
-        seen = {*found, *slow}
-        smaller = (k for k in range(largest) if k not in seen and ends_search(found[largest], excused))
+            if not isinstance(proof, Unproved) and not looked.slow and all(map(is_whole, looked.found.values())):
+                return _proved(program, proof, looked.found)
+        largest = max(looked.found, default=0)
+        smaller = [k for k in range(largest) if k not in looked and looked.ends(looked.found[largest])]
         waits = limit if seconds is not None else Limit(WAIT)
         for size in smaller:
             waits.check()
-            if _look(program, size, limit.part(2 * took), answer, found, slow, excused):
+            if _look(program, size, limit.part(2 * took), answer, looked):
                 break
-        cut = bool(slow)
     except TimeOut:
-        pass
-    wrong = min((k for k, a in found.items() if ends_search(a, excused)), default=None)
+        late = (no_time(seconds),)
+    wrong = min(looked.wrong, default=None)
     if wrong is None:
-        return _open(program, found, why, cut=cut)
-    others = _others(program, limit.part(took), answer, found, slow, wrong, excused)
-    return _wrong(program, found, wrong, others, cut=limit.over())
+        return _open(program, looked, unproved.why, late)
+    others = _others(program, limit.part(took), answer, looked, wrong)
+    given = _wrong(program, looked, wrong, others)
+    return replace(given, cut=given.cut or cut(unproved.why))
 
 
 def written_size(
@@ -145,31 +157,27 @@ def written_size(
 ) -> Answer:
     """The answer for loops that run often as they are written: by a proof, or else from the whole program."""
     limit = Limit(seconds)
-    proof, *_ = _proof(limit, prove)
-    if proof is None:
-        return answer(long.whole(), limit.remaining())
+    try:
+        proof = _proof(limit, prove)
+        if isinstance(proof, Unproved):
+            return answer(long.whole(), limit.remaining())
+    except TimeOut:
+        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(no_time(seconds),))
     said = (
         f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
         " and the last ones adds nothing"
     )
-    return proved(proof.answer, [proof.answer], proof.executions, said)
+    return proved(proof.answer, [proof.answer], proof.executions, Reason(Cause.PERIODIC, said))
 
 
-def _proof(limit: Limit, prove: Prover | None) -> tuple[Proof | None, str, int | None]:
-    """The proof for large numbers, or why there is none, and near which number that shows."""
+def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved:
+    """The proof for large numbers, or why there is none."""
     if prove is None:
-        return None, "", None
-    left = limit.remaining()
+        return Unproved()
     try:
-        return prove(Limit(None if left is None else left / 2)), "", None
-    except Aperiodic as error:
-        return None, str(error), error.turn
-    except Unsupported as error:
-        return None, str(error), None
-    except TimeOut:
-        return None, "a proof takes longer than half of the time", None
+        return attempted(limit, prove)
     except InputError:  # said with the number that makes no program, by whoever looks at the numbers
-        return None, "", None
+        return Unproved()
 
 
 def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
@@ -180,7 +188,7 @@ def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
         f" the state repeats every {_often(proof)}"
     )
     executions = sum(a.executions for a in found.values()) + proof.executions
-    return proved(replace(last, assumptions=taken([last])), answers, executions, said)
+    return proved(replace(last, assumptions=taken([last])), answers, executions, Reason(Cause.PERIODIC, said))
 
 
 def _often(proof: Proof) -> str:
@@ -189,10 +197,9 @@ def _often(proof: Proof) -> str:
 
 
 def _look(
-    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer],
-    found: dict[int, Answer], slow: set[int], excused: Excused,
+    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int]
 ) -> bool:  # fmt: skip
-    """Looks at a number, which is ``found`` or too ``slow`` then; whether it ends the search."""
+    """Looks at a number; whether it ends the search."""
     left = limit.remaining()
     assert program.sized is not None
     try:
@@ -200,46 +207,52 @@ def _look(
     except InputError as error:
         error.message = f"{error.message} (with {program.free} = {size}, which is any number from 0 on)"
         raise
-    given = answer(replace(one, assumptions=program.assumptions), left)
-    if timed_out(given.reason) and not ends_search(given, excused):
-        slow.add(size)
-        return False
-    found[size] = given
-    return ends_search(given, excused)
+    return looked.take(size, answer(replace(one, assumptions=program.assumptions), left))
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """By numbers behind the first one with an error, errors of a kind that no smaller number has; and what of them was
+    not looked at, as the time was over.
+    """
+
+    errors: dict[int, list[Finding]]
+    late: Reasons = ()
 
 
 def _others(
-    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], found: dict[int, Answer],
-    slow: set[int], wrong: int, excused: Excused,
-) -> dict[int, list[Finding]]:  # fmt: skip
-    """By numbers behind the first one with an error, errors of a kind that no smaller number has."""
+    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int], wrong: int
+) -> _Others:  # fmt: skip
+    found = looked.found
     known = {f.code for f in found[wrong].findings}
     others: dict[int, list[Finding]] = {}
     for size in range(wrong + 1, wrong + 1 + BEHIND):
         if found[size - 1].executions > EXECUTIONS:
             break
         try:
-            if size not in found:
-                _look(program, size, limit, answer, found, slow, excused)
-        except (InputError, TimeOut):  # what has been found stands
+            if size not in looked:
+                _look(program, size, limit, answer, looked)
+        except InputError:  # what has been found stands
             break
+        except TimeOut:
+            return _Others(others, (_cut_at(program, size, (replace(no_time(limit.seconds), own=True),)),))
         if size not in found:
-            break
-        new = [f for f in found[size].findings if counts(f, excused) and f.code not in known]
+            return _Others(others, (_cut_at(program, size, of_own_time(looked.slow[size].reasons)),))
+        new = [f for f in found[size].findings if counts(f, looked.excused) and f.code not in known]
         if new:
             others[size] = new
             known.update(f.code for f in new)
-    return others
+    return _Others(others)
 
 
-def _wrong(
-    program: Program, found: dict[int, Answer], wrong: int, others: dict[int, list[Finding]], *, cut: bool
-) -> Answer:  # fmt: skip
-    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside;
-    ``cut``: no time is left.
-    """
+def _cut_at(program: Program, size: int, why: Reasons) -> Reason:
+    return Reason(Cause.NUMBERS, f"with {program.free} = {size}", because=tuple(r for r in why if r.cut))
+
+
+def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -> Answer:
+    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside."""
+    found = looked.found
     given = found[wrong]
-    unfinished = given.reason if cut or not timed_out(given.reason) else None
     missed = [k for k in range(wrong) if k not in found]
     gap = f"{missed[0]} was not looked at" if len(missed) == 1 else ""
     if len(missed) > 1:
@@ -249,13 +262,14 @@ def _wrong(
     earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
     if earliest > 0:
         said += f", so not before round {earliest} of a loop (the first is 0)"
-    for size, errors in others.items():
+    for size, errors in others.errors.items():
         said += f"; {', '.join(sorted({f.code for f in errors}))} with {program.free} = {size}"
     smaller = [found[k] for k in sorted(found) if k < wrong]
-    beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.items()]
+    beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
     return replace(
-        given, findings=together([*smaller, given, *beside]), covered=False,
-        reason=f"{said}; {unfinished}" if unfinished else said, executions=sum(a.executions for a in found.values()),
+        given, findings=together([*smaller, given, *beside]), covered=False, executions=looked.executions,
+        reasons=once((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
+        cut=given.cut or bool(missed) or any(a.cut for a in (*smaller, *beside)),
     )  # fmt: skip
 
 
@@ -272,18 +286,21 @@ def _earliest(program: Program, wrong: int) -> int:
     return min(counts, default=0)
 
 
-def _open(program: Program, found: dict[int, Answer], why: str, *, cut: bool) -> Answer:
+def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) -> Answer:
     """The answer where no number that was looked at ends the search, and others may."""
-    name = program.free
-    others = f"that larger ones add nothing is not proved{f' ({why})' if why else ''}"
-    reason = left_open(
-        str(name), str(name), dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
-        lambda number: f"{name} = {number}", others,
+    name = str(program.free)
+    found = looked.found
+    left = left_open(
+        name, name, dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
+        lambda number: f"{name} = {number}",
+        Reason(Cause.NOT_PERIODIC, "that larger ones add nothing is not proved", because=why),
     )  # fmt: skip
-    last = found[max(found)] if found else Answer(verdict="unknown")
+    last = found[max(found)] if found else Answer(verdict=Verdict.UNKNOWN)
     return replace(
-        last, verdict="unknown", findings=together([found[k] for k in sorted(found, reverse=True)]), covered=False,
-        assumptions=taken([last]), executions=sum(a.executions for a in found.values()), reason=reason, cut=cut,
+        last, verdict=Verdict.UNKNOWN, findings=together([found[k] for k in sorted(found, reverse=True)]),
+        covered=False, assumptions=taken([last]), executions=looked.executions,
+        reasons=once((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 
 

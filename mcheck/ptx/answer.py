@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mcheck.answers.judgement import decides
+from mcheck.answers.judgement import judged, verdict_of
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
-from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.limit import Limit, TimeOut
 from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
@@ -20,6 +20,8 @@ from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import others
 from mcheck.ptx.module import Module
 from mcheck.ptx.trace import Gap
+from mcheck.reasons import Cause, Reason, Reasons, no_time, of_error, once
+from mcheck.verdicts import Verdict
 
 MOST_REASONS = 4
 """Gaps that a reason names one by one."""
@@ -36,24 +38,24 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     """
     limit = Limit(question.timeout)
     found: list[tuple[Followed, Answer]] = []
-    unknown: str | None = None
+    unknown: Reasons = ()
     try:
         for way in follow(module, launch, limit):
             way = replace(way, program=way.program.assuming(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
             if way.last_leads and _worst(given.findings):
-                found[0] = _by_leader(found[0][0], given), found[0][1]
+                found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
                 continue
             found.append((way, given))
             if _worst(found[-1][1].findings) and not question.thorough:
                 break
-            if given.verdict == "unknown" and limit.over():
+            if given.verdict is Verdict.UNKNOWN and limit.over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
     except TimeOut as over:
-        unknown = no_time(question.timeout, str(over))
+        unknown = (no_time(question.timeout, str(over)),)
     except Unsupported as error:
-        unknown = error.message
+        unknown = (of_error(error),)
     joined = _joined(launch, found, unknown)
     return replace(joined, chosen=WHY) if engine == "auto" else joined
 
@@ -65,8 +67,10 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
     if engine == "protocol" and batches(program):
         asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
         given = ask(batched(program), model, asked, engine)
-        if not given.findings or limit.over():
+        if not given.findings:
             return given
+        if limit.over():
+            return judged(replace(given, covered=False, reasons=once(given.reasons, (no_time(question.timeout),))))
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
@@ -79,11 +83,12 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
     if not waits:
         return given
     kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
-    places = {(a.span.path, a.span.line, a.span.column): a.object for a in waits if a.span is not None}
-    said = [f"{p}:{n}:{c}: this waits for {name}, which other clusters of the grid may write"
-            for (p, n, c), name in sorted(places.items())]  # fmt: skip
-    verdict = "finding" if _worst(kept) else "unknown"
-    return replace(given, findings=kept, verdict=verdict, reason="; ".join(said), covered=False)
+    places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
+    said = [
+        Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
+        for _, (span, name) in sorted(places.items())
+    ]
+    return judged(replace(given, findings=kept, covered=False, reasons=once(given.reasons, said)))
 
 
 def _by_leader(way: Followed, other: Answer) -> Followed:
@@ -101,44 +106,36 @@ def _worst(findings: Iterable[Finding]) -> bool:
     return any(f.severity == "error" for f in findings)
 
 
-def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str | None) -> Answer:
+def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: Reasons) -> Answer:
     findings: dict[object, Finding] = {}
     for _, given in found:
         for finding in given.findings:
             findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
-    gaps = list(dict.fromkeys(gap for way, _ in found for gap in way.gaps))
-    reasons = [unknown] if unknown is not None else []
-    reasons += [given.reason or "" for _, given in found if given.verdict == "unknown"]
-    bounds = [given.reason or "" for _, given in found if given.verdict == "bounded"]
+    gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
+    reasons = once(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
-    verdict, reason = "proved", None
-    if _worst(kept):
-        verdict, reason = "finding", "; ".join(reasons) or None
-    elif reasons:
-        verdict, reason = "unknown", "; ".join(dict.fromkeys(reasons))
-    elif gaps or bounds:
-        verdict, reason = "bounded", "; ".join(dict.fromkeys([*bounds, *_words(gaps)]))
-    elif any(map(decides, kept)):
-        verdict = "finding"
-    all_seen = not reasons and not gaps and not bounds and all(given.covered for _, given in found)
-    first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
+    covered = bool(found) and not reasons and not gaps and all(given.covered for _, given in found)
+    verdict, reasons = verdict_of(kept, covered=covered, reasons=reasons if _worst(kept) else (*reasons, *gaps))
+    first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
     said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,
         verdict=verdict,
-        reason=reason,
+        reasons=reasons,
         findings=kept,
-        covered=verdict == "proved" or (verdict == "finding" and all_seen),
+        covered=covered,
         assumptions=tuple(dict.fromkeys(said)),
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
+        cut=any(given.cut for _, given in found),
     )
 
 
-def _words(gaps: list[Gap]) -> list[str]:
-    placed = sorted((g.span.line, g.span.column, g.span.path, g.reason) for g in gaps if g.span is not None)
-    said = [f"{path}:{line}:{column}: {reason}" for line, column, path, reason in placed]
-    said += [gap.reason for gap in gaps if gap.span is None]
+def _told(gaps: list[Gap]) -> Reasons:
+    """What was not followed, in the order of the text; the first places of many."""
+    placed = {(g.span.line, g.span.column, g.span.path, g.reason): g.span for g in gaps if g.span is not None}
+    said = [Reason(Cause.GAP, place[3], span=placed[place]) for place in sorted(placed)]
+    said += [Reason(Cause.GAP, gap.reason) for gap in gaps if gap.span is None]
     more = len(said) - MOST_REASONS
-    return said[:MOST_REASONS] + ([f"{more} more places"] if more > 0 else [])
+    return (*said[:MOST_REASONS], *([Reason(Cause.GAP, f"{more} more places")] if more > 0 else []))

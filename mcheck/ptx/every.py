@@ -13,19 +13,21 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer
-from mcheck.answers.several import ends_search, is_whole, left_open, proved, taken, together
+from mcheck.answers.several import is_whole, left_open, proved, taken, together
 from mcheck.cat.ast import Model
-from mcheck.errors import Unsupported
-from mcheck.limit import Limit, TimeOut, no_time, timed_out
+from mcheck.limit import Limit, TimeOut
+from mcheck.policy.numbers import Looked, Unproved, attempted
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
-from mcheck.program.rounds import Aperiodic, Rounds
+from mcheck.program.rounds import Rounds
 from mcheck.ptx.answer import answer
 from mcheck.ptx.batches import batched_code
 from mcheck.ptx.cluster import Missing
 from mcheck.ptx.follow import Way
 from mcheck.ptx.launch import Any, Argument, Launch
 from mcheck.ptx.module import Module
+from mcheck.reasons import Cause, Reason, Reasons, no_time, once
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.kernel.rounds import Proof
@@ -35,8 +37,6 @@ LAST = {1: 8, 2: 3}
 """The largest number that is tried without a proof, by the number of such parameters; 1 for more of them."""
 LARGER = (12, 18, 27, 40, 60, 90)
 """Further ones of a single parameter."""
-HALF = 0.5
-"""The share of the time that a proof may take."""
 
 
 def answer_for_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
@@ -60,93 +60,81 @@ class _Every:
     question: Question
     engine: str
     names: list[str]
-    found: dict[tuple[int, ...], Answer] = field(default_factory=dict)
-    """The answers by the numbers that were looked at."""
     limit: Limit = field(init=False)
+    looked: Looked[tuple[int, ...]] = field(init=False)
 
     def answer(self) -> Answer:
         """The answer for all numbers."""
         self.limit = Limit(self.question.timeout)
-        why = "several parameters are any number"
+        self.looked = Looked(self.question.excused)
+        why: Reasons = (Reason(Cause.NUMBERS, "several parameters are any number"),)
         try:
             if len(self.names) == 1:
-                ways, why = self.repeating()
-                if ways:
-                    given = self.proved(ways)
-                    if isinstance(given, Answer):
-                        return given
-                    why = given
+                given = self.of_one()
+                if isinstance(given, Answer):
+                    return given
+                why = given
             for numbers in self.tried():
-                if self.is_wrong(self.look(numbers)):
+                if self.look(numbers):
                     self.smallest(numbers)
                     break
-        except TimeOut:
-            return self.conclusion(no_time(self.question.timeout), cut=True)
+        except TimeOut as over:
+            late = next(iter(self.looked.slow.values()), None)
+            return self.conclusion(late.reasons if late is not None else (no_time(self.question.timeout, str(over)),))
         return self.conclusion(why)
 
     # --- the proof ------------------------------------------------------------------------------------------------
 
-    def repeating(self) -> tuple[list[Repeating], str]:
-        """How the ways of the kernel repeat, or why they are not known to."""
+    def of_one(self) -> Answer | Reasons:
+        """The answer about the only such parameter, by a proof or of a number that shows something, or why there is
+        none.
+        """
+        if self.engine not in ("auto", "protocol"):
+            return (Reason(Cause.NUMBERS, f"the {self.engine} engine looks at single numbers"),)
+        ways = attempted(self.limit, self.repeating)
+        return ways.why if isinstance(ways, Unproved) else self.proved(ways)
+
+    def repeating(self, limit: Limit) -> list[Repeating]:
+        """How the ways of the kernel repeat."""
         from mcheck.ptx.repeating import Finder
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
-        if self.engine not in ("auto", "protocol"):
-            return [], f"the {self.engine} engine looks at single numbers"
         ways: list[Repeating] = []
         todo = [Way()]
-        try:
-            while todo:
-                finder = Finder(self.module, self.with_number, argument, todo.pop(), self.part(), argument.name)
-                ways.append(finder.find())
-                todo += [w for w in finder.others() if not ways[-1].way.last_leads]
-        except (Aperiodic, Unsupported) as error:
-            return [], str(error)
-        except TimeOut:
-            self.limit.check()
-            return [], "a proof takes longer than half of the time"
-        return ways, ""
+        while todo:
+            finder = Finder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
+            ways.append(finder.find())
+            todo += [w for w in finder.others() if not ways[-1].way.last_leads]
+        return ways
 
-    def part(self) -> Limit:
-        """The time that a proof may take."""
-        left = self.limit.remaining()
-        return Limit(None if left is None else left * HALF)
-
-    def proved(self, ways: list[Repeating]) -> Answer | str:
+    def proved(self, ways: list[Repeating]) -> Answer | Reasons:
         """The answer from proofs for all ways, or of a number that shows something; else why there is none."""
-        proofs: list[Proof] = []
-        try:
-            proofs += [self.proof(way) for way in ways]
-        except (Aperiodic, Unsupported) as error:
-            why = str(error)
-        except TimeOut:
-            self.limit.check()
-            why = "a proof takes longer than half of the time"
-        done = len(proofs) == len(ways)
-        first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True)) if done else ways[0].starts[-1]
+        proofs = attempted(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
+        first = ways[0].starts[-1]
+        if not isinstance(proofs, Unproved):
+            first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True))
         for number in self.below(ways, first):
-            given = self.look((number,))
-            if self.is_wrong(given):
-                return self.conclusion("")
-            if done and not is_whole(given):
-                done, why = False, given.reason or given.verdict
-        if not done:
-            return why
+            if self.look((number,)):
+                return self.conclusion(())
+            given = self.looked.found[(number,)]
+            if not isinstance(proofs, Unproved) and not is_whole(given):
+                proofs = Unproved(given.reasons or (Reason(Cause.LEFT_OUT),))
+        if isinstance(proofs, Unproved):
+            return proofs.why
         last = min(way.last for way in ways)
         rounds = max(p.period // len(w.starts) * w.step for w, p in zip(ways, proofs, strict=True))
-        one = next(iter(self.found.values()))
+        answers = list(self.looked.found.values())
         name = self.names[0]
         often = f"every {rounds}" if rounds > 1 else "with every one"
         said = (
             f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
             f" ({name} up to {last}: beyond that a register may overflow)"
         )
-        answers = list(self.found.values())
-        executions = self.executions() + sum(p.executions for p in proofs)
-        given = replace(one, assumptions=taken(answers))
-        return proved(given, [*answers, *(p.answer for p in proofs)], executions, said)
+        executions = self.looked.executions + sum(p.executions for p in proofs)
+        given = replace(answers[0], assumptions=taken(answers))
+        return proved(given, [*answers, *(p.answer for p in proofs)], executions, Reason(Cause.PERIODIC, said))
 
-    def proof(self, way: Repeating) -> Proof:
+    def proof(self, way: Repeating, limit: Limit) -> Proof:
         """That nothing is found however often the loop of a way runs, from some number on."""
         from mcheck.kernel.rounds import prove
 
@@ -162,7 +150,7 @@ class _Every:
 
         rounds = Rounds(len(way.starts), {}, {}, place=way.loop)
         program = replace(sized(0), free=self.names[0], sized=sized, rounds=lambda: rounds)
-        return prove(program, self.model, self.question.profile, self.question.unroll, self.part())
+        return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
     def below(self, ways: list[Repeating], first: int) -> Iterator[int]:
         """The numbers below one that differ from those before, in some way."""
@@ -189,54 +177,50 @@ class _Every:
         """Looks at the numbers below those of a finding that were left out."""
         if len(numbers) == 1:
             for number in range(numbers[0]):
-                if self.is_wrong(self.look((number,))):
+                if self.look((number,)):
                     break
 
     def with_number(self, number: int) -> Launch:
         """The launch with a number for the parameter."""
         return _with(self.launch, {self.names[0]: number})
 
-    def look(self, numbers: tuple[int, ...]) -> Answer:
-        """The answer with these numbers; raises ``TimeOut``."""
-        if numbers not in self.found:
+    def look(self, numbers: tuple[int, ...]) -> bool:
+        """Looks at numbers; whether they have an error, so that others need not be. Raises ``TimeOut``."""
+        if numbers not in self.looked:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            given = answer(self.module, launch, self.model, asked, self.engine)
-            if timed_out(given.reason):
-                raise TimeOut
-            self.found[numbers] = given
-        return self.found[numbers]
-
-    def is_wrong(self, given: Answer) -> bool:
-        """Whether there is an error that counts, so that other numbers need not be looked at."""
-        return ends_search(given, self.question.excused)
-
-    def executions(self) -> int:
-        """How many executions were followed for single numbers."""
-        return sum(a.executions for a in self.found.values())
+            self.looked.take(numbers, answer(self.module, launch, self.model, asked, self.engine))
+        if numbers in self.looked.slow:
+            raise TimeOut
+        return self.looked.ends(self.looked.found[numbers])
 
     def named(self, numbers: tuple[int, ...]) -> str:
         """Numbers with the names of their parameters."""
         return ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
 
-    def conclusion(self, why: str, *, cut: bool = False) -> Answer:
+    def conclusion(self, why: Reasons) -> Answer:
         """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
-        wrong = min((n for n, a in self.found.items() if self.is_wrong(a)), key=sum, default=None)
+        found = self.looked.found
+        wrong = min(self.looked.wrong, key=sum, default=None)
         if wrong is not None:
-            given = self.found[wrong]
+            given = found[wrong]
             findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
-            return replace(given, findings=findings, covered=False, executions=self.executions())
-        names = " and ".join(self.names)
-        if not self.found:
-            return Answer(verdict="unknown", engine="protocol", reason=why, cut=cut)
-        reason = left_open(
-            names, "number", self.found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))), self.named,
-            f"that others add nothing is not proved ({why})",
+            reasons = once(given.reasons, (r for r in why if r.cut))
+            return replace(
+                given, findings=findings, covered=False, executions=self.looked.executions, reasons=reasons,
+                cut=any(a.cut for a in found.values()),
+            )  # fmt: skip
+        if not found:
+            return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=why)
+        left = left_open(
+            " and ".join(self.names), "number", found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))),
+            self.named, Reason(Cause.NOT_PERIODIC, "that others add nothing is not proved", because=why),
         )  # fmt: skip
-        answers = list(self.found.values())
+        answers = list(found.values())
         return replace(
-            answers[-1], verdict="unknown", reason=reason, findings=together(answers[::-1]), covered=False, bound=None,
-            assumptions=taken(answers), executions=self.executions(), cut=cut,
+            answers[-1], verdict=Verdict.UNKNOWN, reasons=(left,), findings=together(answers[::-1]),
+            covered=False, assumptions=taken(answers),
+            executions=self.looked.executions, cut=any(a.cut for a in answers),
         )  # fmt: skip
 
 

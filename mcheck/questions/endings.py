@@ -11,11 +11,12 @@ from mcheck.errors import InternalError, Unsupported
 from mcheck.graph.event import Path
 from mcheck.limit import TimeOut
 from mcheck.questions.run import Run
+from mcheck.reasons import Cause, Reason, no_time, of_error
 
-STOPPED = "no execution ends: every one stops at what is undefined"
+STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is undefined")
 
 
-def why_none_ends(run: Run) -> str | None:
+def why_none_ends(run: Run) -> Reason | None:
     """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
 
     Some thread waits for ever, does what is undefined, or the model forbids all that they do. Where nothing of that is
@@ -30,18 +31,19 @@ def why_none_ends(run: Run) -> str | None:
             return None
         if not run.blocking_wanted and run.prop != "liveness":
             run.liveness(every, first=True)
-    except (TimeOut, Unsupported):
-        return "it was not settled whether any execution ends"
+    except (TimeOut, Unsupported) as error:
+        why = no_time(run.limit.seconds) if isinstance(error, TimeOut) else of_error(error)
+        return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
     found = sorted(run.findings.values(), key=lambda f: (f.kind != "deadlock", f.code, f.message))
     if found and found[0].kind in ("deadlock", "undefined"):
-        return f"no execution ends: {found[0].code}, {found[0].message}"
-    if run.note is not None:
-        return f"no execution ends; {run.note}"
+        return Reason(Cause.NONE_ENDS, f"no execution ends: {found[0].code}, {found[0].message}")
+    if run.note:
+        return Reason(Cause.NONE_ENDS, "no execution ends", because=run.note)
     if run.parted or any(p.end == "undefined" for paths in every for p in paths):
         return STOPPED
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
-        return f"no execution ends: the model forbids all of them{axioms}"
+        return Reason(Cause.NONE_ENDS, f"no execution ends: the model forbids all of them{axioms}")
     raise InternalError("the program has no execution at all, and nothing explains why")
 
 

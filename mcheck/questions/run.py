@@ -27,7 +27,7 @@ from mcheck.candidates import aligned, barriers, converged, phases
 from mcheck.candidates.choices import Candidate, Choice, final_choices, read_choices
 from mcheck.candidates.prepared import Prepared
 from mcheck.cat.ast import Model
-from mcheck.errors import Unsupported
+from mcheck.errors import UnknownData, Unsupported
 from mcheck.events.paths import Walker
 from mcheck.events.semantics import Semantics
 from mcheck.events.semantics import of as semantics_of
@@ -44,6 +44,7 @@ from mcheck.program.condition import RegTerm
 from mcheck.program.program import Program
 from mcheck.questions import prefixes
 from mcheck.questions.kept import Kept, Shown
+from mcheck.reasons import Cause, Reason, Reasons
 
 MAX_COMBINATIONS = 50_000
 """Combinations of paths that may wait for ever."""
@@ -74,7 +75,7 @@ class Run(ABC):
     profile: str
     findings_wanted: bool
     blocking_wanted: bool = False
-    note: str | None = None
+    note: Reasons = ()
     every: list[list[Path]] = field(default_factory=list)
     """The paths of each thread."""
     ends: bool = False
@@ -404,9 +405,10 @@ class Run(ABC):
         """Executions in which some threads wait for ever and the others end or wait for ever too; or the ``first``."""
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
         if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
-            self.note = "executions that never end were not looked at: too many ways to wait for each other"
+            text = "executions that never end were not looked at: too many ways to wait for each other"
+            self.note = (Reason(Cause.LEFT_OUT, text),)
             if self.findings_wanted or self.prop == "liveness":
-                raise Unsupported(self.note)
+                raise Unsupported(text)
             return
         for combination in product(*candidates):
             if not any(p.end == "stuck" for p in combination):
@@ -466,7 +468,7 @@ class Run(ABC):
                     self.bounded = True
                     return
                 else:
-                    raise Unsupported(
+                    raise UnknownData(
                         "an address, a size, a barrier or a tensor map depends on unknown initial contents, or on a "
                         f"division by zero{_line(path)}"
                     )

@@ -8,12 +8,14 @@ from mcheck.answers.reports import describe
 from mcheck.answers.result import Answer, Outcome, in_order
 from mcheck.questions.endings import STOPPED, why_none_ends
 from mcheck.questions.run import Run
+from mcheck.reasons import Cause, Reason, Reasons, once
+from mcheck.verdicts import Verdict
 
-CUT = "a loop whose state does not repeat was cut at the unrolling bound"
+UNROLLED = Reason(Cause.UNROLLING)
 """Of a loop with effects, or one that counts its tries."""
 
 
-def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
+def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
     """The answer of a run; ``reason`` says why it was not finished, if it was not, which is told also where the verdict
     is certain all the same.
     """
@@ -31,7 +33,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
     )
     verdict, why = _verdict(run, reason)
     complete = run.complete and reason is None and not run.bounded
-    lost = none_ends == STOPPED and run.findings_wanted and not found  # what is undefined should have been found
+    lost = none_ends is STOPPED and run.findings_wanted and not found  # what is undefined should have been found
     forbidden = tuple(sorted(run.failed)) if condition.kind in ("exists", "~exists") else ()
     return Answer(
         verdict=verdict,
@@ -42,37 +44,40 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reason="; ".join(dict.fromkeys(filter(None, (why, reason)))) or none_ends or run.note,
+        reasons=once(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
         forbidden_by=forbidden,
     )
 
 
-def _verdict(run: Run, reason: str | None) -> tuple[str, str | None]:
+def _remarks(none_ends: Reason | None, run: Run) -> Reasons:
+    """What is worth a word where the answer is whole."""
+    return (none_ends,) if none_ends is not None else run.note
+
+
+def _verdict(run: Run, reason: Reason | None) -> tuple[Verdict, Reason | None]:
     condition = run.program.condition
     if run.prop == "liveness":
         if any(f.kind == "deadlock" for f in run.findings.values()):
-            return "fail", "some execution never ends"
+            return Verdict.FAIL, Reason(Cause.ENDLESS)
         if reason is not None:
-            return "unknown", reason
-        return ("unknown", CUT) if run.bounded else ("pass", None)
+            return Verdict.UNKNOWN, reason
+        return (Verdict.UNKNOWN, UNROLLED) if run.bounded else (Verdict.PASS, None)
     if run.undefined:
         codes = sorted({f.code for f in run.findings.values() if f.severity == "error"})
-        text = f"some execution is undefined ({', '.join(codes)}), so anything may happen"
-        return (
-            ("pass", text if condition.kind != "none" else None)
-            if condition.kind in ("exists", "none")
-            else ("fail", text)
-        )
+        if condition.kind == "none":
+            return Verdict.PASS, None
+        undefined = Reason(Cause.UNDEFINED, ", ".join(codes))
+        return (Verdict.PASS if condition.kind == "exists" else Verdict.FAIL), undefined
     if condition.kind == "none":
-        return ("unknown", reason) if reason is not None else ("pass", None)
+        return (Verdict.UNKNOWN, reason) if reason is not None else (Verdict.PASS, None)
     truths = (truth_of(condition, s) for s in run.outcomes)
     if condition.kind == "forall":
         if any(False in t for t in truths):
-            return "fail", None
+            return Verdict.FAIL, None
     elif any(True in t for t in truths):
-        return ("pass" if condition.kind == "exists" else "fail"), None
+        return (Verdict.PASS if condition.kind == "exists" else Verdict.FAIL), None
     if reason is not None:
-        return "unknown", reason
+        return Verdict.UNKNOWN, reason
     if run.bounded:
-        return "unknown", CUT
-    return ("fail" if condition.kind == "exists" else "pass"), None
+        return Verdict.UNKNOWN, UNROLLED
+    return (Verdict.FAIL if condition.kind == "exists" else Verdict.PASS), None

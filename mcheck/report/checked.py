@@ -21,6 +21,7 @@ from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.problems import told
 from mcheck.report.text import count
 from mcheck.run.single import reasons
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.errors import Span
@@ -88,15 +89,17 @@ def describe(
     """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
     not beside it.
     """
-    expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
+    expected = (
+        " (as expected)" if result.verdict is Verdict.FINDING and result.status == "ok" and result.expected else ""
+    )
     yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
-    if result.reason and (errors or result.verdict != "error"):
+    if result.reason and (errors or result.verdict is not Verdict.ERROR):
         for reason in reasons(result.reason, result.problem):
             yield (f"  {reason}",)
-    if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
+    if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
     shown = list(result.findings if details else leading(result.findings))
     if expected and not details:
@@ -136,7 +139,7 @@ def _told(result: Checked) -> list[str]:
     """What was not covered or, of what is proved, for what it is."""
     if not result.reason:
         return []
-    return [result.reason if result.verdict == "proved" else f"not covered: {result.reason}"]
+    return [result.reason if result.verdict is Verdict.PROVED else f"not covered: {result.reason}"]
 
 
 def _result(result: Checked) -> dict[str, Any]:
@@ -148,7 +151,7 @@ def _result(result: Checked) -> dict[str, Any]:
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
-        **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
+        **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
     }
 
 
@@ -210,7 +213,7 @@ def _case(result: Checked) -> Case:
 
     if result.status == "ok":
         return Case(result.path, result.seconds, "ok")
-    if result.verdict == "error" and result.problem is not None:
+    if result.verdict is Verdict.ERROR and result.problem is not None:
         return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))
     message = result.reason or (result.findings[0].message if result.findings else _unmet(result))

@@ -12,6 +12,7 @@ from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
 from mcheck.report.text import count, describe
 from mcheck.run.case import Result, Summary
+from mcheck.verdicts import Verdict
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
 _SEVERITIES = {"error": "error", "review": "warning", "advice": "notice"}
@@ -53,7 +54,7 @@ def place_of(span: Span | None, path: str) -> tuple[str, int, int]:
 
 def _annotation(result: Result) -> str:
     span = result.problem.span if result.problem is not None else result.expectation_span
-    if result.verdict == "error" and result.problem is not None:
+    if result.verdict is Verdict.ERROR and result.problem is not None:
         text = "\n".join(in_short(result.problem))
     else:
         text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))

@@ -21,6 +21,7 @@ from mcheck.report.errors import render as in_words
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
 from mcheck.run.case import Result
+from mcheck.verdicts import Verdict
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FAILURES = ("mismatch", "finding")
@@ -46,7 +47,7 @@ def document(results: Iterable[Result], when: datetime | None = None) -> str:
 def _case(result: Result) -> Case:
     if result.ok:
         return Case(result.path, result.seconds, "ok")
-    if result.verdict == "error" and result.problem is not None:
+    if result.verdict is Verdict.ERROR and result.problem is not None:
         return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     lines = [plain(line) for line in describe(result)]
     message = result.reason or "; ".join(line.strip() for line in lines[1:2]) or result.status

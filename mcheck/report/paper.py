@@ -11,6 +11,7 @@ from mcheck.check.case import Checked
 from mcheck.check.files import is_module
 from mcheck.report.latex import latex
 from mcheck.run.case import DEFAULT_MODEL, Result, Settings
+from mcheck.verdicts import Verdict
 
 _NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")
@@ -59,7 +60,7 @@ def of_checked(checked: Checked, settings: Settings) -> Result:
         model=settings.model or DEFAULT_MODEL,
         expected_kinds=checked.expected,
         findings=checked.findings,
-        reason=checked.reason,
+        reasons=checked.reasons,
         problem=checked.problem,
     )
 
@@ -79,7 +80,7 @@ def _row(result: Result, *, several: bool, states: bool) -> str:
 
 def _answer(result: Result) -> str:
     """The verdict, and where it is not the expected one, that."""
-    if result.kind == "none" and result.verdict == "pass":
+    if result.kind == "none" and result.verdict is Verdict.PASS:
         return ""
     missed = result.status == "mismatch" and result.expected not in (None, result.verdict)
     return f"{result.verdict} (expected {result.expected})" if missed else result.verdict

@@ -24,6 +24,7 @@ from mcheck.program.program import Kinds, in_words
 from mcheck.records import dataclass
 from mcheck.report.problems import told
 from mcheck.report.trace import instruction
+from mcheck.verdicts import Verdict
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
@@ -58,7 +59,7 @@ def document(results: list[Checked], exit_status: int = 0) -> str:
     ]  # fmt: skip
     rules, found = findings_of(files)
     invocation: Object = {
-        "executionSuccessful": not any(r.verdict == "error" for r in results),
+        "executionSuccessful": not any(r.verdict is Verdict.ERROR for r in results),
         "exitCode": exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
@@ -192,10 +193,10 @@ def _flow(result: Findings, finding: Finding) -> list[Object]:
 
 def _notifications(result: Checked) -> Iterator[Object]:
     """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
-    if result.verdict == "error":
+    if result.verdict is Verdict.ERROR:
         for span, text in told(result.problem, result.reason or "no reason is known"):
             yield notification("error", f"error: {text}", span, result.path)
-    elif result.verdict in ("unknown", "bounded"):
+    elif result.verdict.open:
         why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
         yield notification("warning", why, _where(result), result.path)
     if result.status == "finding" and not result.findings:

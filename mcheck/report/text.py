@@ -13,6 +13,7 @@ from mcheck.report import finding as finding_report
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
 from mcheck.run.case import Result, Summary, kinds_hold
 from mcheck.run.single import reasons
+from mcheck.verdicts import Verdict
 
 _INDENT = "    "
 NOTHING_NAMED = (
@@ -79,18 +80,18 @@ def describe(
     ``errors``: an error is told here and not beside it; ``findings``: so are they.
     """
     status = result.status
-    verdict = result.verdict if result.verdict in ("pass", "fail") else ""
+    verdict = result.verdict if result.verdict.judges else ""
     yield (f"{status:<9}", STATUS_STYLES[status]), f"{verdict:<5}", result.path
-    if result.expected is not None and result.verdict in ("pass", "fail") and result.expected != result.verdict:
+    if result.expected is not None and result.verdict.judges and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
         yield (f"{_INDENT}expected {in_words(result.expected_kinds)}, found {_kinds(result)}",)
-    if result.reason and (details or status != "ok") and (errors or result.verdict != "error"):
+    if result.reason and (details or status != "ok") and (errors or result.verdict is not Verdict.ERROR):
         for reason in reasons(result.reason, result.problem):
             yield (f"{_INDENT}{reason}",)
-    if result.verdict == "unknown" and result.problem is not None and result.problem.hint:
+    if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"{_INDENT}hint: {result.problem.hint}",)
-    if result.was_read and result.verdict != "error" and (details or status == "mismatch"):
+    if result.was_read and result.verdict is not Verdict.ERROR and (details or status == "mismatch"):
         yield from _answer(result, states, width, result.findings if findings else ())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from mcheck.errors import Exceeded, McheckError
+from mcheck.reasons import Reason, in_words
 from mcheck.records import dataclass
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import run_cases
@@ -34,8 +35,8 @@ def apart(path: str, settings: Settings, work: Callable[[], T]) -> T:
             broken.add_note(traceback_of(error))
             return broken
 
-    def lost(_: Case, __: Settings, reason: str, ___: float) -> _Done[T] | McheckError:
-        return Exceeded(reason)
+    def lost(_: Case, __: Settings, reason: Reason, ___: float) -> _Done[T] | McheckError:
+        return Exceeded(in_words((reason,)) or "")
 
     (done,) = run_cases([Case(path)], settings, 1, task, lost)
     if isinstance(done, McheckError):

@@ -9,7 +9,9 @@ from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.condition import Notation
 from mcheck.program.program import CLEAN, Kinds
+from mcheck.reasons import Reasons, in_words
 from mcheck.records import dataclass
+from mcheck.verdicts import Verdict
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -52,7 +54,7 @@ class Settings:
 class Result:
     """One test's answer beside its expectation.
 
-    ``verdict`` is pass, fail, unknown or error; ``problem`` is the exception behind an error or an unknown.
+    ``problem`` is the exception behind an error or an unknown.
     ``assumptions`` are those that were asked for.
     ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
     empty where it could not be read, ``digest`` that of the model (``mcheck.cat.ast.Model``). ``cut``: a limit of time
@@ -63,7 +65,7 @@ class Result:
     name: str
     condition: str = ""
     kind: str = "none"
-    verdict: str
+    verdict: Verdict
     expected: str | None = None
     expected_kinds: Kinds = ()
     expectation_span: Span | None = None
@@ -76,7 +78,7 @@ class Result:
     engine: str = "explicit"
     chosen: str = ""
     seconds: float = 0.0
-    reason: str | None = None
+    reasons: Reasons = ()
     warnings: tuple[tuple[str, Span | None], ...] = ()
     assumptions: tuple[str, ...] = ()
     problem: McheckError | None = None
@@ -86,10 +88,18 @@ class Result:
     digest: str = ""
     cut: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons in words."""
+        return in_words(self.reasons)
+
     @property
     def lasting(self) -> bool:
         """Whether the same texts and options have this result whenever they are asked about."""
-        return self.verdict != "error" and self.problem is None and not self.cut
+        return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
     def named(self, path: str, model: str) -> Result:
         """The same of the same texts, where they are called so."""
@@ -98,9 +108,9 @@ class Result:
     @property
     def status(self) -> str:
         """``ok``, ``mismatch``, ``unknown`` or ``error``; a broken ``expect clean`` is certain, verdict or not."""
-        if self.verdict == "error":
+        if self.verdict is Verdict.ERROR:
             return "error"
-        if self.verdict == "unknown":
+        if self.verdict is Verdict.UNKNOWN:
             clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
             return "mismatch" if clean_broken else "unknown"
         if self.expected is not None and self.expected != self.verdict:
@@ -110,12 +120,12 @@ class Result:
     @property
     def was_read(self) -> bool:
         """Whether there was a program to ask about; what it asks and expects is not known otherwise."""
-        return bool(self.source) or self.verdict in ("pass", "fail")
+        return bool(self.source) or self.verdict.judges
 
     @property
     def names_nothing(self) -> bool:
         """Whether there are no states because the test names nothing to look at."""
-        return self.kind == "none" and self.reason is None and not self.outcomes
+        return self.kind == "none" and not self.reasons and not self.outcomes
 
     @property
     def ok(self) -> bool:

@@ -9,9 +9,11 @@ from mcheck.answers.result import Answer, State
 from mcheck.errors import McheckError, Unsupported
 from mcheck.findings.trace import Trace
 from mcheck.program.condition import Notation
+from mcheck.reasons import Reason, in_words
 from mcheck.records import dataclass
 from mcheck.run.case import Case, Settings
 from mcheck.run.rules import missing
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
@@ -52,7 +54,7 @@ class Comparison:
     @property
     def differs(self) -> bool:
         """Verdicts, states, or what is undefined."""
-        verdicts = "unknown" not in self.verdicts and self.verdicts[0] != self.verdicts[1]
+        verdicts = Verdict.UNKNOWN not in self.verdicts and self.verdicts[0] != self.verdicts[1]
         return not self.problem and (
             verdicts or bool(self.alone) or (not self.unknown and self.undefined[0] != self.undefined[1])
         )
@@ -78,8 +80,8 @@ def compare_all(
     def task(case: Case, given: Settings) -> Comparison:
         return compare(case, given, (first, second), models)
 
-    def lost(case: Case, _: Settings, reason: str, seconds: float) -> Comparison:  # noqa: ARG001 - the pool gives it
-        return Comparison(path=case.path, name=case.path, unknown=reason)
+    def lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Comparison:  # noqa: ARG001 - the pool gives it
+        return Comparison(path=case.path, name=case.path, unknown=in_words((reason,)) or "")
 
     found: list[Comparison] = []
     for entry in run_cases(cases, settings, jobs, task, lost):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mcheck.errors import Exceeded, Span
 from mcheck.executor.behaviour import behaviour as behaviour_of
-from mcheck.limit import Limit, TimeOut, no_time
+from mcheck.limit import Limit, TimeOut
+from mcheck.reasons import in_words, no_time
 from mcheck.records import dataclass
 from mcheck.run.single import load
 from mcheck.simulate import files
@@ -46,6 +47,6 @@ def execute(path: str, wanted: Wanted, timeout: float | None = None) -> Done:
     try:
         execution = run(m, wanted.seed)
     except TimeOut:
-        raise Exceeded(no_time(timeout)) from None
+        raise Exceeded(in_words((no_time(timeout),)) or "") from None
     dumps = tuple((file, files.dump(program, execution, name, file)) for name, file in wanted.dumps)
     return Done(execution, program.warnings, dumps)

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.errors import McheckError
-from mcheck.limit import died
+from mcheck.reasons import Cause, Reasons
 from mcheck.records import dataclass
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.run.means import Means
@@ -39,7 +39,7 @@ class Lasting(Protocol):
     @property
     def cut(self) -> bool: ...
     @property
-    def reason(self) -> str | None: ...
+    def reasons(self) -> Reasons: ...
     def named(self, path: str, model: str) -> Self: ...
 
 
@@ -143,7 +143,8 @@ class Memory(Generic[T]):
 
         unread = self._all and not result.source  # the process that had the test was stopped
         about = unread or (result.digest == key.model and digest(result.source) == key.source)
-        if not about or died(result.reason) or not (result.lasting or (self._all and result.cut)):
+        died = any(r.cause is Cause.DIED for r in result.reasons)
+        if not about or died or not (result.lasting or (self._all and result.cut)):
             return
         try:
             data = pack(result, result.path, elsewhere=key.tells)

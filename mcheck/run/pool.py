@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from mcheck.errors import InputError
-from mcheck.limit import no_time
+from mcheck.reasons import Cause, Reason, no_time
 from mcheck.run import bounds
 from mcheck.run.case import Case, Settings
 from mcheck.run.pipes import exactly, receive, send
@@ -34,7 +34,7 @@ GLANCE = 0.05
 
 T = TypeVar("T")
 Task = Callable[[Case, Settings], T]
-Lost = Callable[[Case, Settings, str, float], T]
+Lost = Callable[[Case, Settings, Reason, float], T]
 """What stands for a result whose process was stopped or died: the test, why, and after how many seconds."""
 
 
@@ -176,7 +176,8 @@ class _Pool(Generic[T]):
         why = f"signal {-status}" if status < 0 else f"status {status}"
         memory = self._settings.memory
         hint = "is memory short?" if memory is None else f"{bounds.size(memory)} of memory may not have been enough"
-        return index, self._without(worker, f"the process that ran the test ended with {why}; {hint}")
+        ended = Reason(Cause.DIED, f"the process that ran the test ended with {why}; {hint}")
+        return index, self._without(worker, ended)
 
     def _overdue(self) -> Iterator[tuple[int, T]]:
         """The tests of workers beyond a limit, which end with it."""
@@ -187,12 +188,12 @@ class _Pool(Generic[T]):
                 self._start()
                 yield worker.case, self._without(worker, reason)
 
-    def _beyond(self, worker: _Worker) -> str | None:
+    def _beyond(self, worker: _Worker) -> Reason | None:
         if self._limit is not None and monotonic() - worker.started > self._limit:
             return no_time(self._settings.timeout)
         memory = self._settings.memory
         if memory is not None and bounds.resident(worker.pid) > worker.inherited + memory:
-            return bounds.no_memory(memory)
+            return Reason(Cause.MEMORY, bounds.no_memory(memory))
         return None
 
     def _patience(self) -> float | None:
@@ -203,7 +204,7 @@ class _Pool(Generic[T]):
         left = max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
         return left if glance is None else min(left, glance)
 
-    def _without(self, worker: _Worker, reason: str) -> T:
+    def _without(self, worker: _Worker, reason: Reason) -> T:
         return self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
 
     def _remove(self, worker: _Worker, *, kill: bool) -> int:

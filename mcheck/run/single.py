@@ -7,10 +7,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from mcheck.errors import Exceeded, InputError, InternalError, McheckError, Span, Unsupported
+from mcheck.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
 from mcheck.findings.order import by_cause
-from mcheck.limit import of_all_the_time
+from mcheck.reasons import Reason, in_words, of_all_the_time, of_error
 from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -73,15 +74,15 @@ def run_case(case: Case, settings: Settings) -> Result:
         named = model_of(model, None if settings.model else program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
-        given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
+        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
     except InputError as error:
-        return _failed(case, program, model, "error", started, error)
+        return _failed(case, program, model, Verdict.ERROR, started, error)
     except Unsupported as error:
-        return _failed(case, program, model, "unknown", started, error)
+        return _failed(case, program, model, Verdict.UNKNOWN, started, error)
     except MemoryError:
-        return _failed(case, program, model, "unknown", started, out_of_memory(settings.memory))
+        return _failed(case, program, model, Verdict.UNKNOWN, started, out_of_memory(settings.memory))
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
-        return _failed(case, program, model, "error", started, internal(error), traceback_of(error))
+        return _failed(case, program, model, Verdict.ERROR, started, internal(error), traceback_of(error))
     concluded = conclude(case.path, program, given, model, perf_counter() - started)
     return replace(concluded, digest=named.digest)
 
@@ -106,7 +107,7 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         engine=given.engine,
         chosen=given.chosen,
         seconds=seconds,
-        reason=given.reason,
+        reasons=given.reasons,
         warnings=program.warnings,
         source=program.source,
         notation=program.condition.notation,
@@ -120,11 +121,11 @@ def left(timeout: float | None, started: float) -> float | None:
     return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
 
 
-def out_of_memory(limit: int | None) -> Exceeded:
+def out_of_memory(limit: int | None) -> OutOfMemory:
     """Why there is no answer where the memory was used up."""
     from mcheck.run.bounds import no_memory
 
-    return Exceeded("out of memory" if limit is None else no_memory(limit))
+    return OutOfMemory("out of memory" if limit is None else no_memory(limit))
 
 
 def question(program: Program, settings: Settings) -> Question:
@@ -151,15 +152,15 @@ def internal(error: BaseException) -> InternalError:
     return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
-def lost(case: Case, settings: Settings, reason: str, seconds: float) -> Result:
+def lost(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:
     """The result of a test whose process had to be stopped or died."""
     return Result(
         path=case.path,
         name=_stem(case.path),
-        verdict="unknown",
+        verdict=Verdict.UNKNOWN,
         model=settings.model or DEFAULT_MODEL,
         seconds=seconds,
-        reason=reason,
+        reasons=(reason,),
         cut=True,
     )
 
@@ -168,7 +169,7 @@ def _failed(
     case: Case,
     program: Program | None,
     model: str,
-    verdict: str,
+    verdict: Verdict,
     started: float,
     problem: McheckError,
     debug: str = "",
@@ -183,7 +184,7 @@ def _failed(
         expected_kinds=program.expectation.kinds if program else (),
         model=model,
         seconds=perf_counter() - started,
-        reason=located(problem),
+        reasons=(of_error(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
@@ -193,8 +194,7 @@ def _failed(
 
 def located(problem: McheckError) -> str:
     """``path:line:column: message`` in one line, of the first mistake if there are several."""
-    span = problem.span
-    return f"{span.path}:{span.line}:{span.column}: {problem.message}" if span else problem.message
+    return in_words((of_error(problem),)) or ""
 
 
 def reasons(reason: str | None, problem: McheckError | None) -> list[str]:

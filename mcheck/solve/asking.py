@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcheck.errors import Exceeded, Unsupported
+from mcheck.errors import OutOfMemory, Unsupported
 from mcheck.limit import TimeOut
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def satisfiable(solver: z3.Solver, given: Sequence[z3.BoolRef] = (), seconds: fl
     if seconds is not None and why in ("timeout", "canceled"):
         raise TimeOut
     if "memory" in why:  # "out of memory", "max. memory exceeded", as it was the allocator or Z3 itself that refused
-        raise Exceeded("out of memory")
+        raise OutOfMemory("out of memory")
     raise Unsupported(f"Z3 has no answer: {why}")

@@ -25,9 +25,11 @@ DATA = frozenset(
         "mcheck.findings.finding",
         "mcheck.findings.trace",
         "mcheck.program.condition",
+        "mcheck.reasons",
         "mcheck.report.site.content",
         "mcheck.report.site.listing",
         "mcheck.run.case",
+        "mcheck.verdicts",
     }
 )
 """The modules whose data classes and enumerations answers are made of."""

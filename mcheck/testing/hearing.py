@@ -17,11 +17,13 @@ from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.check.agree import Said, said
 from mcheck.errors import McheckError
-from mcheck.limit import processor_time, timed_out
+from mcheck.limit import processor_time
 from mcheck.policy.agree import COUNTED
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, in_words
+from mcheck.verdicts import Verdict
 
 ENGINES = ("explicit", "z3", "protocol")
 LISTING = ("explicit", "z3")
@@ -83,7 +85,7 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
             found = said(engine, program, model, timeout=timeout) if engine not in LISTING else None
             if found is not None and found.complete and found.races:
                 return _racy(program, found)
-            if found is not None and timed_out(found.reason):
+            if found is not None and any(r.cause is Cause.TIME for r in found.reasons):
                 return _late(found)
             told = ask_engine(engine, program, model, Question(findings=True), timeout)
     except McheckError as error:
@@ -91,18 +93,18 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
     except Exception as error:  # noqa: BLE001 - whatever an engine breaks with has to be seen
         return _crash(type(error).__name__, str(error))
     findings = found.findings if found else told.findings
-    complete = found.complete if found else told.complete and told.verdict != "unknown"
+    complete = found.complete if found else told.complete and told.verdict is not Verdict.UNKNOWN
     counted = [f for f in findings if f.severity in COUNTED]
     # A state that was reached is an answer to `exists` long before all has been looked at.
-    undefined = told.undefined if told.complete and told.verdict != "unknown" else any(map(voids, findings))
-    listed = told.complete and told.verdict != "unknown" and (engine in LISTING or not told.undefined)
+    undefined = told.undefined if told.complete and told.verdict is not Verdict.UNKNOWN else any(map(voids, findings))
+    listed = told.complete and told.verdict is not Verdict.UNKNOWN and (engine in LISTING or not told.undefined)
     return Heard(
         verdict=told.verdict,
         undefined=undefined if complete else None,
         kinds=frozenset(f.kind for f in counted) if complete else None,
         codes=frozenset(f.code for f in counted) if complete else None,
         states=frozenset(o.state for o in told.outcomes) if listed else None,
-        reason=(found.reason if found and not complete else "") or told.reason or "",
+        reason=in_words(found.reasons if found and not complete else told.reasons) or "",
         none=told.executions == 0 and complete,
     )
 
@@ -116,7 +118,9 @@ def _racy(program: Program, found: Said) -> Heard:
 
 def _late(found: Said) -> Heard:
     """No answer in the time given."""
-    return Heard(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
+    return Heard(
+        verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=in_words(found.reasons) or ""
+    )
 
 
 def _crash(name: str, message: str) -> Heard:
@@ -143,7 +147,7 @@ def _contradict(a: Heard, b: Heard) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if "crash" in (a.verdict, b.verdict):
         return found
-    if "unknown" not in (a.verdict, b.verdict) and a.verdict != b.verdict:
+    if Verdict.UNKNOWN not in (a.verdict, b.verdict) and a.verdict != b.verdict:
         found.append(("verdict", f"{a.verdict} against {b.verdict}"))
     if None not in (a.undefined, b.undefined) and a.undefined != b.undefined:
         found.append(("undefined", f"{a.undefined} against {b.undefined}"))
@@ -170,7 +174,7 @@ def extras(program: Program, timeout: float = LIMIT) -> list[Difference]:
     found = []
     for about in (About.VERDICT, About.LIVENESS):
         a, b = (ask_engine(e, program, model, Question(about=about), timeout).verdict for e in LISTING)
-        if "unknown" not in (a, b) and a != b:
+        if Verdict.UNKNOWN not in (a, b) and a != b:
             alone = " when asked alone" if about is About.VERDICT else ""
             found.append(Difference(about.value, LISTING, f"{a} against {b}{alone}"))
     return found

@@ -16,6 +16,7 @@ from random import Random
 from mcheck.answers.result import State
 from mcheck.testing.draft import Draft, Role, units
 from mcheck.testing.hearing import Heard
+from mcheck.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ def violations(pair: Pair, first: Heard, second: Heard) -> list[str]:
         return found
     if first.codes is not None and second.codes is not None and first.codes != second.codes:
         found.append(f"codes: {sorted(first.codes)} against {sorted(second.codes)}")
-    if "unknown" not in (first.verdict, second.verdict) and first.verdict != second.verdict:
+    if Verdict.UNKNOWN not in (first.verdict, second.verdict) and first.verdict != second.verdict:
         found.append(f"verdict: {first.verdict} against {second.verdict}")
     if first.states is not None and states is not None and first.states != states:
         found.append(f"states: {sorted(first.states ^ states, key=str)} only on one side")

@@ -11,6 +11,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.cli import main
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, Reason
 
 MP = """\
 PTX MP
@@ -78,7 +79,11 @@ def engine_says(monkeypatch: pytest.MonkeyPatch) -> Say:
             return said() if callable(said) else said
 
         def silent(program: Program, model: object, **options: object) -> Answer:
-            return Answer(verdict="unknown", complete=False, reason="another engine was to be asked")
+            return Answer(
+                verdict="unknown",
+                complete=False,
+                reasons=(Reason(Cause.UNSUPPORTED, "another engine was to be asked"),),
+            )
 
         monkeypatch.setattr("mcheck.explore.engine.answer", answer)
         monkeypatch.setattr("mcheck.kernel.answer.answer", silent)

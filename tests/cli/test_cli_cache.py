@@ -17,6 +17,7 @@ from benchmarks.cache import crowd
 from mcheck.answers.result import Answer, Outcome
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
+from mcheck.reasons import no_time
 from mcheck.run.case import Result
 from mcheck.store import packing
 from mcheck.store.database import FILE, Store, opened
@@ -44,7 +45,7 @@ def called(engine_says: Callable) -> list[str]:
             self.calls.clear()
             return names
 
-    return Names(engine_says({"cut": Answer(verdict="unknown", complete=False, reason="no answer within 1 s")}))
+    return Names(engine_says({"cut": Answer(verdict="unknown", complete=False, reasons=(no_time(1),))}))
 
 
 # --- nothing twice ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.reasons import Cause, Reason
 from mcheck.run.case import Case, Result, Settings
 from mcheck.run.means import Means
 from mcheck.run.once import memory_of, once
@@ -98,7 +99,9 @@ def test_the_command_runs_on_several_processes(mcheck: Callable, litmus: Callabl
 
 @needs_fork
 def test_time_outs_reach_the_report(mcheck: Callable, litmus: Callable, engine_says: Callable) -> None:
-    calls = engine_says({"t": lambda: Answer(verdict="unknown", reason="time-out after 5 s", complete=False)})
+    calls = engine_says(
+        {"t": lambda: Answer(verdict="unknown", reasons=(Reason(Cause.TIME, "time-out after 5 s"),), complete=False)}
+    )
     done = mcheck("run", litmus("t"), "--model", "ptx-7.5", "--timeout", 5)
     assert done.status == 3
     assert "time-out after 5 s" in done.out
@@ -136,7 +139,7 @@ def test_memory_is_limited(step: int, held: int) -> None:
         try:
             return task(case, settings)
         except MemoryError:
-            return lost(case, settings, "caught", 0.0)
+            return lost(case, settings, Reason(Cause.MEMORY, "caught"), 0.0)
 
     limit = 300  # MiB
     results = list(run_cases(CASES[:4], Settings(memory=limit << 20), 2, caught, lost))
@@ -159,9 +162,11 @@ BUSY = """\
 import os, re, signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 sys.path.insert(0, os.getcwd())
+from mcheck.reasons import Cause, Reason
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import run_cases
 from mcheck.run.single import lost
+from mcheck.reasons import Cause, Reason
 
 def task(case, settings):
     os.write(1, b"%d\\n" % os.getpid())

@@ -17,6 +17,7 @@ from mcheck.cat import full_text
 from mcheck.errors import InputError, Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepKind
+from mcheck.reasons import Cause, Reason
 from mcheck.report import finding as finding_report
 from mcheck.report import github, json_, junit
 from mcheck.report.lines import Printer, plain
@@ -63,13 +64,19 @@ RESULTS = [
         executions=3,
         findings=(RACE,),
     ),
-    Result(path="b,c/slow.litmus", name="slow", verdict="unknown", model="m", reason="time-out after 1 s"),
+    Result(
+        path="b,c/slow.litmus",
+        name="slow",
+        verdict="unknown",
+        model="m",
+        reasons=(Reason(Cause.TIME, "time-out after 1 s"),),
+    ),
     Result(
         path="b,c/broken.litmus",
         name="broken",
         verdict="error",
         model="m",
-        reason="b,c/broken.litmus:3:7: control \x07 & 100 % <wrong>",
+        reasons=(Reason(Cause.INPUT, "control \x07 & 100 % <wrong>", span=Span("b,c/broken.litmus", 3, 7)),),
         problem=InputError("control \x07 & 100 % <wrong>", Span("b,c/broken.litmus", 3, 7), hint="did you mean right?"),
     ),
 ]
@@ -293,7 +300,7 @@ def test_outcomes(mcheck: Callable, litmus: Callable) -> None:
     [
         (Answer(verdict="fail"), 0),
         (Answer(verdict="pass", findings=(RACE,), undefined=True), 0),
-        (Answer(verdict="unknown", complete=False, reason="time-out"), 3),
+        (Answer(verdict="unknown", complete=False, reasons=(Reason(Cause.TIME, "time-out"),)), 3),
         (InputError("wrong"), 2),
         (ZeroDivisionError("oops"), 70),
     ],

@@ -11,6 +11,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.reasons import Cause, Reason
 
 MODEL = ("--model", "ptx-7.5")
 
@@ -90,7 +91,7 @@ def test_an_unknown_model_of_a_file_is_shown_there(mcheck: Callable, litmus: Cal
         ("", Answer(verdict="pass"), 0),
         ("", Answer(verdict="fail"), 0),
         ("", Answer(verdict="fail", findings=(found("race"),)), 0),
-        ("", Answer(verdict="unknown", reason="bound"), 3),
+        ("", Answer(verdict="unknown", reasons=(Reason(Cause.BOUND, "bound"),)), 3),
         ("expect pass", Answer(verdict="pass"), 0),
         ("expect pass", Answer(verdict="fail"), 1),
         ("expect fail", Answer(verdict="fail"), 0),
@@ -187,7 +188,7 @@ def test_folders_are_walked_in_order_and_each_test_runs_once(
 FATES = {
     "ok": (Answer(verdict="pass"), 0),
     "mismatch": (Answer(verdict="fail"), 1),
-    "unknown": (Answer(verdict="unknown", reason="time-out"), 3),
+    "unknown": (Answer(verdict="unknown", reasons=(Reason(Cause.TIME, "time-out"),)), 3),
     "unsupported": (Unsupported("not modelled"), 3),
     "crash": (ZeroDivisionError("division by zero"), 70),
 }

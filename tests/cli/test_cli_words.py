@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.explore.exploration import _may_be
-from mcheck.limit import of_all_the_time
+from mcheck.reasons import Cause, Reason, in_words, no_time, of_all_the_time, of_own_time
 from mcheck.report.picture.layout import instruction_lines
 
 RANGES = re.compile(r"\[\d+:\d+\]|\.\.\d+\)")
@@ -181,10 +181,10 @@ def test_the_limit_that_was_given_is_named(command: tuple[str, ...], mcheck: Cal
 
 
 def test_a_reason_within_a_reason_names_it_too() -> None:
-    said = "N is any number: nothing was found with N = 0 to 2; with N = 3: no answer within 1.98883 s"
-    assert (
-        of_all_the_time(said, 2.0)
-        == "N is any number: nothing was found with N = 0 to 2; with N = 3: no answer within 2 s"
-    )
-    assert of_all_the_time(None, 2.0) is None
-    assert of_all_the_time("no answer within 4 s", None) == "no answer within 4 s", "an engine's own time"
+    many = "N is any number: nothing was found with N = 0 to 2; with N = 3"
+    said = (Reason(Cause.NUMBERS, many, because=(no_time(1.98883),)),)
+    assert in_words(of_all_the_time(said, 2.0)) == f"{many}: no answer within 2 s"
+    assert of_all_the_time((), 2.0) == ()
+    assert in_words(of_all_the_time((no_time(4.0),), None)) == "no answer within 4 s"
+    own = of_own_time((no_time(4.0),))
+    assert in_words(of_all_the_time(own, 60.0)) == "no answer within 4 s", "an engine's own time"

@@ -17,6 +17,7 @@ from mcheck.policy import ask as asking
 from mcheck.policy.plan import plan
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
+from mcheck.reasons import Cause, Reason, no_time
 from mcheck.syntax import parse
 
 RACE = Finding(code="RACE001", kind="race", severity="error", message="a race")
@@ -83,6 +84,11 @@ def test_a_wide_classic_test_is_for_z3() -> None:
     assert [a.seconds for a in hasty] == [4.0, 2.0, None]
 
 
+def why(text: str) -> Reason:
+    """A reason that is no limit."""
+    return Reason(Cause.UNSUPPORTED, text)
+
+
 def test_a_named_engine_is_asked_alone() -> None:
     for name in ("explicit", "z3", "protocol"):
         (only,) = plan(parse(MP, "mp.litmus"), Question(), name).attempts
@@ -100,7 +106,9 @@ def test_findings_of_a_litmus_test_have_both_answers(asked: Callable[..., list[s
     assert names == ["protocol"]
     names = asked(protocol=Answer(verdict="proved"))
     assert asking.ask(wide(), MODEL, question).verdict == "proved"
-    names = asked(protocol=Answer(verdict="unknown", reason="p"), explicit=Answer(verdict="unknown", reason="e"))
+    names = asked(
+        protocol=Answer(verdict="unknown", reasons=(why("p"),)), explicit=Answer(verdict="unknown", reasons=(why("e"),))
+    )
     assert asking.ask(wide(), MODEL, question).reason == "p"
     assert names == ["protocol", "explicit"]
 
@@ -109,7 +117,7 @@ def test_a_litmus_test_that_the_kernel_engine_is_slow_with_is_looked_at_by_the_o
     asked: Callable[..., list[str]],
 ) -> None:
     program, question = parse(MP, "mp.litmus"), Question(about=About.FINDINGS, timeout=60)
-    late = Answer(verdict="unknown", reason="no answer within 10 s", complete=False)
+    late = Answer(verdict="unknown", reasons=(no_time(10),), complete=False)
     names = asked(protocol=late, explicit=Answer(verdict="finding", findings=(RACE,)))
     assert asking.ask(program, MODEL, question).engine == "explicit"
     assert names == ["protocol", "explicit"]
@@ -128,10 +136,10 @@ def test_a_spin_on_contents_that_nobody_knows_has_an_answer() -> None:
 def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[..., list[str]]) -> None:
     program = parse(MP, "mp.litmus")
     names = asked(
-        explicit=Answer(verdict="unknown", reason="no answer within 4 s", complete=False),
-        protocol=Answer(verdict="unknown", reason="races", complete=False),
+        explicit=Answer(verdict="unknown", reasons=(no_time(4),), complete=False),
+        protocol=Answer(verdict="unknown", reasons=(why("races"),), complete=False),
     )
-    assert asking.ask(program, MODEL, Question(timeout=60)).reason == "races"
+    assert asking.ask(program, MODEL, Question(timeout=60)).reason == "races; no answer within 4 s"
     assert names == ["explicit", "protocol", "explicit"]
 
 
@@ -139,7 +147,7 @@ def test_engines_that_differ_are_an_error() -> None:
     clean, racy = Answer(verdict="proved", engine="z3"), Answer(verdict="finding", findings=(RACE,), engine="protocol")
     with pytest.raises(InternalError, match="protocol finds race, z3 finds nothing"):
         agree.on_findings([racy, clean])
-    partly = replace(clean, covered=False, reason="time")
+    partly = replace(clean, covered=False, reasons=(no_time(4),))
     assert agree.on_findings([racy, partly]).engine == "protocol"
     passed, failed = Answer(verdict="pass"), Answer(verdict="fail", engine="z3")
     with pytest.raises(InternalError, match="explicit says pass, z3 says fail"):
@@ -153,9 +161,9 @@ def test_engines_that_differ_are_an_error() -> None:
         (Answer(verdict="pass"), "proved"),
         (Answer(verdict="pass", findings=(NOTE,)), "proved"),
         (Answer(verdict="pass", findings=(RACE,)), "finding"),
-        (Answer(verdict="unknown", covered=False, findings=(RACE,), reason="time"), "finding"),
-        (Answer(verdict="unknown", covered=False, reason="time"), "unknown"),
-        (Answer(verdict="pass", covered=False, bound="2 rounds"), "bounded"),
+        (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(no_time(4),)), "finding"),
+        (Answer(verdict="unknown", covered=False, reasons=(no_time(4),)), "unknown"),
+        (Answer(verdict="pass", covered=False, reasons=(Reason(Cause.BOUND, "2 rounds"),)), "bounded"),
         (Answer(verdict="pass", covered=False), "unknown"),
     ],
 )

@@ -11,12 +11,13 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.errors import InputError, Unsupported
 from mcheck.kernel.rounds import Proof
-from mcheck.limit import Limit, no_time
+from mcheck.limit import Limit
 from mcheck.policy import sizes
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
 from mcheck.program.rounds import Aperiodic
+from mcheck.reasons import Cause, Reason, no_time
 from mcheck.syntax import parse
 
 RING = """PTX ring
@@ -241,7 +242,7 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
         assert seconds is not None
         given_time.append(seconds)
         if len(given_time) == 2:
-            return Answer(verdict="unknown", reason=no_time(seconds))
+            return Answer(verdict="unknown", reasons=(no_time(seconds),))
         return ask(one, model, Question(about=About.FINDINGS, timeout=seconds), "protocol")
 
     given = sizes.every_size(program, 100.0, answer)
@@ -314,11 +315,14 @@ def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not(
 
     def answer(one: Program, _: float | None) -> Answer:
         large = len(one.threads[0].code) > 12
-        return Answer(verdict="bounded" if large else "proved", covered=not large, bound="12 rounds" if large else None)
+        bound = (Reason(Cause.BOUND, "12 rounds"),)
+        return Answer(verdict="bounded" if large else "proved", covered=not large, reasons=bound if large else ())
 
     given = sizes.every_size(program, 10.0, answer)
     assert given.verdict == "unknown"
-    assert given.reason == "N is any number: nothing was found with N = 0 to 8, 12; with N = 18: 12 rounds"
+    assert (
+        given.reason == "N is any number: nothing was found with N = 0 to 8, 12; with N = 18: explored up to 12 rounds"
+    )
 
 
 def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +332,7 @@ def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: p
     def slow(name: str, one: Program, *rest: object) -> Answer:
         asked.append((name, len(one.threads[0].code)))
         return Answer(verdict="unknown" if name == "explicit" else "proved", engine=name, covered=name != "explicit",
-                      reason=no_time(5.0) if name == "explicit" else None)  # fmt: skip
+                      reasons=(no_time(5.0),) if name == "explicit" else ())  # fmt: skip
 
     monkeypatch.setattr("mcheck.policy.ask.ask_engine", slow)
     ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=10.0))
@@ -344,7 +348,7 @@ def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
 
     def answer(one: Program, seconds: float | None) -> Answer:
         given = ask(one, model, Question(about=About.FINDINGS, timeout=seconds), "protocol")
-        return replace(given, reason=no_time(seconds)) if given.findings else given
+        return replace(given, reasons=(no_time(seconds),)) if given.findings else given
 
     given = sizes.every_size(program, 100.0, answer)
     assert given.verdict == "finding"

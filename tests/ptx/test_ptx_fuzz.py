@@ -15,6 +15,7 @@ from mcheck.errors import InputError
 from mcheck.ptx import reading
 from mcheck.ptx.module import Module
 from mcheck.ptx.reading import module
+from mcheck.reasons import Cause, Reason
 from tests.effort import effort
 from tests.ptx import fuzz
 
@@ -72,9 +73,12 @@ def test_what_is_wrong_with_an_answer_is_said() -> None:
     assert result.verdict == "proved"
     assert fuzz.wrong(result, seconds, 5.0) is None
     assert "of the processor" in str(fuzz.wrong(result, 5.0 + 2 * fuzz.GRACE, 5.0))
-    for reason in ("more than 1 GiB of memory", "the process that ran the test ended with signal 9"):
-        assert fuzz.wrong(replace(result, verdict="unknown", reason=reason), seconds, 5.0) == reason
-    assert fuzz.wrong(replace(result, verdict="unknown", reason=None), seconds, 5.0) is not None
+    for cause, text in (
+        (Cause.MEMORY, "more than 1 GiB of memory"),
+        (Cause.DIED, "the process that ran the test ended with signal 9"),
+    ):
+        assert fuzz.wrong(replace(result, verdict="unknown", reasons=(Reason(cause, text),)), seconds, 5.0) == text
+    assert fuzz.wrong(replace(result, verdict="unknown", reasons=()), seconds, 5.0) is not None
 
 
 def test_time_that_others_have_the_processor_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

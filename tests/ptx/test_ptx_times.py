@@ -16,6 +16,7 @@ from mcheck.ptx import answer as answering
 from mcheck.ptx.follow import Followed
 from mcheck.ptx.launching import from_object, launch
 from mcheck.ptx.reading import module
+from mcheck.reasons import no_time
 
 
 def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +42,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     """What the first way has shown is told: the process that tells it has half a second left."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
     read = module(case.text(), str(case.path))
-    given = Answer(verdict="unknown", engine="protocol", reason="no answer within 60 s")
+    given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
     asked: list[Program] = []
     follow, over = answering.follow, Limit.over
 

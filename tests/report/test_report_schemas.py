@@ -19,6 +19,7 @@ from mcheck.errors import InputError, Span
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepKind
+from mcheck.reasons import Cause, Reason
 from mcheck.report import checked, junit, sarif
 from mcheck.run.case import Result
 
@@ -256,8 +257,15 @@ def test_odd_characters_in_what_is_said(text: str) -> None:
         Checked(
             path="b.litmus", name=text, verdict="finding", suppressed=((_finding(text, "b.litmus"), text),), source=text
         ),
-        Checked(path="a.litmus", name=text, verdict="error", reason=text, problem=problem, warnings=((text, None),)),
-        Checked(path=text or ".", name=text, verdict="unknown", reason=text),
+        Checked(
+            path="a.litmus",
+            name=text,
+            verdict="error",
+            reasons=(Reason(Cause.INPUT, text),),
+            problem=problem,
+            warnings=((text, None),),
+        ),
+        Checked(path=text or ".", name=text, verdict="unknown", reasons=(Reason(Cause.INPUT, text),)),
     ]
     if "\0" not in text:
         sarif_of(sarif.document(found))
@@ -265,7 +273,9 @@ def test_odd_characters_in_what_is_said(text: str) -> None:
     outcome = Outcome(state=((text, "unknown"),))
     results = [
         Result(path="a", name=text, condition=text, verdict="pass", expected="fail", model="m", outcomes=(outcome,)),
-        Result(path=text, name=text, verdict="error", model=text, reason=text, problem=problem),
-        Result(path=text, name=text, verdict="unknown", model=text, reason=text),
+        Result(
+            path=text, name=text, verdict="error", model=text, reasons=(Reason(Cause.INPUT, text),), problem=problem
+        ),
+        Result(path=text, name=text, verdict="unknown", model=text, reasons=(Reason(Cause.INPUT, text),)),
     ]
     junit_of(junit.document(results))

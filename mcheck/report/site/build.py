@@ -20,6 +20,7 @@ from mcheck.check.files import is_module, launch_file
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 from mcheck.playground.links import link
+from mcheck.reasons import Reason
 from mcheck.records import dataclass
 from mcheck.report.finding import compiled_from
 from mcheck.report.output import umask
@@ -233,7 +234,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
         except InputError as error:
             return error
 
-    def lost(case: Case, given: Settings, reason: str, seconds: float) -> Entry | InputError:
+    def lost(case: Case, given: Settings, reason: Reason, seconds: float) -> Entry | InputError:
         return written(page_lost(case, given, reason, seconds), where[id(case)])
 
     def here() -> Iterator[Entry]:

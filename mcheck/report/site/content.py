@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mcheck import verdicts
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Kinds
+from mcheck.reasons import Reasons
 from mcheck.records import dataclass
 from mcheck.report.site.listing import Listing
 
@@ -14,7 +16,8 @@ from mcheck.report.site.listing import Listing
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer under one model; ``verdict`` is empty where the model has no rules for what the program does, and
-    ``clean`` or ``finding`` where the test asks for no final state. ``grave``: an error was found.
+    ``clean`` or ``finding`` where the test asks for no final state. ``grave``: an error was found; ``cut``: with more
+    time there might be more to say.
     """
 
     model: str
@@ -25,6 +28,7 @@ class Verdict:
     reason: str
     own: bool
     grave: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +125,12 @@ class Page:
     problems: tuple[Problem, ...] = ()
     digest: str = ""
     cut: bool = False
+    reasons: Reasons = ()
 
     @property
     def lasting(self) -> bool:
         """Whether the same texts and options have this page whenever it is made."""
         return not self.problem and not self.cut
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no page."""
-        return self.problem or None
 
     def named(self, path: str, model: str) -> Page:
         """The page of the same texts, where they are called so."""
@@ -150,7 +150,7 @@ class Page:
     def clean(self) -> bool:
         """Whether nothing was found where everything was looked at."""
         own = next((v for v in self.verdicts if v.own), None)
-        whole = own is not None and (own.verdict == "proved" if self.sketch else own.complete)
+        whole = own is not None and (own.verdict == verdicts.Verdict.PROVED if self.sketch else own.complete)
         return whole and not self.findings
 
     @property

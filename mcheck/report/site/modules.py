@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from mcheck import verdicts
 from mcheck.check.case import Options, Settings
 from mcheck.check.files import launch_beside
 from mcheck.errors import InputError, InternalError
@@ -31,7 +32,7 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
         launch=_launch(case.path),
         sketch=True,
     )
-    if checked.verdict == "error":
+    if checked.verdict is verdicts.Verdict.ERROR:
         error = checked.problem or InputError(checked.reason or "it has no answer")
         return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
     model = settings.model or DEFAULT_MODEL

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mcheck import reasons, verdicts
 from mcheck.answers.result import State
 from mcheck.check.case import Options
 from mcheck.check.files import is_module
 from mcheck.errors import InputError, InternalError, McheckError
 from mcheck.files import contents
 from mcheck.graph.execution import Execution
-from mcheck.limit import timed_out
 from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
 from mcheck.program.program import in_words
+from mcheck.reasons import Reason
 from mcheck.report.site.content import Page, Picture, Row, Verdict
 from mcheck.report.site.listing import listing_of
 from mcheck.report.site.modules import module_page
@@ -111,9 +112,9 @@ def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
     )
 
 
-def page_lost(case: Case, _: Settings, reason: str, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
+def page_lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
     """The page of a test whose process had to be stopped or died."""
-    return without_answer(case.path, "unknown", reason, UNANSWERED)
+    return without_answer(case.path, "unknown", reasons.in_words((reason,)) or "", UNANSWERED, (reason,))
 
 
 def _answered(
@@ -178,12 +179,12 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
     from mcheck.report.picture.svg import draw
 
     checked = check_case(Case(page.path, page.source), settings, Options())
-    if checked.verdict == "error":
+    if checked.verdict is verdicts.Verdict.ERROR:
         error = checked.problem or InputError(checked.reason or "it has no answer")
         return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
     model = settings.model or program.model or DEFAULT_MODEL
     findings, pictures = with_schedules(checked.findings, program.name, model, DRAWN)
-    if checked.verdict == "proved" and not findings and program.sized is not None:
+    if checked.verdict is verdicts.Verdict.PROVED and not findings and program.sized is not None:
         question = Question(
             about=About.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
         )
@@ -244,11 +245,11 @@ def _grave(given: Answer) -> bool:
 
 def _verdict(program: Program, model: str, given: Answer, *, own: bool) -> Verdict:
     grave = _grave(given)
-    verdict = given.verdict
-    if program.condition.kind == "none" and verdict == "pass":
+    verdict = str(given.verdict)
+    if program.condition.kind == "none" and given.verdict is verdicts.Verdict.PASS:
         verdict = "finding" if grave else "clean" if given.complete else "unknown"
     states = len(given.outcomes)
-    return Verdict(model, verdict, states, given.complete, given.undefined, given.reason or "", own, grave)
+    return Verdict(model, verdict, states, given.complete, given.undefined, given.reason or "", own, grave, given.cut)
 
 
 def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
@@ -312,7 +313,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
     return replace(
         _described(program, page, model),
         status=result,
-        cut=explored.cut or any(timed_out(v.reason) for v in others),
+        cut=explored.cut or any(v.cut for v in others),
         verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
         labels=tuple(name_of(label, written) for label in labels),
         rows=tuple(rows),

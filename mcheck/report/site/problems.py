@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 from mcheck.errors import McheckError
+from mcheck.reasons import Reasons
 from mcheck.report.site.content import Page, Problem
 from mcheck.run.single import located
 
@@ -29,7 +30,7 @@ def failed(page: Page, error: McheckError, title: str) -> Page:
     )
 
 
-def without_answer(path: str, status: str, problem: str, title: str) -> Page:
+def without_answer(path: str, status: str, problem: str, title: str, reasons: Reasons = ()) -> Page:
     """A page with nothing on it but why."""
     return Page(
         name=name_of_file(path),
@@ -42,6 +43,7 @@ def without_answer(path: str, status: str, problem: str, title: str) -> Page:
         problem_title=title,
         problems=(Problem(problem),),
         cut=True,
+        reasons=reasons,
     )
 
 
