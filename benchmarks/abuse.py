@@ -271,7 +271,7 @@ def complaint(given: Input, status: int, seconds: float, said: str) -> str | Non
 
 def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tally], None] = lambda _: None) -> None:
     """Inputs from ``tally.next`` to ``count``; ``each`` hears of every one."""
-    _warm()
+    warm()
     make = Maker(tally.seed)
     while tally.next < count:
         number = tally.next
@@ -293,7 +293,7 @@ def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tall
         each(tally)
 
 
-def _warm() -> None:
+def warm() -> None:
     """Imports what the commands import, so that a fork has it already and pays for its input alone."""
     import mcheck.cli  # noqa: F401
     from mcheck.policy.engines import preload

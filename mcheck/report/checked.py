@@ -19,6 +19,7 @@ from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.problems import told
+from mcheck.report.reasons import to_json as reasons_to_json
 from mcheck.report.text import count
 from mcheck.run.single import reasons
 from mcheck.verdicts import Verdict
@@ -151,6 +152,7 @@ def _result(result: Checked) -> dict[str, Any]:
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
+        **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
     }
 

@@ -9,6 +9,7 @@ from mcheck import __version__
 from mcheck.answers.result import Outcome, in_order
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.problems import to_json
+from mcheck.report.reasons import to_json as reasons_to_json
 from mcheck.report.trace import texts
 from mcheck.run.case import Result, Summary
 
@@ -57,6 +58,7 @@ def _test(result: Result) -> dict[str, Any]:
         "engine": result.engine,
         "seconds": round(result.seconds, 6),
         "reason": result.reason,
+        **reasons_to_json(result.reasons, cut=result.cut),
         **({"assumptions": list(result.assumptions)} if result.assumptions else {}),
         **({"errors": to_json(result.problem)} if result.status == "error" and result.problem else {}),
     }

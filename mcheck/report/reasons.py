@@ -1,0 +1,25 @@
+"""Reasons as JSON: their causes by name, for programs, each with its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcheck.reasons import Reason, in_words
+
+
+def to_json(reasons: Iterable[Reason], *, cut: bool) -> dict[str, Any]:
+    """The fields of a result: ``reasons`` where there are any, and ``cut`` where a limit kept it from being more."""
+    listed = [_reason(reason) for reason in reasons]
+    return {**({"reasons": listed} if listed else {}), **({"cut": True} if cut else {})}
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    span = reason.span
+    return {
+        "cause": reason.cause,
+        "text": in_words((reason,)),
+        **({"seconds": reason.seconds} if reason.seconds is not None else {}),
+        **({"path": span.path, "line": span.line, "column": span.column} if span is not None else {}),
+        **({"because": [_reason(r) for r in reason.because]} if reason.because else {}),
+    }
