@@ -16,8 +16,8 @@ from mcheck.limit import of_all_the_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.program import CLEAN, Program
-from mcheck.run.case import DEFAULT_MODEL, Case, kinds_hold
-from mcheck.run.single import internal, left, load, located, model_of, out_of_memory, traceback_of
+from mcheck.run.case import Case, kinds_hold
+from mcheck.run.single import internal, left, load, located, model_for, out_of_memory, traceback_of
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
@@ -26,8 +26,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     program: Program | None = None
     try:
         program = load(case.path, settings.assume, case.text, every=True)
-        name = settings.model or program.model or DEFAULT_MODEL
-        model = model_of(name, None if settings.model else program.model_span)
+        model = model_for(settings.model, program.model, program.path, program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
         if given.verdict == "finding" and not (given.covered or _expected(program, given)):
