@@ -128,7 +128,8 @@ class Memory(Generic[T]):
             except (McheckError, MemoryError):
                 return None
 
-        return list(run_cases(cases, settings, self._jobs, made, lambda *_: None))
+        limited = settings.timeout is not None or settings.memory is not None
+        return list(run_cases(cases, settings, self._jobs if limited else 1, made, lambda *_: None))
 
     def key(self, case: Case, *more: str) -> Key | None:
         """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read, or

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import types
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -119,14 +119,14 @@ def _form(hint: Any) -> _Form:
 
 
 def _plain(kind: type) -> _Form:
-    kinds = frozenset({int, float}) if kind is float else frozenset({kind})
+    other = int if kind is float else kind
 
     def same(value: Any, _: _File) -> Any:
-        if type(value) not in kinds:
+        if type(value) is not kind and type(value) is not other:
             raise Foreign(f"{type(value).__name__} in place of {kind.__name__}")
         return value
 
-    return _Form(same, same, kinds)
+    return _Form(same, same, frozenset({kind, other}))
 
 
 def _literal(values: tuple[Any, ...]) -> _Form:
@@ -140,24 +140,29 @@ def _literal(values: tuple[Any, ...]) -> _Form:
 
 def _several(inner: Any) -> _Form:
     """A tuple of any length."""
+    form = cache(lambda: _form(inner))  # when it is used: a class may hold others of its own kind
 
     def write(value: Any, file: _File) -> Any:
-        one = _form(inner).write
+        one = form().write
         return [one(each, file) for each in _a(tuple, value)]
 
     def read(value: Any, file: _File) -> Any:
-        one = _form(inner).read
-        return tuple([one(each, file) for each in _a(list, value)])
+        if not _a(list, value):
+            return ()
+        one = form().read
+        return tuple([one(each, file) for each in value])
 
     return _Form(write, read, frozenset({list}))
 
 
 def _tuple(inner: tuple[Any, ...]) -> _Form:
+    forms = cache(lambda: [_form(hint) for hint in inner])
+
     def write(value: Any, file: _File) -> Any:
-        return [_form(hint).write(each, file) for hint, each in zip(inner, _a(tuple, value), strict=True)]
+        return [form.write(each, file) for form, each in zip(forms(), _a(tuple, value), strict=True)]
 
     def read(value: Any, file: _File) -> Any:
-        return tuple([_form(hint).read(each, file) for hint, each in zip(inner, _a(list, value), strict=True)])
+        return tuple([form.read(each, file) for form, each in zip(forms(), _a(list, value), strict=True)])
 
     return _Form(write, read, frozenset({list}))
 
@@ -167,6 +172,7 @@ def _one_of(forms: tuple[_Form, ...]) -> _Form:
     classes = {form.cls.__name__: form for form in forms if form.cls is not None}
     named = len(classes) > 1
     plain = [form for form in forms if form.cls is None or not named]
+    by_type = {kind: [form for form in plain if kind in form.takes] for form in plain for kind in form.takes}
 
     def write(value: Any, file: _File) -> Any:
         name = type(value).__name__
@@ -178,12 +184,13 @@ def _one_of(forms: tuple[_Form, ...]) -> _Form:
         if named and type(value) is list:
             name, content = value
             return classes[name].read(content, file)
-        return _first([form for form in plain if type(value) in form.takes], "read", value, file)
+        fitting = by_type.get(type(value), ())
+        return fitting[0].read(value, file) if len(fitting) == 1 else _first(fitting, "read", value, file)
 
     return _Form(write, read, frozenset().union(*(form.takes for form in forms)))
 
 
-def _first(forms: list[_Form], way: str, value: Any, file: _File) -> Any:
+def _first(forms: Sequence[_Form], way: str, value: Any, file: _File) -> Any:
     """By the first form that takes the value."""
     why: Foreign = Foreign(f"{type(value).__name__} is none of a union")
     for form in forms:
@@ -208,7 +215,7 @@ def _record(cls: type[Any]) -> _Form:
     """A data class: the values of its fields in their order."""
 
     @cache
-    def parts() -> list[tuple[str, _Form]]:  # when it is used: a class may hold others of its own kind
+    def parts() -> list[tuple[str, _Form]]:
         hints = get_type_hints(cls)
         return [(f.name, _ELSEWHERE if (cls, f.name) == _TOLD else _form(hints[f.name])) for f in fields(cls)]
 
