@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 MEBIBYTE = 1 << 20
 MAX_BYTES = 8 * MEBIBYTE
@@ -23,6 +24,24 @@ def contents(path: str, most: int = MAX_BYTES) -> bytes:
 def text(path: str, most: int = MAX_BYTES, encoding: str = "utf-8") -> str:
     """The file as text with Unix line ends; ``UnicodeDecodeError`` beside what ``contents`` raises."""
     return contents(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def regular(path: str) -> bool:
+    """Whether there is a file at ``path`` that can be read twice and at once: no pipe, no device, no folder."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def lies_with(path: str, owner: str) -> bool:
+    """Whether the file at ``path`` really lies in the folder of the file ``owner``, or below it.
+
+    What a file names is read only there: its author need not be whoever runs mcheck, and may see what is printed.
+    """
+    real = os.path.realpath(path)
+    folders = (os.path.realpath(os.path.dirname(owner) or os.curdir), os.path.dirname(os.path.realpath(owner)))
+    return any(real.startswith(os.path.join(folder, "")) for folder in folders)
 
 
 def is_somewhere() -> bool:

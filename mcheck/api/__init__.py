@@ -15,6 +15,7 @@ an ``mcheck.errors.Unsupported``. What is not named here or in the reference may
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -70,10 +71,10 @@ def _load(test: Test, *, every: bool) -> Program:
 
 def _model(name: str | None, program: Program) -> tuple[str, Model]:
     from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.single import model_of
+    from mcheck.run.single import model_for
 
-    named = name or program.model or DEFAULT_MODEL
-    return named, model_of(named, None if name else program.model_span)
+    found = model_for(name, program.model, program.path, program.model_span)
+    return name or program.model or DEFAULT_MODEL, found
 
 
 def run(
@@ -243,7 +244,8 @@ def suite(
         timeout: Seconds for each test.
         memory: Bytes for each test.
         jobs: How many tests are run at a time, in processes of their own if there are several.
-        cache: A folder in which answers are kept, and looked for first.
+        cache: A folder in which answers are kept, and looked for first; where it cannot be used (the disk is full),
+            there is a ``RuntimeWarning``, and all are computed.
         scheduler: The address of a scheduler of Dask whose workers run the tests, or ``local``.
 
     Raises:
@@ -259,6 +261,10 @@ def suite(
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     cases = collect(map(str, paths), None if expect is None else str(expect))
-    with opened(None if cache is None else str(cache)) as store:
+
+    def say(text: str) -> None:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    with opened(None if cache is None else str(cache), timeout=timeout, say=say) as store:
         means = Means(jobs=jobs, scheduler=scheduler, store=store)
         return SuiteResult(results=tuple(RunResult.of(result) for result in results(cases, settings, means)))

@@ -21,7 +21,7 @@ from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import File, IfStatement, IncludeStatement, Statement
 from mcheck.errors import Span
-from mcheck.files import MEBIBYTE, text
+from mcheck.files import MEBIBYTE, lies_with, text
 
 _HERE = Path(__file__).resolve().parent
 STANDARD = _HERE / "stdlib.cat"
@@ -49,7 +49,7 @@ def load_model(name_or_path: str) -> Model:
     if name_or_path in _GIVEN:
         return _from_texts(_GIVEN[name_or_path])
     shipped = models_directory() / f"{name_or_path}.cat"
-    is_path = name_or_path.endswith(".cat") or "/" in name_or_path or os.sep in name_or_path
+    is_path = _is_path(name_or_path)
     path = Path(name_or_path) if is_path else shipped
     if not is_path and not _is_file(shipped):
         known = model_names()
@@ -61,6 +61,23 @@ def load_model(name_or_path: str) -> Model:
     except (OSError, ValueError) as problem:
         raise error("CAT004", None, what=name_or_path, why=_reason(problem)) from None
     return _load(str(path), stamp)
+
+
+def load_own(name: str, test: str) -> Model:
+    """The model that the test at the path ``test`` names: a shipped one, or a file in the folder of the test."""
+    path = own_name(name, test)
+    if path not in _GIVEN and _is_path(name) and not (_is_file(Path(path)) and lies_with(path, test)):
+        raise error("CAT048", None, what=name, hint="--model FILE.cat takes one from anywhere")
+    return load_model(path)
+
+
+def own_name(name: str, test: str) -> str:
+    """What ``load_model`` knows the model by that the test at the path ``test`` names."""
+    return os.path.join(os.path.dirname(test), name) if _is_path(name) else name
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".cat") or "/" in name or os.sep in name
 
 
 @lru_cache(maxsize=32)
@@ -93,7 +110,7 @@ def parse_model(text: str, path: str, given: tuple[Included, ...] = ()) -> Model
         file = parse(source)
         if not file.statements:
             raise error("CAT016", source.span(0, 1), hint="it needs a check, such as: acyclic po | rf | co as SC")
-        includes = _Includes(given)
+        includes = _Includes(path, given)
         checker = Checker(includes, _vocabulary)
         checker.file(_library("stdlib"), library=True)
         checker.final = checker.scope["FW"]
@@ -115,7 +132,7 @@ def _digest(*texts: str) -> str:
 def full_text(name_or_path: str) -> str:
     """The text of a model with that of its includes in their places: a file that needs no other."""
     path = load_model(name_or_path).path
-    return _spliced(parse(Source(path, _read(path))), (os.path.realpath(path),), _Includes())
+    return _spliced(parse(Source(path, _read(path))), (os.path.realpath(path),), _Includes(path))
 
 
 def _spliced(file: File, chain: tuple[str, ...], include: Include) -> str:
@@ -157,7 +174,8 @@ def _library(name: str) -> File:
 class _Includes:
     """The files that one model includes, each read once however often it is included."""
 
-    def __init__(self, given: tuple[Included, ...] = ()) -> None:
+    def __init__(self, model: str, given: tuple[Included, ...] = ()) -> None:
+        self._model = model
         self._files: dict[str, File] = {}
         self.found = {(i.source, i.name): i for i in given}
         """What was read, in the order in which it was first included."""
@@ -165,7 +183,7 @@ class _Includes:
     def __call__(self, statement: IncludeStatement, source: Source, chain: tuple[str, ...]) -> tuple[File, str]:
         """The file of an ``include`` in ``source``, and its path to add to ``chain``, the files being read."""
         span = source.span(statement.start, statement.end)
-        found = self.found.get((source.path, statement.file)) or _found(statement.file, source, span)
+        found = self.found.get((source.path, statement.file)) or self._new(statement.file, source, span)
         if found.real in chain:
             raise error("CAT041", span, what=statement.file)
         self.found[source.path, statement.file] = found
@@ -173,13 +191,19 @@ class _Includes:
             self._files[found.path] = parse(Source(found.path, found.text))
         return self._files[found.path], found.real
 
+    def _new(self, name: str, source: Source, span: Span) -> Included:
+        """The file that ``source`` includes by this name."""
+        path = included(name, source.path)
+        if path is None:
+            raise error("CAT040", span, what=name)
+        if not any(lies_with(str(path), owner) for owner in (self._model, *_shipped_files())):
+            raise error("CAT049", span, what=name)
+        return Included(source.path, name, str(path), os.path.realpath(path), _read(str(path), span))
 
-def _found(name: str, source: Source, span: Span) -> Included:
-    """The file that ``source`` includes by this name."""
-    path = included(name, source.path)
-    if path is None:
-        raise error("CAT040", span, what=name)
-    return Included(source.path, name, str(path), os.path.realpath(path), _read(str(path), span))
+
+def _shipped_files() -> tuple[str, str]:
+    """Files of the folders with what comes with mcheck."""
+    return str(STANDARD), str(models_directory() / "any.cat")
 
 
 def included(name: str, path: str) -> Path | None:

@@ -47,6 +47,8 @@ MESSAGES: Final[dict[str, str]] = {
     "CAT040": "cannot find the included file {what}",
     "CAT041": "the file {what} includes itself",
     "CAT042": "unknown model {what}",
+    "CAT048": "a test names a model that comes with mcheck, or a file in its own folder, and not {what}",
+    "CAT049": "an included file lies in the folder of the model, or below it, or comes with mcheck, and not {what}",
     "CAT043": "a file is included at the top level only, not inside a procedure",
 }
 

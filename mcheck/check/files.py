@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mcheck.check.case import LaunchText
 from mcheck.errors import InputError, McheckError
+from mcheck.files import lies_with
 from mcheck.run.case import Case
 from mcheck.run.collect import collect, is_test
 
@@ -24,7 +25,7 @@ def is_module(path: str) -> bool:
 def launch_file(module: str) -> str | None:
     """The launch that lies beside a module: of its name, ending in ``.json``."""
     path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
-    return path if os.path.isfile(path) else None
+    return path if os.path.isfile(path) and lies_with(path, module) else None
 
 
 def launch_beside(module: str) -> LaunchText | None:

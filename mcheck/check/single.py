@@ -16,8 +16,8 @@ from mcheck.policy.ask import ask
 from mcheck.policy.question import About, Question
 from mcheck.program.program import CLEAN, Program
 from mcheck.reasons import Cause, Reason, of_all_the_time, of_error
-from mcheck.run.case import DEFAULT_MODEL, Case, kinds_hold
-from mcheck.run.single import internal, left, load, model_of, out_of_memory, traceback_of
+from mcheck.run.case import Case, kinds_hold
+from mcheck.run.single import internal, left, load, model_for, out_of_memory, traceback_of
 from mcheck.verdicts import Verdict
 
 
@@ -27,8 +27,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     program: Program | None = None
     try:
         program = load(case.path, settings.assume, case.text, every=True)
-        name = settings.model or program.model or DEFAULT_MODEL
-        model = model_of(name, None if settings.model else program.model_span)
+        model = model_for(settings.model, program.model, program.path, program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
         given = ask(program, model, asked, options.engine)
         if given.verdict is Verdict.FINDING and not (given.covered or _expected(program, given)):

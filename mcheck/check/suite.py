@@ -26,7 +26,7 @@ def check_files(cases: Sequence[Case], settings: Settings, options: Options, mea
     def texts(path: str) -> Texts:
         return texts_of_file(path, options)
 
-    return once(cases, memory_of(means, "check", settings, texts, **asdict(options)), fresh)
+    return once(cases, memory_of(means, Checked, "check", settings, texts, **asdict(options)), fresh)
 
 
 def texts_of_file(path: str, options: Options) -> Texts:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from mcheck.store.database import Store
 
 
 @click.command("cache", short_help="Show or prune the answers that --cache keeps.")
@@ -31,8 +36,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
         raise InputError(f"there is no cache in {folder}", hint="--cache of run, check, doc and outcomes makes one")
     with opened(folder) as store:
         assert store is not None
-        if check:
-            store.check()
+        bad = _damaged(store) if check else 0
         gone = store.prune(unused=0 if clear else unused, others=others)
         there = store.contents()
     removed = f", {gone} removed" if gone or clear or others or unused is not None else ""
@@ -40,9 +44,37 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     click.echo(f"{there.path}: {count(there.answers, 'answer', 'answers')}{own}, {_size(there.bytes)}{removed}")
     if there.days:
         click.echo(f"the longest unused was used {count(there.days, 'day', 'days')} ago")
+    if bad:
+        said = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or of other texts than those asked about"
+        raise InputError(said, hint="a run passes over them, and --clear removes all")
     if check:
         click.echo("sound")
     return 0
+
+
+def _damaged(store: Store) -> int:
+    """How many entries are damaged, or are no answer of the texts that their key stands for; of other versions, which
+    nobody asks for, only whether they are as they were written.
+    """
+    from mcheck.check.case import Checked
+    from mcheck.report.site.content import Page
+    from mcheck.run.case import Result
+    from mcheck.run.once import unread
+    from mcheck.store.entries import parted
+    from mcheck.store.packing import Foreign, unpack
+
+    kinds: dict[str, type[Result | Checked | Page]] = {"run": Result, "check": Checked, "doc": Page}
+
+    def sound(key: bytes, data: bytes) -> bool:
+        try:
+            made, answer = parted(data)
+            kind = kinds.get(made.command)
+            found = None if kind is None else unpack(kind, answer, "", elsewhere=True)
+        except Foreign:
+            return False
+        return found is not None and made.key() == key and (made.fits(found) or unread(found))
+
+    return store.damaged() + sum(not sound(key, data) for key, data in store.own())
 
 
 def _size(number: int) -> str:

@@ -131,7 +131,7 @@ def command(
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
-    how = options.means(jobs, cache, resume, scheduler)
+    how = options.means(jobs, cache, resume, scheduler, timeout)
     with how as means, another(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)

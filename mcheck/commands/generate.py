@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "[default with --differs: the shipped ones]",
 )
 @click.option(
-    "--size", type=click.IntRange(min=2), metavar="N", help="Edges of a cycle (default: the alphabet's sizes)."
+    "--size", type=click.IntRange(min=2, max=32), metavar="N", help="Edges of a cycle (default: the alphabet's sizes)."
 )
 @click.option("-o", "directory", type=click.Path(file_okay=False), metavar="DIR", help="Write a file per test.")
 @click.option("--differs", nargs=2, metavar="MODEL MODEL", help="Keep the tests about which two models differ.")
@@ -62,6 +62,7 @@ def command(
     from itertools import islice
 
     from mcheck.cat import load_model
+    from mcheck.errors import InputError
     from mcheck.generate import choose
     from mcheck.generate.alphabet import load
     from mcheck.report.lines import Printer
@@ -85,7 +86,10 @@ def command(
             else choose.judged_all(sample, load_model(chosen), timeout)
         )
     if directory is not None:
-        os.makedirs(directory, exist_ok=True)
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write to the folder {directory}: {error.strerror or error}") from None
     printer = Printer(sys.stdout, color=form == "text" and wants_color(color, sys.stdout))
     rows: list[dict[str, Any]] = []
     unknown = 0
@@ -118,9 +122,10 @@ def _where(searched: Search) -> str:
 def _save(directory: str | None, test: Generated) -> str | None:
     if directory is None:
         return None
+    from mcheck.report.output import replace_file
+
     path = os.path.join(directory, f"{test.name}.litmus")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(test.text)
+    replace_file(path, test.text.encode())
     return path
 
 

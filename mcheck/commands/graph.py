@@ -85,14 +85,13 @@ def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settin
     from mcheck.policy.show import executions as explore
     from mcheck.reasons import in_words, of_all_the_time
     from mcheck.report.picture.formats import picture
-    from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.single import left, load, model_of
+    from mcheck.run.single import left, load, model_for
 
     started = perf_counter()
     program = load(path, settings.assume)
     explored = explore(
         program,
-        model_of(settings.model or program.model or DEFAULT_MODEL),
+        model_for(settings.model, program.model, program.path, program.model_span),
         Question(profile=settings.profile, unroll=settings.unroll, timeout=left(settings.timeout, started)),
         forbidden=number if forbidden else 0,
         drawn=0 if forbidden else number,

@@ -148,7 +148,9 @@ def format_(*choices: str) -> Decorator:
 
 
 @contextmanager
-def means(jobs: int | None, cache: str | None, resume: str | None, scheduler: str | None) -> Iterator[Means]:
+def means(
+    jobs: int | None, cache: str | None, resume: str | None, scheduler: str | None, timeout: float | None
+) -> Iterator[Means]:
     """What these options ask for."""
     from mcheck.run.means import Means
 
@@ -159,9 +161,15 @@ def means(jobs: int | None, cache: str | None, resume: str | None, scheduler: st
         return
     from mcheck.store.database import opened
 
-    with opened(cache or resume) as store:
+    with opened(cache or resume, timeout=timeout, say=_warn) as store:
         yield Means(jobs=jobs, scheduler=scheduler, store=store, resumes=resume is not None, say=_say)
 
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
+
+
+def _warn(text: str) -> None:
+    from mcheck.report.problems import show_warning
+
+    show_warning(text, None)

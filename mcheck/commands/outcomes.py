@@ -91,7 +91,7 @@ def command(
         assume=assume,
         witnesses=True,
     )
-    with options.means(1, cache, None, None) as means:
+    with options.means(1, cache, None, None, timeout) as means:
         (result,) = results([Case(cases[0].path)], settings, means)
     for message, span in result.warnings:
         show_warning(message, span, color=color)

@@ -109,7 +109,7 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    how = options.means(jobs, cache, resume, scheduler)
+    how = options.means(jobs, cache, resume, scheduler, timeout)
     with how as means, another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 

@@ -10,6 +10,7 @@ writing ``w`` of an asynchronous copy, with its kind. An edge leads from an end 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, get_args, get_origin
 
 from mcheck.errors import InputError
 from mcheck.generate.document import Document, Row, read
+from mcheck.generate.operands import NAMES, unknown
 from mcheck.isa.wording import listed
 from mcheck.resources import litmus
 
@@ -24,6 +26,16 @@ THREAD_ENDS = ("R", "W")
 COPY_ENDS = ("r", "w")
 RELATIONS = ("rf", "fr", "co", "po", "copy")
 DISTANCES = ("cta", "cluster", "gpu", "sys")
+SPACES = ("global", "shared", "peer", "register")
+SIGNALS = ("mbarrier", "bulk", "cp.async")
+MOST_EDGES = 32
+"""Edges of a cycle."""
+MOST_ENDS = 100
+"""Annotations, and kinds of copies."""
+MOST_ARCS = 100_000
+"""Pairs of ends that the edges of an alphabet may lead between: the largest shipped one has some hundreds."""
+NAME = re.compile(r"[A-Za-z0-9_.+]{1,64}", re.ASCII)
+"""What edges, copies and annotations are called: it becomes part of the name of a file."""
 DEPENDENCIES = ("addr", "data", "ctrl")
 HANDOVERS = {
     "bar": "cta",  # bar.sync of the two warps
@@ -152,9 +164,10 @@ def load(name: str) -> Alphabet:
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:
         return _alphabet(path.stem, read(path))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if name.endswith(".toml"):
-            raise InputError(f"cannot read {name}: {error.strerror}") from None
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise InputError(f"cannot read {name}: {reason or error}") from None
         raise InputError(f"there is no alphabet {name}", hint=f"there are {', '.join(names())}") from None
 
 
@@ -162,7 +175,11 @@ def _alphabet(name: str, document: Document) -> Alphabet:
     data = document.data
     document.refuse_others(data, ("sizes", "annotations", "ends", "copy", "edge"))
     sizes = _field(document, data, "sizes", list[int], [4])
+    if any(size not in range(2, MOST_EDGES + 1) for size in sizes):
+        raise document.error(f"a cycle has 2 to {MOST_EDGES} edges", key="sizes")
     annotations = _field(document, data, "annotations", dict[str, str], {"rlx": "relaxed.gpu"})
+    for called in annotations:
+        _named(document, called, ("annotations", 0))
     given = _field(document, data, "ends", dict[str, list[str]], {})
     document.refuse_others(given, THREAD_ENDS, ("ends", 0))
     ends = {kind: list(given.get(kind, ["rlx"])) for kind in THREAD_ENDS}
@@ -170,15 +187,32 @@ def _alphabet(name: str, document: Document) -> Alphabet:
         for note in notes:
             if note not in annotations:
                 raise document.error(f"the annotation {note} is not explained", ("ends", 0), kind)
+    ends = {kind: list(dict.fromkeys(notes)) for kind, notes in ends.items()}
     copies = {c.name: c for c in (_copy(document, row, at) for row, at in _rows(document, "copy"))}
-    edges = [edge for row, at in _rows(document, "edge") for edge in _edges(document, row, at)]
+    edges: list[Edge] = []
+    for row, at in _rows(document, "edge"):
+        edges += _edges(document, row, at)
+        if len(edges) > MOST_ARCS:
+            raise document.error(f"more than {MOST_ARCS:,} edges", at)
+    for table, many in (("annotations", annotations), ("copy", copies)):
+        if len(many) > MOST_ENDS:
+            raise document.error(f"more than {MOST_ENDS} of {table}", (table, 0))
     if not edges:
         raise document.error(
             "an alphabet without edges", hint="an edge is a table [[edge]] with name, relation and ends"
         )
     edges += [Edge(kind, "copy", ("r", "w"), moved=True) for kind, c in copies.items() if c.source != "register"]
-    arcs = [arc for edge in edges for arc in _arcs(edge, ends, copies)]
-    return Alphabet(name, annotations, copies, tuple(arcs), tuple(sizes))
+    arcs: list[Arc] = []
+    for edge in edges:
+        arcs += _arcs(edge, ends, copies)
+        if len(arcs) > MOST_ARCS:
+            raise document.error(f"the edges lead between more than {MOST_ARCS:,} pairs of ends")
+    return Alphabet(name, annotations, copies, tuple(arcs), tuple(dict.fromkeys(sizes)))
+
+
+def _named(document: Document, name: str, at: Row, key: str = "name") -> None:
+    if NAME.fullmatch(name) is None:
+        raise document.error(f"{name[:40]!r} is no name of letters, digits, dots, + and _", at, key)
 
 
 def _rows(document: Document, table: str) -> Iterator[tuple[dict[str, Any], Row]]:
@@ -224,15 +258,27 @@ def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
     _needs(document, row, (f.name for f in fields(CopyKind) if f.default is MISSING), at)
     for key in row:
         _field(document, row, key, bool if key in ("expect", "most") else str, "", at)
-    return CopyKind(**row)
+    kind = CopyKind(**row)
+    _named(document, kind.name, at)
+    known = {"source": SPACES, "target": SPACES[:3], "signal": SIGNALS, "map": ("", "source", "target")}
+    for key, values in known.items():
+        if getattr(kind, key) not in values:
+            hint = f"it is {listed(tuple(filter(None, values)))}"
+            raise document.error(f"there is no {key} {getattr(kind, key)[:40]!r} of a copy", at, key, hint)
+    if kind.map and getattr(kind, kind.map) == "register":
+        raise document.error("a register has no tensor map", at, "map")
+    if (what := unknown(kind.code)) is not None:
+        raise document.error(f"{what} stands for no operand", at, "code", f"there are {listed(NAMES)}, in braces")
+    return kind
 
 
 def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
     document.refuse_others(row, ("name", "relation", "ends", "far", "moved", "path", "signals"), at)
     _needs(document, row, ("name", "relation", "ends"), at)
     name, relation = (_field(document, row, key, str, "", at) for key in ("name", "relation"))
+    _named(document, name, at)
     if relation not in RELATIONS[:4]:
-        raise document.error(f"an edge is rf, fr, co or po, not {relation}", at, "relation")
+        raise document.error(f"an edge is rf, fr, co or po, not {relation[:40]}", at, "relation")
     path, signals = (tuple(_field(document, row, key, list[str], [], at)) for key in ("path", "signals"))
     if sum(step in HANDOVERS for step in path) > 1:
         raise document.error(f"{name} hands over more than once", at, "path")
@@ -240,19 +286,28 @@ def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
     far = row.get("far", handover or "")
     moved = row.get("moved", [True] if relation == "po" else [False])
     out = []
-    for pair in _field(document, row, "ends", list[str], [], at):
+    for pair in dict.fromkeys(_field(document, row, "ends", list[str], [], at)):
         if len(pair) != 2 or any(e not in (*THREAD_ENDS, *COPY_ENDS) for e in pair):
-            raise document.error(f"the ends {pair} of {name} are not two of R W r w", at, "ends")
-        for where in moved if isinstance(moved, list) else [moved]:
+            raise document.error(f"the ends {pair[:40]} of {name} are not two of R W r w", at, "ends")
+        for where in _each(moved):
             if not isinstance(where, bool):
                 raise document.error("moved is neither true nor false", at, "moved")
-            for distance in far if isinstance(far, list) else [far]:
+            for distance in _each(far):
                 if distance not in ("", *DISTANCES):
                     hint = f"it is empty for one thread, or {listed(DISTANCES)}"
-                    raise document.error(f"the distance {distance} of {name}", at, "far", hint)
+                    said = distance[:40] if isinstance(distance, str) else "no text"
+                    raise document.error(f"the distance {said} of {name}", at, "far", hint)
                 called = f"{name}.{distance}" if relation == "po" and distance and distance != handover else name
                 out.append(Edge(called, relation, (pair[0], pair[1]), distance, where, path, signals))
     return out
+
+
+def _each(value: Any) -> list[Any]:
+    """One value, or the different ones of a list; what is no text and no truth value comes as it is."""
+    if not isinstance(value, list):
+        return [value]
+    plain = [each for each in value if isinstance(each, str | bool)]
+    return list(dict.fromkeys(plain)) if len(plain) == len(value) else value
 
 
 def _arcs(edge: Edge, ends: dict[str, list[str]], copies: dict[str, CopyKind]) -> list[Arc]:

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from mcheck.errors import InputError, Span
+from mcheck.files import text as text_of
 from mcheck.isa.wording import listed
 from mcheck.syntax.codes import did_you_mean
 
 HEADER = re.compile(r"\s*\[+\s*([\w.\"-]+)\s*\]+")
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
+
+MOST = 1 << 18
+"""Bytes of a document: the largest alphabet that comes with mcheck has some three thousand."""
 
 Row = tuple[str, int]
 """A table by its name and, where there are several, its number."""
@@ -58,11 +62,15 @@ class Document:
 def read(path: Path) -> Document:
     """The document of a file; ``OSError`` where it cannot be read, ``InputError`` where it is no TOML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(str(path), MOST)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start})") from None
     try:
         return Document(str(path), text, tomllib.loads(text))
+    except RecursionError:
+        raise InputError("the text is nested too deeply", Span(str(path), 1, 1)) from None
+    except (OverflowError, MemoryError):  # a number or a date that nothing can hold
+        raise InputError("a value is too large", Span(str(path), 1, 1)) from None
     except tomllib.TOMLDecodeError as error:
         said = SYNTAX.fullmatch(str(error))
         if said is None:

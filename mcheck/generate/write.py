@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from mcheck.generate.alphabet import Arc
 from mcheck.generate.layout import Copy, Layout, Location, Node, NoTest, handover
+from mcheck.generate.operands import filled
 
 SIZE = 16
 _GROUP_WAITS = {"bulk": "cp.async.bulk.wait_group", "cp.async": "cp.async.wait_group"}
@@ -144,7 +145,7 @@ class Writer:
             if kind.expect and copy.owner == home:
                 size = 4 if kind.source == "register" else SIZE
                 code.append(f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [m{copy.number}], {size};")
-        code += [f"{line.strip().format(**names)};" for line in kind.code.split(";") if line.strip()]
+        code += [f"{filled(line.strip(), names)};" for line in kind.code.split(";") if line.strip()]
         if kind.signal == "bulk":
             code.append("cp.async.bulk.commit_group;")
         elif kind.signal == "cp.async":

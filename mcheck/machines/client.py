@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from mcheck.errors import InputError
 from mcheck.machines.batches import Batches
 from mcheck.machines.parcel import Item, Parcel, Unpacked, item
-from mcheck.machines.worker import Done, Foreign, work
+from mcheck.machines.worker import Done, Foreign, end, work
 from mcheck.reasons import Cause, Reason
 from mcheck.run.case import Case, Settings
 from mcheck.run.pool import Lost, Task, by_number
@@ -184,6 +184,7 @@ class _Run(Generic[T]):
                 if batch.future is not None:
                     batch.future.cancel()
         self._pending.clear()
+        end()
         self._cluster.close()
 
     def results(self) -> Iterator[tuple[int, T]]:
@@ -199,7 +200,7 @@ class _Run(Generic[T]):
                 if batch.items:
                     self._send(batch)
             for index in self._here:
-                yield index, self._job.task(self._cases[index], self._job.settings)
+                yield index, self._by_itself(self._cases[index])
             self._here.clear()
             yield from self._received(batches)
 
@@ -210,6 +211,17 @@ class _Run(Generic[T]):
                 self._here.append(index)
             else:
                 yield found
+
+    def _by_itself(self, case: Case) -> T:
+        """The result of a test that does not travel: a process beside this one has it, for limits to hold."""
+        job = self._job
+        parcel = Parcel(
+            cases=(case,), models=(), settings=job.settings, task=job.task, lost=job.lost, version=version()
+        )
+        done = work(pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL), lambda: True)
+        assert isinstance(done, Done)
+        result: T = pickle.loads(done.results[0])  # noqa: S301 - from a process of our own
+        return result
 
     def _send(self, batch: _Batch) -> None:
         job = self._job

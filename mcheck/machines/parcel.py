@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcheck.cat.ast import Texts
+from mcheck.cat.library import own_name
 from mcheck.errors import McheckError
+from mcheck.files import regular
 from mcheck.reasons import Reason
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
-from mcheck.run.single import model_of
+from mcheck.run.single import model_for, model_of
 
 MOST = 256
 """Tests in a parcel."""
@@ -54,10 +56,14 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
     """A test ready to travel with its model and ``others``."""
     from mcheck import syntax
 
+    if not regular(case.path):  # a pipe is read once, and within the limits of its test
+        return Unpacked(index)
     try:
         head = syntax.head(case.path)
-        names = (settings.model or head.model or DEFAULT_MODEL, *others)
-        models = tuple((name, texts) for name in dict.fromkeys(names) if (texts := model_of(name).texts) is not None)
+        own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
+        first = model_for(settings.model, head.model, case.path)
+        read = {settings.model or own: first, **{name: model_of(name) for name in others}}
+        models = tuple((name, model.texts) for name, model in read.items() if model.texts is not None)
     except (McheckError, RecursionError):
         return Unpacked(index)
     return Item(index, Case(case.path, text=head.source.text), models)

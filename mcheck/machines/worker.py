@@ -101,6 +101,12 @@ def work(data: bytes, wanted: Callable[[], bool] | None = None) -> Done | Foreig
     return Done(tuple(results), perf_counter() - started)
 
 
+def end() -> None:
+    """Ends the process beside this thread, if there is one."""
+    if getattr(_OWN, "runner", None) is not None:
+        _end()
+
+
 def _results(parcel: Parcel, wanted: Callable[[], bool]) -> list[bytes]:
     results: list[bytes] = []
     deaths = 0

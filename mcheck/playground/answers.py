@@ -85,12 +85,11 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
     from mcheck.policy.show import executions
     from mcheck.report.picture.formats import picture
     from mcheck.report.text import state_text
-    from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.single import load, model_of
+    from mcheck.run.single import load, model_for
 
     try:
         program = load(NAME, text=text)
-        named = model_of(model or program.model or DEFAULT_MODEL)
+        named = model_for(model, program.model, program.path, program.model_span)
         asked = MOST_FORBIDDEN if forbidden else 0
         found = executions(program, named, Question(), forbidden=asked, drawn=0 if forbidden else MOST_PICTURES)
     except McheckError as error:

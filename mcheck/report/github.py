@@ -4,6 +4,7 @@ per finding, at its first access.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcheck.errors import McheckError, Span
@@ -16,6 +17,8 @@ from mcheck.verdicts import Verdict
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
 _SEVERITIES = {"error": "error", "review": "warning", "advice": "notice"}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""What a terminal takes for commands: the names of files and tests may hold it, and a log is looked at in one."""
 ACCESSES = 6
 """Accesses of a finding whose source is told."""
 
@@ -80,6 +83,7 @@ def _others(result: Result) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -13,6 +13,8 @@ from typing import IO
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 
+_DESCRIPTORS = ("/dev/fd/", "/proc/")
+
 
 @contextmanager
 def output(path: str | None) -> Iterator[IO[str]]:
@@ -46,6 +48,8 @@ def refuse_unwritable(path: str) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if os.path.islink(path) and not _special(path):
+        raise InputError(f"cannot write {path}: {_leads(path)}")
     if not _special(path) and not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"cannot write {path}: nothing can be written to the folder {folder}")
 
@@ -53,6 +57,8 @@ def refuse_unwritable(path: str) -> None:
 def replace_file(path: str, data: bytes) -> None:
     """Writes the file at ``path`` in one step: it is the old one or the new one, and nothing lies beside it."""
     try:
+        if os.path.islink(path) and not _special(path):
+            raise InputError(f"cannot write {path}: {_leads(path)}")
         if _special(path):
             with open(path, "wb") as file:
                 file.write(data)
@@ -64,14 +70,22 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _special(path: str) -> bool:
-    """Whether this is a device or a pipe, such as /dev/stdout, which is written to and not replaced."""
-    return os.path.exists(path) and not os.path.isfile(path)
+    """Whether this is a device or a pipe, such as /dev/stdout, which is written to and not replaced. (That one may be a
+    link to a file: what standard output was redirected to.)
+    """
+    folder = os.path.join(os.path.realpath(os.path.dirname(path) or os.curdir), "")
+    return os.path.exists(path) and (not os.path.isfile(path) or folder == "/dev/" or folder.startswith(_DESCRIPTORS))
+
+
+def _leads(path: str) -> str:
+    """Why nothing is written through a link: whoever made it chose the file, and need not be whoever runs mcheck."""
+    return f"it is a link to {os.path.realpath(path)}; name that file, or remove the link"
 
 
 def _replace(path: str, data: bytes) -> None:
     import tempfile
 
-    place = os.path.realpath(path)  # a link stays one
+    place = os.path.join(os.path.realpath(os.path.dirname(path) or os.curdir), os.path.basename(path))
     descriptor, draft = tempfile.mkstemp(prefix=f".{os.path.basename(place)[:100]}.", dir=os.path.dirname(place))
     try:
         with open(descriptor, "wb") as file:

@@ -7,22 +7,28 @@ part of the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.errors import McheckError
+from mcheck.files import regular
 from mcheck.reasons import Cause, Reasons
 from mcheck.records import dataclass
 from mcheck.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.run.means import Means
-from mcheck.run.single import model_of
+from mcheck.run.pool import default_jobs, run_cases
+from mcheck.run.single import model_for
 
 if TYPE_CHECKING:
     from mcheck.store.database import Store
+    from mcheck.store.entries import Made
 
 BEYOND = ("model", "timeout", "memory")
 """Settings that are no part of a key: the model's text is, and a limit that cut an answer keeps it out."""
+SHARE = 4
+"""The part of a test's time that making its key may take."""
 
 
 class Lasting(Protocol):
@@ -64,59 +70,91 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a test's result is kept under, digests of the texts of which it has to be the result, the model's name."""
+    """What a test's result is kept under and what that is made of, the model's name, and whether places in other files
+    are what the text itself says.
+    """
 
     key: bytes
-    source: bytes
+    made: Made
     model: str
-    name: str
     tells: bool
 
 
 class Memory(Generic[T]):
-    """The results of one command under one set of options, in a store.
+    """The results, of a ``kind``, of one command under one set of options, in a store.
 
     ``texts`` reads what a file's result rests on. ``resumes``: of a run that may be interrupted and goes on with what
-    it has, what its limits cut included; the limits are part of the key then.
+    it has, what its limits cut included; the limits are part of the key then. ``jobs`` keys are made at a time.
     """
 
     def __init__(
         self,
         store: Store,
+        kind: type[T],
         command: str,
         settings: Settings,
         *,
         resumes: bool = False,
         texts: Callable[[str], Texts] | None = None,
+        jobs: int = 1,
         **more: object,
     ) -> None:
+        from mcheck.store.keys import head_of
+
         self._store = store
+        self._kind = kind
         self._texts = texts or texts_of
-        self._model = settings.model
+        self._settings = settings
+        self._jobs = jobs
         self._all = resumes
         beyond = BEYOND[:1] if resumes else BEYOND
         kept = {name: value for name, value in asdict(settings).items() if name not in beyond}
-        self._options: Mapping[str, object] = {"command": command, **kept, **more}
-        self._digests: dict[str, str] = {}
+        self._head = head_of({"command": command, **kept, **more})
+        self._digests: dict[tuple[str | None, str], str] = {}
+
+    def keys(self, cases: Sequence[Case], more: Callable[[Case], tuple[str, ...]]) -> list[Key | None]:
+        """The keys of tests, read within the limits of a test: what may take long there may take long here.
+
+        A part of the time has to do, and a test whose key is not made until then has none: it is for its own process
+        to say what is the matter.
+        """
+        settings = self._settings
+        if settings.timeout is not None:
+            settings = replace(settings, timeout=settings.timeout / SHARE)
+
+        def made(case: Case, _: Settings) -> Key | None:
+            try:
+                return self.key(case, *more(case))
+            except (McheckError, MemoryError):
+                return None
+
+        limited = settings.timeout is not None or settings.memory is not None
+        return list(run_cases(cases, settings, self._jobs if limited else 1, made, lambda *_: None))
 
     def key(self, case: Case, *more: str) -> Key | None:
-        """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read."""
-        from mcheck.store.keys import digest, key_of
+        """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read, or
+        only once, as a pipe.
+        """
+        from mcheck.store.entries import Made
+        from mcheck.store.keys import digest
 
+        if not regular(case.path):
+            return None
         try:
             texts = self._texts(case.path)
-            name = self._model or texts.model or DEFAULT_MODEL
-            model = self._digest(name)
+            model = self._digest(texts.model, case.path)
         except (McheckError, RecursionError):
             return None
         parts = (texts.source, texts.name, model, *texts.others, *more)
-        return Key(key_of(self._options, *parts), digest(texts.source), model, name, texts.tells)
+        made = Made(self._head, tuple(map(digest, parts)))
+        return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.tells)
 
-    def _digest(self, model: str) -> str:
-        """That of a model as it stood when the first test asked for it."""
-        found = self._digests.get(model)
+    def _digest(self, model: str | None, path: str) -> str:
+        """That of the model of a test that names ``model``, as it stood when the first one of a folder asked for it."""
+        known = (self._settings.model, "") if self._settings.model else (model, os.path.dirname(path))
+        found = self._digests.get(known)
         if found is None:
-            found = self._digests[model] = model_of(model).digest
+            found = self._digests[known] = model_for(self._settings.model, model, path).digest
         return found
 
     def has(self, key: Key) -> bool:
@@ -124,25 +162,29 @@ class Memory(Generic[T]):
         return key.key in self._store
 
     def recall(self, key: Key, case: Case) -> T | None:
-        """The result about the file of ``case``."""
+        """The result about the file of ``case``; none of what is damaged, or about other texts."""
+        from mcheck.store.entries import parted
         from mcheck.store.packing import Foreign, unpack
 
         data = self._store.get(key.key)
         if data is None:
             return None
         try:
-            found: T = unpack(data, case.path)
-        except Foreign as error:
-            raise self._store.unusable(f"an answer in it is none: {error}") from None
-        return found.named(case.path, key.name)
+            made, answer = parted(data)
+            found = unpack(self._kind, answer, case.path, elsewhere=key.tells)
+        except Foreign:
+            found = None
+        if found is None or made != key.made or not (made.fits(found) or (self._all and unread(found))):
+            self._store.remove(key.key)
+            return None
+        return found.named(case.path, key.model)
 
     def keep(self, key: Key, result: T) -> None:
         """Keeps a result, if it lasts and is about the texts of its key: a file may be edited while tests run."""
-        from mcheck.store.keys import digest
+        from mcheck.store.entries import entry
         from mcheck.store.packing import Foreign, pack
 
-        unread = self._all and not result.source  # the process that had the test was stopped
-        about = unread or (result.digest == key.model and digest(result.source) == key.source)
+        about = key.made.fits(result) or (self._all and unread(result))
         died = any(r.cause is Cause.DIED for r in result.reasons)
         if not about or died or not (result.lasting or (self._all and result.cut)):
             return
@@ -150,7 +192,12 @@ class Memory(Generic[T]):
             data = pack(result, result.path, elsewhere=key.tells)
         except Foreign:
             return
-        self._store.put(key.key, data)
+        self._store.put(key.key, entry(key.made, data))
+
+
+def unread(result: Lasting) -> bool:
+    """Whether this stands for the result of a process that was stopped by a limit."""
+    return result.cut and not result.source
 
 
 def texts_of(path: str) -> Texts:
@@ -162,12 +209,18 @@ def texts_of(path: str) -> Texts:
 
 
 def memory_of(
-    means: Means, command: str, settings: Settings, texts: Callable[[str], Texts] | None = None, **more: object
+    means: Means,
+    kind: type[T],
+    command: str,
+    settings: Settings,
+    texts: Callable[[str], Texts] | None = None,
+    **more: object,
 ) -> Memory[T] | None:
-    """The memory that a run has by its means, if any."""
+    """The memory that a run has by its means for results of a ``kind``, if any."""
     if means.store is None:
         return None
-    return Memory(means.store, command, settings, resumes=means.resumes, texts=texts, **more)
+    jobs = means.jobs or default_jobs()
+    return Memory(means.store, kind, command, settings, resumes=means.resumes, texts=texts, jobs=jobs, **more)
 
 
 def once(
@@ -182,7 +235,7 @@ def once(
     if memory is None:
         yield from compute(cases)
         return
-    keys = [memory.key(case, *more(case)) for case in cases]
+    keys = memory.keys(cases, more)
     known = [key is not None and memory.has(key) for key in keys]
     computed = compute([case for case, there in zip(cases, known, strict=True) if not there])
     for case, key, there in zip(cases, keys, known, strict=True):

@@ -20,12 +20,23 @@ if TYPE_CHECKING:
     from mcheck.program.program import Program
 
 
-def model_of(name: str, span: Span | None = None) -> Model:
-    """The model of this name or path, which a test names at ``span``; reading it twice costs nothing."""
+def model_of(name: str) -> Model:
+    """The model of this name or path; reading it twice costs nothing."""
     from mcheck.cat import load_model
 
+    return load_model(name)
+
+
+def model_for(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
+    """The model of a test at ``path``: the one that is ``asked`` for, or else its ``own``, which it names at ``span``,
+    or else the default.
+    """
+    from mcheck.cat.library import load_own
+
+    if asked is not None or own is None:
+        return model_of(asked or DEFAULT_MODEL)
     try:
-        return load_model(name)
+        return load_own(own, path)
     except McheckError as error:
         error.span = error.span or span
         raise
@@ -71,7 +82,7 @@ def run_case(case: Case, settings: Settings) -> Result:
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]
             raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
-        named = model_of(model, None if settings.model else program.model_span)
+        named = model_for(settings.model, program.model, program.path, program.model_span)
         asked = question(program, replace(settings, timeout=left(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
         given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))

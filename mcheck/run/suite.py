@@ -47,5 +47,5 @@ def results(cases: Sequence[Case], settings: Settings, means: Means) -> Iterator
     def fresh(these: Sequence[Case]) -> Iterator[Result]:
         return compute(these, settings, means, run_case, lost, lambda: preload(settings))
 
-    answers = zip(cases, once(cases, memory_of(means, "run", settings), fresh), strict=True)
+    answers = zip(cases, once(cases, memory_of(means, Result, "run", settings), fresh), strict=True)
     return (answer if case.expected is None else replace(answer, expected=case.expected) for case, answer in answers)

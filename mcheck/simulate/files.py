@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, BinaryIO
 
 from mcheck.errors import InputError
 from mcheck.executor.memory import Memory, as_bytes
@@ -14,6 +15,8 @@ from mcheck.simulate.result import Execution, labels
 if TYPE_CHECKING:
     import numpy as np
 
+_DAMAGE = (ValueError, TypeError, LookupError, SyntaxError, EOFError, OverflowError, RecursionError, MemoryError)
+"""What reading a header ends in that nobody wrote as one: it is an expression of Python."""
 _DTYPES = {"f16": "<f2", "f32": "<f4", "f64": "<f8"}
 
 
@@ -55,17 +58,37 @@ def load(program: Program, memory: Memory, name: str, path: str) -> None:
 def _contents(path: str, room: int) -> bytes:
     """The bytes in the file, of one that holds more than ``room`` at least one more."""
     try:
-        if not path.endswith(".npy"):
-            with open(path, "rb") as file:
-                return file.read(room + 1)
-        import numpy as np
-
-        array = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped: a header may promise any size
-        return as_bytes(array) if array.nbytes <= room else bytes(room + 1)
+        with open(path, "rb") as file:
+            return _array_in(file, path, room) if path.endswith(".npy") else file.read(room + 1)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is no array of plain numbers: {error}") from None
+
+
+def _array_in(file: BinaryIO, path: str, room: int) -> bytes:
+    """The bytes of the array in a file of NumPy. The header may promise any size, so it is read first, by itself."""
+    from numpy import frombuffer
+    from numpy.lib import format as npy
+
+    try:
+        version = npy.read_magic(file)
+        header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+        if header is None:
+            raise ValueError(f"version {version} of the format is not known")
+        shape, by_columns, kind = header(file)
+        if kind.hasobject:
+            raise ValueError("it holds objects")
+        if any(extent < 0 for extent in shape):
+            raise ValueError("its shape is negative")
+        size = prod(shape) * kind.itemsize
+        data = file.read(min(size, room + 1))
+        if size > room:
+            return bytes(room + 1)
+        if len(data) < size:
+            raise ValueError(f"it is cut off: {len(data)} bytes of {size}")
+        array = frombuffer(data, kind) if size else frombuffer(b"", "u1")
+        return as_bytes(array.reshape(shape, order="F" if by_columns else "C") if size else array)
+    except _DAMAGE as error:
+        raise InputError(f"{path} is no array of plain numbers: {str(error) or type(error).__name__}") from None
 
 
 def dump(program: Program, execution: Execution, name: str, path: str) -> bytes:

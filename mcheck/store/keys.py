@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _READ = (".py", ".cat")
+SIZE = 32
+"""Bytes of a key, and of the digest of a text."""
 
 
 @cache
@@ -23,17 +25,22 @@ def version() -> bytes:
     return found.digest()
 
 
-def key_of(options: Mapping[str, object], *texts: str) -> bytes:
-    """The key of the answer to a question of this version, put with ``options`` about ``texts``."""
-    head = json.dumps(options, sort_keys=True, default=list)
-    found = hashlib.blake2b(version(), digest_size=32)
-    for text in (head, *texts):
-        data = text.encode("utf-8", "surrogatepass")
-        found.update(len(data).to_bytes(8, "big"))
-        found.update(data)
+def head_of(options: Mapping[str, object]) -> str:
+    """Options as a text."""
+    return json.dumps(options, sort_keys=True, default=list)
+
+
+def key_of(head: str, parts: Iterable[bytes]) -> bytes:
+    """The key of the answer to a question of this version, put with the options of ``head`` about the texts of which
+    these are the digests.
+    """
+    found = hashlib.blake2b(version(), digest_size=SIZE)
+    for part in (digest(head), *parts):
+        found.update(len(part).to_bytes(8, "big"))
+        found.update(part)
     return found.digest()
 
 
 def digest(text: str) -> bytes:
     """What a text is recognised by."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()

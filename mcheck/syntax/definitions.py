@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from mcheck.errors import InputError
+from mcheck.files import lies_with, regular
 from mcheck.syntax.codes import problem
 from mcheck.syntax.declarations import constants, registers
 from mcheck.syntax.expressions import expression
@@ -90,7 +91,8 @@ def beside(path: str, name: str) -> Path | None:
     """The file of this name in the folder of ``path``; none if the name leads elsewhere."""
     if not name or name in (".", "..") or re.search(r"[/\\:\0]", name):
         return None
-    return Path(path).parent / name
+    found = Path(path).parent / name
+    return found if lies_with(str(found), path) else None
 
 
 def included(source: Source) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def included(source: Source) -> tuple[str, ...]:
     for name in dict.fromkeys(INCLUDE.findall(source.clean)):
         path = beside(source.path, name)
         try:
-            texts.append("" if path is None else read(str(path)))
+            texts.append(read(str(path)) if path is not None and regular(str(path)) else "")
         except InputError:
             texts.append("")
     return tuple(texts)

@@ -7,8 +7,11 @@ import json
 import os
 import pickle
 import sqlite3
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +24,7 @@ from mcheck.reasons import no_time
 from mcheck.run.case import Result
 from mcheck.store import packing
 from mcheck.store.database import FILE, Store, opened
-from mcheck.store.keys import key_of, version
+from mcheck.store.keys import head_of, key_of, version
 
 MINE = '"mine"\ninclude "parts.cat"\nacyclic (po | rf | co | fr) as Order\n'
 PARTS = "let fr = (rf^-1; co)\n"
@@ -196,13 +199,34 @@ def _swapped(file: Path) -> None:
         other.execute("UPDATE answers SET answer = (SELECT answer FROM answers b WHERE b.key != answers.key)")
 
 
+def _letters(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("CREATE TABLE others(text)")
+    file.write_bytes(file.read_bytes().replace(b"others", b"\xff\xfe\xff\xfe\xff\xfe"))
+
+
+def _trigger(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("CREATE TRIGGER more AFTER INSERT ON answers BEGIN DELETE FROM answers; END")
+
+
+def _view(file: Path) -> None:
+    """A table that never ends."""
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("DROP TABLE answers")
+        other.execute(
+            "CREATE VIEW answers AS WITH RECURSIVE n(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM n)"
+            " SELECT key, key AS version, key AS day, key AS answer, key AS seal FROM n"
+        )
+
+
 def _overwritten(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[4096:] = b"\xff" * len(data[4096:])
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [_garbage, _foreign, _newer, _altered, _swapped, _overwritten])
+@pytest.mark.parametrize("damage", [_garbage, _foreign, _newer, _overwritten, _letters, _trigger, _view])
 def test_damage_is_told(mcheck: Callable, litmus: Callable, cache: Path, damage: Callable) -> None:
     paths = [litmus("a"), litmus("b")]
     mcheck("run", *paths, "--cache", cache)
@@ -213,6 +237,22 @@ def test_damage_is_told(mcheck: Callable, litmus: Callable, cache: Path, damage:
     assert "remove the file" in done.err
     (cache / FILE).unlink()
     assert mcheck("run", *paths, "--cache", cache).status == 0
+
+
+@pytest.mark.parametrize("damage", [_altered, _swapped])
+def test_a_damaged_answer_is_none(
+    mcheck: Callable, litmus: Callable, cache: Path, called: list, damage: Callable
+) -> None:
+    paths = [litmus("a"), litmus("b")]
+    first = mcheck("run", *paths, "--cache", cache, "--jobs", 1)
+    called.take()
+    damage(cache / FILE)
+    assert mcheck("cache", cache, "--check").status == 2
+    assert mcheck("run", *paths, "--cache", cache, "--jobs", 1) == first
+    assert called.take(), "asked again"
+    assert mcheck("run", *paths, "--cache", cache, "--jobs", 1) == first
+    assert called.take() == [], "and kept in the place of what was damaged"
+    assert mcheck("cache", cache, "--check").status == 0
 
 
 def test_a_folder_that_cannot_be(mcheck: Callable, litmus: Callable, tmp_path: Path) -> None:
@@ -229,15 +269,69 @@ class _Evil:
 
 def test_nothing_is_made_but_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    import zlib
-
     for payload in (_Evil(), Path("x"), print):
         with pytest.raises(packing.Foreign):
-            packing.unpack(zlib.compress(pickle.dumps(payload)), "a")
-    for data in (b"", zlib.compress(b""), zlib.compress(b"\x80\x05K\x01")):
+            packing.unpack(Result, zlib.compress(pickle.dumps(payload)), "a")
+    for data in (b"", zlib.compress(b""), zlib.compress(b"\x80\x05K\x01"), zlib.compress(b"[]")[:-1]):
         with pytest.raises(packing.Foreign):
-            packing.unpack(data, "a")
+            packing.unpack(Result, data, "a")
     assert not (tmp_path / "evil").exists()
+
+
+RESULT = Result(path="a.litmus", name="a", verdict="pass", model="sc", source="PTX a", outcomes=(Outcome(state=()),))
+
+
+@pytest.mark.parametrize("place", range(len(json.loads(zlib.decompress(packing.pack(RESULT, "a.litmus"))))))
+@pytest.mark.parametrize(
+    "value", [None, True, 7, 1.5, "x", [], [[]], [None], [["x", [1, 2]]], [[[["x", 1]], "y", []]], "deep", {"a": 1}]
+)
+def test_no_field_holds_what_it_cannot(place: int, value: object) -> None:
+    """Each field with values of other types: an answer of the declared types, or none."""
+    fields = json.loads(zlib.decompress(packing.pack(RESULT, "a.litmus")))
+    text = json.dumps([*fields[:place], "HERE", *fields[place + 1 :]])
+    text = text.replace('"HERE"', "[" * 5000 + "]" * 5000 if value == "deep" else json.dumps(value))
+    try:
+        found = packing.unpack(Result, zlib.compress(text.encode()), "a.litmus")
+    except packing.Foreign:
+        return
+    assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"' + b"x" * (1 << 30) + b'"',
+        b"[" + b"[]," * (packing.MOST // 3) + b"[]]",
+        b"[" * (packing.MOST - 1),
+        b"9" * (packing.MOST - 1),
+        b"NaN",
+    ],
+    ids=["long", "lists", "deep", "digits", "constant"],
+)
+def test_a_small_row_takes_little_memory(text: bytes) -> None:
+    data = zlib.compress(text, 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(packing.Foreign):
+            packing.unpack(Result, data, "a")
+        assert tracemalloc.get_traced_memory()[1] < 128 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_place_in_another_file_is_not_shown() -> None:
+    """A row that somebody else wrote makes no report print a line of any file."""
+    there = Span("/etc/passwd", 1, 1)
+    warned = replace(RESULT, warnings=(("look", there),))
+    for elsewhere in (False, True):
+        with pytest.raises(packing.Foreign):
+            packing.pack(warned, "a.litmus", elsewhere=elsewhere)
+    told = Access(thread="P0", instruction="st", span=Span("a.litmus", 3, 4), source=(there,))
+    finding = Finding(code="RACE001", kind="race", severity="error", message="", accesses=(told,))
+    data = packing.pack(replace(RESULT, findings=(finding,)), "a.litmus", elsewhere=True)
+    with pytest.raises(packing.Foreign):
+        packing.unpack(Result, data, "a.litmus")
+    assert packing.unpack(Result, data, "a.litmus", elsewhere=True).findings == (finding,)
 
 
 def test_a_result_without_its_path() -> None:
@@ -246,7 +340,7 @@ def test_a_result_without_its_path() -> None:
     finding = Finding(code="RACE001", kind="race", severity="error", message="a.litmus", accesses=(access,))
     outcome = Outcome(state=(("a.litmus", 1),))
     before = Result(path="a.litmus", name="a", verdict="pass", model="sc", findings=(finding,), outcomes=(outcome,))
-    after = packing.unpack(packing.pack(before, "a.litmus"), "b.litmus")
+    after = packing.unpack(Result, packing.pack(before, "a.litmus"), "b.litmus")
     assert after.findings[0].accesses[0].span == Span("b.litmus", 3, 4, 5)
     assert after.outcomes == before.outcomes, "a name that looks like the path is none"
     with pytest.raises(packing.Foreign):
@@ -266,7 +360,7 @@ def test_what_a_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         store.put(b"1", b"another")
         store.put(b"2", b"two")
         assert store.get(b"1") == b"one", "what is there stays"
-        store.check()
+        assert store.damaged() == 0
         there = store.contents()
         assert (there.answers, there.own, there.bytes, there.days) == (2, 1, 6, 0)
         assert (store.prune(unused=1), store.prune(others=True), store.prune(unused=0)) == (0, 1, 1)
@@ -276,11 +370,11 @@ def test_what_a_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_keys_tell_apart() -> None:
     keys = {
-        key_of({"unroll": 2}, "a", "b"),
-        key_of({"unroll": 3}, "a", "b"),
-        key_of({"unroll": 2}, "ab", ""),
-        key_of({"unroll": 2}, "b", "a"),
-        key_of({"unroll": 2}, "a"),
+        key_of(head_of({"unroll": 2}), (b"a", b"b")),
+        key_of(head_of({"unroll": 3}), (b"a", b"b")),
+        key_of(head_of({"unroll": 2}), (b"ab", b"")),
+        key_of(head_of({"unroll": 2}), (b"b", b"a")),
+        key_of(head_of({"unroll": 2}), (b"a",)),
     }
     assert len(keys) == 5
     assert len(version()) == 16

@@ -225,12 +225,12 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     def foreign(k: int) -> Entry:
         return written(without_answer(plans[k].case.path, "error", FOREIGN, "This file is not published"), k)
 
-    def make(case: Case, given: Settings) -> Entry | InputError:
+    def make(case: Case, given: Settings, folder: str | None) -> Entry | InputError:
         k = where[id(case)]
         if plans[k].foreign:
             return foreign(k)
         try:
-            return written(once_here(case, site.cache, settings, lambda: task(case, given)), k)
+            return written(once_here(case, folder, settings, lambda: task(case, given)), k)
         except InputError as error:
             return error
 
@@ -238,15 +238,15 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
         return written(page_lost(case, given, reason, seconds), where[id(case)])
 
     def here() -> Iterator[Entry]:
-        with at_rest(site.cache):
-            for entry in run_cases([p.case for p in plans], patient, site.jobs, make, lost):
+        with at_rest(site.cache, settings.timeout, site.say) as folder:
+            for entry in run_cases([p.case for p in plans], patient, site.jobs, partial(make, folder=folder), lost):
                 if isinstance(entry, InputError):
                     raise entry
                 yield entry
 
     def elsewhere() -> Iterator[Entry]:
         asked = [p.case for p in plans if not p.foreign]
-        with opened(site.cache) as store:
+        with opened(site.cache, timeout=settings.timeout, say=site.say) as store:
             means = Means(jobs=site.jobs, scheduler=site.scheduler, store=store, say=site.say)
 
             def fresh(cases: Sequence[Case]) -> Iterator[Page]:

@@ -19,17 +19,17 @@ from mcheck.report.site.content import Page
 from mcheck.run.case import Case, Settings
 from mcheck.run.once import Memory, Texts
 from mcheck.run.single import model_of
-from mcheck.store.database import Store, opened
+from mcheck.store.database import Away, Say, Store, opened, patience
 from mcheck.store.keys import version
 
 
 @contextmanager
-def at_rest(folder: str | None) -> Iterator[None]:
-    """Looks whether the store in ``folder`` can be used; at the end all is in one file again."""
-    with opened(folder):
-        pass
-    yield
-    with opened(folder):
+def at_rest(folder: str | None, timeout: float | None, say: Say) -> Iterator[str | None]:
+    """The folder, if the store in it can be used; at the end all is in one file again."""
+    with opened(folder, timeout=timeout, say=say) as store:
+        usable = folder if store is not None else None
+    yield usable
+    with opened(usable, timeout=timeout, say=say):
         pass
 
 
@@ -38,19 +38,24 @@ def once_here(case: Case, folder: str | None, settings: Settings, compute: Calla
     if folder is None:
         return compute()
     kept = _kept(folder, settings)
-    key = kept.key(case, case.path)  # errors stand on pages as text, with their places
-    page = None if key is None else kept.recall(key, case)
+    key = None if kept is None else kept.key(case, case.path)  # errors stand on pages as text, with their places
+    page = None if kept is None or key is None else kept.recall(key, case)
     if page is None:
         page = compute()
-        if key is not None:
+        if kept is not None and key is not None:
             kept.keep(key, page)
     return page
 
 
 @cache
-def _kept(folder: str, settings: Settings) -> Memory[Page]:
-    """The pages in ``folder``, by this process's own connection."""
-    return memory(Store(folder, version()), settings)
+def _kept(folder: str, settings: Settings) -> Memory[Page] | None:
+    """The pages in ``folder``, by this process's own connection; none where the surroundings keep it from being used:
+    whoever looked at the store before has said so.
+    """
+    try:
+        return memory(Store(folder, version(), patience=patience(settings.timeout)), settings)
+    except Away:
+        return None
 
 
 def memory(store: Store, settings: Settings) -> Memory[Page]:
@@ -63,4 +68,4 @@ def memory(store: Store, settings: Settings) -> Memory[Page]:
     def texts(path: str) -> Texts:
         return texts_of_file(path, options)
 
-    return Memory(store, "doc", settings, texts=texts, others=others, observed=observed)
+    return Memory(store, Page, "doc", settings, texts=texts, others=others, observed=observed)

@@ -32,6 +32,7 @@ from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
 if TYPE_CHECKING:
     from mcheck.answers.exploration import Exploration
     from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
     from mcheck.program.program import Program
 
 DRAWN = 6
@@ -79,6 +80,8 @@ def page_of(
     try:
         page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
         program = load(path, assume, page.source, every=True)
+        if model is not None:
+            program = replace(program, model=None)
         if program.free is not None:
             settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, assume=assume)
             return _every_number(program, page, settings)
@@ -121,7 +124,6 @@ def _answered(
     page: Page, program: Program, model: str | None, profile: str, unroll: int, timeout: float | None
 ) -> Page:
     from mcheck.policy.show import executions
-    from mcheck.run.single import model_of
 
     page = replace(page, name=program.name, assumptions=program.assumptions.described())
     name = model or program.model or DEFAULT_MODEL
@@ -129,13 +131,20 @@ def _answered(
         return _sketch(program, name, page, profile, unroll, timeout)
     explored = executions(
         program,
-        model_of(name),
+        _model(program, name),
         Question(profile=profile, unroll=unroll, timeout=timeout),
         forbidden=DRAWN,
         drawn=DRAWN,
         budget=BUDGET,
     )
     return _page(program, explored, _others(program, name, profile, unroll, timeout), page, name)
+
+
+def _model(program: Program, name: str) -> Model:
+    """The model of this name, or the one that the program itself names so."""
+    from mcheck.run.single import model_for, model_of
+
+    return model_for(None, name, program.path) if name == program.model else model_of(name)
 
 
 def _is_sketch(program: Program) -> bool:
@@ -148,10 +157,9 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
     """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
     from mcheck.policy.ask import ask
     from mcheck.report.picture.svg import draw
-    from mcheck.run.single import model_of
 
     question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
-    given = ask(program, model_of(model), question)
+    given = ask(program, _model(program, model), question)
     findings, pictures = with_schedules(given.findings, program.name, model, DRAWN)
     if not findings:
         clean = _schedule(program, model, question)
@@ -209,10 +217,9 @@ def _schedule(program: Program, model: str, question: Question) -> Execution | N
     """The beginning of one schedule of a program without a finding."""
     from mcheck.policy.show import schedule
     from mcheck.report.picture.timeline import run
-    from mcheck.run.single import model_of
 
     try:
-        steps = schedule(program, model_of(model), question)
+        steps = schedule(program, _model(program, model), question)
     except (McheckError, RecursionError):
         return None
     return run(steps, program.name, model)
@@ -341,7 +348,6 @@ def _data(program: Program) -> tuple[str, ...]:
 
 def _described(program: Program, page: Page, model: str) -> Page:
     """The page with all that needs no engine of the memory model."""
-    from mcheck.run.single import model_of
 
     about, sections = _about(program.doc)
     return replace(
@@ -358,7 +364,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         ),
         kinds=program.expectation.kinds,
         model=model,
-        digest=model_of(model).digest,
+        digest=_model(program, model).digest,
         data=_data(program) if program.free is None else (),
     )
 

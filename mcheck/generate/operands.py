@@ -1,0 +1,23 @@
+"""The operands of a copy's code: ``{dst}`` and its like stand for what the test calls them, ``{{`` for a brace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+NAMES = ("src", "dst", "bar", "map", "value", "mask", "plain", "plainbar")
+_BRACES = re.compile(r"\{\{|\}\}|\{(\w*)\}|[{}]")
+
+
+def unknown(code: str) -> str | None:
+    """The first thing between braces that stands for no operand; none in code that is well made."""
+    for found in _BRACES.finditer(code):
+        if found[0] not in ("{{", "}}") and found[1] not in NAMES:
+            end = code.find("}", found.start())
+            return code[found.start() : found.start() + 40 if end < 0 else min(end + 1, found.start() + 40)]
+    return None
+
+
+def filled(code: str, operands: Mapping[str, str]) -> str:
+    """The code with its operands; one that the test has not is empty."""
+    return _BRACES.sub(lambda found: found[0][0] if found[1] is None else operands.get(found[1], ""), code)
