@@ -74,6 +74,16 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """A step from a box to another, by index, along an edge of the picture; ``back``: against its direction."""
+
+    source: int
+    target: int
+    kind: str
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A thread, or asynchronous operations of the thread before it."""
 
@@ -94,7 +104,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """``axiom`` is the one that forbids it, ``cycle`` its edges in words; ``state`` the final values it leads to."""
+    """``axiom`` is the one that forbids it and ``walk`` the edges that show it, a cycle if the axiom is about one;
+    ``state`` are the final values it leads to.
+    """
 
     name: str
     model: str
@@ -104,7 +116,42 @@ class Execution:
     edges: tuple[Edge, ...]
     bands: tuple[Band, ...] = ()
     axiom: str | None = None
-    cycle: tuple[str, ...] = ()
+    walk: tuple[Hop, ...] = ()
+
+    @property
+    def cycle(self) -> tuple[str, ...]:
+        """The edges of the walk in words, each by itself."""
+        out = []
+        for hop in self.walk:
+            inverse = "^-1" if hop.back else ""
+            ends = self.boxes[hop.source].name, self.boxes[hop.target].name
+            out.append(f"{ends[0]} \N{RIGHTWARDS ARROW} {ends[1]} by {label_of(hop.kind)}{inverse}")
+        return tuple(out)
+
+    def explanation(self, *, boxes: bool = True) -> str:
+        """The walk as one line: ``b: P1 U x 0→1 -fr→ a: P0 U x 0→1 -co→ b``.
+
+        Without ``boxes`` only their names, for beside the picture.
+        """
+        out, met, at = "", set[int](), -1
+        for hop in self.walk:
+            if hop.source != at:
+                out += f"{', ' if out else ''}{self._named(hop.source, met, boxes)}"
+            arrow = f"\N{LEFTWARDS ARROW}{label_of(hop.kind)}-" if hop.back else f"-{label_of(hop.kind)}\N{RIGHTWARDS ARROW}"
+            out += f" {arrow} {self._named(hop.target, met, boxes)}"
+            at = hop.target
+        return out
+
+    def _named(self, index: int, met: set[int], full: bool) -> str:
+        """The name of a box, where it is ``met`` for the first time with what it does."""
+        box = self.boxes[index]
+        if not full or index in met:
+            return box.name
+        met.add(index)
+        effect = box.lines[0].replace(" \N{RIGHTWARDS ARROW} ", "\N{RIGHTWARDS ARROW}")
+        if box.kind == "update":
+            effect = effect.replace(": ", " ", 1)
+        return f"{box.name}: {self.columns[box.column].title} {effect}"
 
     @property
     def title(self) -> str:
