@@ -532,5 +532,17 @@ def _walk(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Hop, ...]:
     hops = []
     for step in steps:
         kind, back = step.kind.removesuffix("^-1"), step.kind.endswith("^-1")
-        hops.append(Hop(d.box_of[step.source], d.box_of[step.target], DRAWN_AS.get(kind, kind), back))
+        ends, effects = (d.box_of[step.source], d.box_of[step.target]), (_told(d, step.source), _told(d, step.target))
+        hops.append(Hop(*ends, DRAWN_AS.get(kind, kind), back, effects))
     return tuple(hop for hop in hops if hop.source != hop.target) or tuple(hops)
+
+
+def _told(d: _Drawing, n: int) -> str:
+    """What a node does, of a read-modify-write both halves."""
+    node = d.s.nodes[n]
+    if node.source is None:
+        return f"W {_effect(d, node)}"
+    if node.source.tags & ENDS.keys():
+        return ""
+    whole = (w for w in d.s.writes.get(node.address, ()) if (e := d.s.nodes[w].source) and e.rmw == node.source.uid)
+    return _line(d, d.s.nodes[next(whole, n)] if node.size else node)

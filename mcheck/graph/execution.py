@@ -35,6 +35,7 @@ DRAWN = {
 """The edges that are drawn by default, with what they mean; others appear only where an axiom fails by them."""
 
 LABELS = {"sync_fence": "sc", "phase-order": "phase order", "phase-fr": "phase fr", "same-access": "same access"}
+LABELS |= {"prod": "product", "comp": "complement"}
 
 
 def label_of(kind: str) -> str:
@@ -75,12 +76,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A step from a box to another, by index, along an edge of the picture; ``back``: against its direction."""
+    """A step from a box to another, by index, along an edge of the picture; ``back``: against its direction.
+
+    ``effects`` are those of the two events, of which a box may have others besides.
+    """
 
     source: int
     target: int
     kind: str
     back: bool = False
+    effects: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +138,26 @@ class Execution:
 
         Without ``boxes`` only their names, for beside the picture.
         """
-        out, met, at = "", set[int](), -1
+        effects: dict[int, dict[str, None]] = {}
         for hop in self.walk:
+            for box, effect in zip((hop.source, hop.target), hop.effects, strict=True):
+                effects.setdefault(box, {})[effect or self.boxes[box].lines[0]] = None
+
+        def name(box: int) -> str:
+            """Where the box is met for the first time, with what it does."""
+            found, own = effects.pop(box, {}) if boxes else {}, self.boxes[box]
+            what = " and ".join(map(_brief, found))
+            return f"{own.name}: {self.columns[own.column].title} {what}" if what else own.name
+
+        out, at = "", -1
+        for hop in self.walk:
+            kind = label_of(hop.kind)
             if hop.source != at:
-                out += f"{', ' if out else ''}{self._named(hop.source, met, boxes)}"
-            arrow = f"\N{LEFTWARDS ARROW}{label_of(hop.kind)}-" if hop.back else f"-{label_of(hop.kind)}\N{RIGHTWARDS ARROW}"
-            out += f" {arrow} {self._named(hop.target, met, boxes)}"
+                out += f"{', ' if out else ''}{name(hop.source)}"
+            arrow = f"\N{LEFTWARDS ARROW}{kind}-" if hop.back else f"-{kind}\N{RIGHTWARDS ARROW}"
+            out += f" {arrow} {name(hop.target)}"
             at = hop.target
         return out
-
-    def _named(self, index: int, met: set[int], full: bool) -> str:
-        """The name of a box, where it is ``met`` for the first time with what it does."""
-        box = self.boxes[index]
-        if not full or index in met:
-            return box.name
-        met.add(index)
-        effect = box.lines[0].replace(" \N{RIGHTWARDS ARROW} ", "\N{RIGHTWARDS ARROW}")
-        if box.kind == "update":
-            effect = effect.replace(": ", " ", 1)
-        return f"{box.name}: {self.columns[box.column].title} {effect}"
 
     @property
     def title(self) -> str:
@@ -176,3 +182,10 @@ class Execution:
                 source, target = self.boxes[edge.source].name, self.boxes[edge.target].name
                 lines.append(f"{label_of(edge.kind)}: {source} {arrow} {target}{mark}")
         return tuple(lines)
+
+
+def _brief(effect: str) -> str:
+    """What an event does, without blanks where it updates: ``U x 0→1``."""
+    if not effect.startswith("U "):
+        return effect
+    return effect.replace(": ", " ", 1).replace(" \N{RIGHTWARDS ARROW} ", "\N{RIGHTWARDS ARROW}")
