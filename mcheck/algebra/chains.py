@@ -51,16 +51,20 @@ WITHIN = frozenset(("rmw", "rmw^-1", "same-access", "same-access^-1"))
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The axiom that fails and the edges that show it: a cycle, or the members of a forbidden pattern."""
+    """The axiom that fails and the edges that show it: a cycle, or the members of a forbidden pattern.
+
+    ``place`` is that of the axiom in its model.
+    """
 
     axiom: str
     steps: tuple[Step, ...]
     cost: int
+    place: int = 0
 
     @classmethod
-    def of(cls, axiom: str, steps: tuple[Step, ...], cost: int) -> Violation:
+    def of(cls, axiom: str, steps: tuple[Step, ...], cost: int, place: int = 0) -> Violation:
         """The violation with steps that make one communication ``joined``."""
-        return cls(axiom, joined(steps), cost)
+        return cls(axiom, joined(steps), cost, place)
 
     @property
     def closed(self) -> bool:
@@ -74,9 +78,11 @@ class Violation:
         return sum(s.kind not in WITHIN for s in self.steps)
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int, str, tuple[Step, ...]]:
-        """Violations by how much they tell: a cycle before all others, of steps of an execution, the shortest first."""
-        return not self.closed, self.cost >= FILTER, self.length, self.cost, self.axiom, self.steps
+    def rank(self) -> tuple[bool, bool, int, int, int, tuple[Step, ...]]:
+        """Violations by how much they tell: a cycle before all others, of steps of an execution, the shortest first; of
+        axioms that fail alike the one that the model has first.
+        """
+        return not self.closed, self.cost >= FILTER, self.length, self.cost, self.place, self.steps
 
 
 class Explainer:
@@ -93,19 +99,19 @@ class Explainer:
 
     def violation(self, axiom: Axiom) -> Violation:
         """The edges that show that the axiom fails, joined where they make one communication."""
-        rows = self.values[axiom.node]
+        rows, place = self.values[axiom.node], self.tape.axioms.index(axiom)
         if axiom.negated:
-            return Violation.of(axiom.name, (), 1)
+            return Violation.of(axiom.name, (), 1, place)
         if axiom.test == "irreflexive":
             pairs = [(x, x) for x, row in enumerate(rows) if row >> x & 1]
         else:
             pairs = [(x, y) for x, row in enumerate(rows) for y in bits.bits(row)]
         found = [
-            Violation.of(axiom.name, p[1], p[0])
+            Violation.of(axiom.name, p[1], p[0], place)
             for x, y in pairs[:24]
             if (p := self.path(axiom.node, x, y) if axiom.test == "irreflexive" else self._pattern(axiom.node, x, y))
         ]
-        return min(found, default=Violation.of(axiom.name, (), FILTER), key=lambda v: v.rank)
+        return min(found, default=Violation.of(axiom.name, (), FILTER, place), key=lambda v: v.rank)
 
     def _pattern(self, node: int, x: int, y: int) -> Path | None:
         """What must not be: of an intersection there by the one part and back by the other, so that it is a cycle."""
@@ -115,7 +121,8 @@ class Explainer:
             return shown[0] if shown else None
         (there, on), (back, off), *others = shown
         cost = there + back + sum(p[0] for p in others)
-        return cost, (*on, *_reversed(off), *(s for p in others for s in p[1]))
+        cycle = min((*on, *_reversed(off)), (*off, *_reversed(on)), key=_backwards)
+        return cost, (*cycle, *(s for p in others for s in p[1]))
 
     def _parts(self, node: int, x: int, y: int) -> Iterator[Path]:
         """The chains of all parts of an intersection; for a member of a domain or a range, that of a pair with it."""
@@ -213,6 +220,11 @@ def _best(paths: list[Path | None]) -> Path | None:
 
 def _chain(a: Path | None, b: Path | None) -> Path | None:
     return None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
+
+
+def _backwards(steps: tuple[Step, ...]) -> int:
+    """How many steps lead against their edge from one instruction to another."""
+    return sum(s.kind.endswith("^-1") and s.kind not in WITHIN for s in joined(steps))
 
 
 def _reversed(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -81,12 +81,12 @@ def _explore(path: str, settings: Settings) -> _Found:
     asked = Question(profile=settings.profile, unroll=settings.unroll, timeout=left(settings.timeout, started))
     explored = explore(program, model_of(model), asked, forbidden=MOST, drawn=0)
     given = explored.answer
-    reason = None if given.complete else of_all_the_time(given.reason, settings.timeout) or "the exploration stopped early"
+    why = of_all_the_time(given.reason, settings.timeout) or "the exploration stopped early"
     return _Found(
         name=program.name,
         model=model,
         states=explored.forbidden,
         complete=explored.all_forbidden,
         notation=program.condition.notation,
-        reason=reason,
+        reason=None if given.complete else why,
     )

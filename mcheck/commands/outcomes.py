@@ -23,7 +23,7 @@ from mcheck.commands import options
 @click.option(
     "--forbidden",
     is_flag=True,
-    help="The states that no execution reaches instead, each with the axiom and the cycle that forbid it; --graph N draws one.",
+    help="The states that no execution reaches, each with the axiom and the cycle that forbid it; --graph N draws one.",
 )
 @options.cache
 @options.timeout

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 STATIC = ("po", "rmw", "addr", "data", "ctrl", "issue")
-"""The relations that no execution chooses; those that one does are there besides, and fr, and what an axiom fails by."""
+"""The relations that no execution chooses; those that one does are there besides, fr, and what an axiom fails by."""
 
 
 def network(prepared: Prepared, candidate: Candidate, settled: Settled, *, model: str, state: State) -> nx.MultiDiGraph:

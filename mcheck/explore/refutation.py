@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from mcheck.algebra import bits
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.chains import Explainer, Step, Violation
-from mcheck.algebra.tape import Axiom
+from mcheck.algebra.tape import TOTAL, Axiom
 from mcheck.explore.trial import MAX_LEAVES, Settled, Trial, extended
 
 Demand = tuple[Axiom, int, int]
@@ -57,12 +57,10 @@ class Refutation(Trial):
         """Every sensible way to decide the open pairs, up to its first failure; both orders are transitive."""
         while True:
             values = self.evaluator.values(self.chosen(co, sf))
-            if failing := list(self.failing(values, monotone=True)):
-                yield self._first(values, failing), co, sf
-                return
+            failing = list(self.failing(values, monotone=True))
             granted, refused = _grant(co, self.demanded(values, co))
-            if refused:
-                yield self._refusal(values, refused), granted, sf
+            if failing or refused:
+                yield self._first(values, failing, refused), granted if refused else co, sf
                 return
             if granted == co:
                 break
@@ -85,26 +83,23 @@ class Refutation(Trial):
         values = self.evaluator.values(self.chosen(co, sf))
         return any(self.failing(values, monotone=True)) or bool(_grant(co, self.demanded(values, co))[1])
 
-    def _first(self, values: list[Rows], failing: Iterable[Axiom]) -> Violation | None:
-        """The most telling of the axioms that fail."""
+    def _first(self, values: list[Rows], failing: Iterable[Axiom], refused: Iterable[Demand] = ()) -> Violation | None:
+        """The most telling of the axioms that fail. A pair that must be in co and cannot is shown by the path that says
+        so, and back by co, which has it the other way round.
+        """
         explainer = Explainer(self.tape, values)
-        return min(map(explainer.violation, failing), default=None, key=lambda v: v.rank)
+        found = [explainer.violation(a) for a in failing]
+        for a, i, j in refused:
+            cost, steps = explainer.path(a.node, i, j) or (0, ())
+            back = () if i == j else (Step(j, i, "co"),)
+            found.append(Violation.of(a.name, (*steps, *back), cost + 2 * len(back), self.tape.axioms.index(a)))
+        return min(found, default=None, key=lambda v: v.rank)
 
     def _last(self, values: list[Rows], co: Rows) -> Violation | None:
         """What fails where all is decided: an axiom, or the demand for an order between what co does not relate."""
         failing = list(self.failing(values, monotone=False))
-        failing += (a for a in self.tape.axioms if a.role == "total" and _beyond(values[a.node], co))
+        failing += (a for a in self.tape.axioms if a.role == TOTAL and _beyond(values[a.node], co))
         return self._first(values, failing)
-
-    def _refusal(self, values: list[Rows], refused: list[Demand]) -> Violation:
-        """A pair that must be in co with the path that says so, and back by co, which has it the other way round."""
-        explainer = Explainer(self.tape, values)
-        found = []
-        for a, i, j in refused:
-            cost, steps = explainer.path(a.node, i, j) or (0, ())
-            back = () if i == j else (Step(j, i, "co"),)
-            found.append(Violation.of(a.name, (*steps, *back), cost + 2 * len(back)))
-        return min(found, key=lambda v: v.rank)
 
     def _whole(self, co: Rows, sf: Rows) -> dict[str, Rows]:
         """An execution with these orders, in which nothing is open: as the axioms ask, else as the events stand."""

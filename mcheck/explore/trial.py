@@ -147,11 +147,12 @@ class Trial:
 
     def settle(self) -> Settled:
         """Orders writes and fences so that all axioms hold; if there is no such order, one of those tried."""
-        found: dict[str, Rows] = {}
-        for holds, found in self._orders(self.initial(), bits.empty(self.n)):
+        last: dict[str, Rows] = {}
+        for holds, chosen in self._orders(self.initial(), bits.empty(self.n)):
+            last = chosen
             if holds or self.leaves >= MAX_LEAVES:
                 break
-        return Settled(found)
+        return Settled(last)
 
     def _orders(self, co: Rows, sf: Rows) -> Iterator[tuple[bool, dict[str, Rows]]]:
         """Every way to decide the open pairs, each with whether all axioms hold."""

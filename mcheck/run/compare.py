@@ -149,9 +149,7 @@ def _question(settings: Settings) -> Question:
     return Question(profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout, witnesses=True)
 
 
-def _against(
-    program: Program, model: Model, state: State, settings: Settings
-) -> tuple[str, tuple[str, ...], str, int]:
+def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], str, int]:
     """The axiom of ``model`` that forbids the state, the cycle by steps and in one line, and the number of boxes in its
     execution.
     """
