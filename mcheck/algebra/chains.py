@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,9 @@ COSTS = {
 }
 COSTS |= {"phase-order": 3, "phase-fr": 3, "data": 3, "addr": 3, "ctrl": 3, "same-access": 5}
 FILTER = 40
-"""The cost of a base relation that tells no step of an execution: scopes, locations, products."""
+"""The cost of a base relation that tells no step of an execution: scopes, locations, products; against program order
+leads no step either.
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,6 +44,45 @@ class Step:
 
 
 Path = tuple[int, tuple[Step, ...]]
+
+WITHIN = frozenset(("rmw", "rmw^-1", "same-access", "same-access^-1"))
+"""Steps between parts of one instruction, which show as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The axiom that fails and the edges that show it: a cycle, or the members of a forbidden pattern.
+
+    ``place`` is that of the axiom in its model.
+    """
+
+    axiom: str
+    steps: tuple[Step, ...]
+    cost: int
+    place: int = 0
+
+    @classmethod
+    def of(cls, axiom: str, steps: tuple[Step, ...], cost: int, place: int = 0) -> Violation:
+        """The violation with steps that make one communication ``joined``."""
+        return cls(axiom, joined(steps), cost, place)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the steps are a cycle."""
+        ends = zip(self.steps, (*self.steps[1:], *self.steps[:1]), strict=True)
+        return bool(self.steps) and all(a.target == b.source for a, b in ends)
+
+    @property
+    def length(self) -> int:
+        """Steps from one instruction to another."""
+        return sum(s.kind not in WITHIN for s in self.steps)
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, int, int, tuple[Step, ...]]:
+        """Violations by how much they tell: a cycle before all others, of steps of an execution, the shortest first; of
+        axioms that fail alike the one that the model has first.
+        """
+        return not self.closed, self.cost >= FILTER, self.length, self.cost, self.place, self.steps
 
 
 class Explainer:
@@ -55,31 +97,57 @@ class Explainer:
         self._columns: dict[int, Rows] = {}
         self._graphs: dict[int, nx.DiGraph] = {}
 
-    def violation(self, axiom: Axiom) -> Path:
+    def violation(self, axiom: Axiom) -> Violation:
         """The edges that show that the axiom fails, joined where they make one communication."""
-        rows = self.values[axiom.node]
+        rows, place = self.values[axiom.node], self.tape.axioms.index(axiom)
         if axiom.negated:
-            return 1, ()
+            return Violation.of(axiom.name, (), 1, place)
         if axiom.test == "irreflexive":
             pairs = [(x, x) for x, row in enumerate(rows) if row >> x & 1]
         else:
             pairs = [(x, y) for x, row in enumerate(rows) for y in bits.bits(row)]
-        paths = [
-            p
+        found = [
+            Violation.of(axiom.name, p[1], p[0], place)
             for x, y in pairs[:24]
-            if (p := self._members(axiom.node, x, y) if axiom.test == "empty" else self.path(axiom.node, x, y))
+            if (p := self.path(axiom.node, x, y) if axiom.test == "irreflexive" else self._pattern(axiom.node, x, y))
         ]
-        cost, steps = min(paths, default=(FILTER, ()), key=lambda p: (p[0], [(s.source, s.target) for s in p[1]]))
-        return cost, joined(steps)
+        return min(found, default=Violation.of(axiom.name, (), FILTER, place), key=lambda v: v.rank)
 
-    def _members(self, node: int, x: int, y: int) -> Path | None:
-        """The chains of all parts of an intersection: together they are the forbidden pattern."""
+    def _pattern(self, node: int, x: int, y: int) -> Path | None:
+        """What must not be: of an intersection there by the one part and back by the other, so that it is a cycle."""
+        parts = list(dict.fromkeys(sorted(self._parts(node, x, y), key=lambda p: -p[0])))
+        shown = [p for p in parts if p[1] and p[0] < FILTER] or parts[-1:]
+        if len(shown) < 2 or x == y:
+            return shown[0] if shown else None
+        (there, on), (back, off), *others = shown
+        cost = there + back + sum(p[0] for p in others)
+        cycle = min((*on, *_reversed(off)), (*off, *_reversed(on)), key=_backwards)
+        return cost, (*cycle, *(s for p in others for s in p[1]))
+
+    def _parts(self, node: int, x: int, y: int) -> Iterator[Path]:
+        """The chains of all parts of an intersection; for a member of a domain or a range, that of a pair with it."""
         i = self.tape.code[node]
-        if i.op != "and":
-            return self.path(node, x, y)
-        parts = [p for p in (self._members(i.a, x, y), self._members(i.b, x, y)) if p is not None]
-        told = [p for p in parts if p[0] < FILTER] or parts
-        return sum(p[0] for p in told), tuple(dict.fromkeys(s for p in told for s in p[1]))
+        if not self.values[node][x] >> y & 1:
+            return
+        match i.op:
+            case "and":
+                yield from self._parts(i.a, x, y)
+                yield from self._parts(i.b, x, y)
+            case "sub":
+                yield from self._parts(i.a, x, y)
+            case "dom":
+                found = _best([self.path(i.a, x, z) for z in bits.bits(self.values[i.a][x])])
+                yield from () if found is None else (found,)
+            case "rng":
+                found = _best([self.path(i.a, z, x) for z in bits.bits(self._column(i.a, x))])
+                yield from () if found is None else (found,)
+            case "or":
+                ways = (self._pattern(i.a, x, y), self._pattern(i.b, x, y))
+                found = _best(list(ways))
+                yield from () if found is None else (found,)
+            case _:
+                found = self.path(node, x, y)
+                yield from () if found is None else (found,)
 
     def path(self, node: int, x: int, y: int) -> Path | None:
         """The cheapest chain for the pair (x, y) of a node, ``None`` if it is not in the node."""
@@ -107,7 +175,7 @@ class Explainer:
                 return self.path(i.a, x, y)
             case "inv":
                 back = self.path(i.a, y, x)
-                return back and (back[0], tuple(_inverse(s) for s in reversed(back[1])))
+                return back and (back[0] + FILTER * any(s.kind == "po" for s in back[1]), _reversed(back[1]))
             case "seq":
                 middle = self.values[i.a][x] & self._column(i.b, y)
                 return _best([_chain(self.path(i.a, x, z), self.path(i.b, z, y)) for z in bits.bits(middle)])
@@ -154,6 +222,15 @@ def _chain(a: Path | None, b: Path | None) -> Path | None:
     return None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
 
 
+def _backwards(steps: tuple[Step, ...]) -> int:
+    """How many steps lead against their edge from one instruction to another."""
+    return sum(s.kind.endswith("^-1") and s.kind not in WITHIN for s in joined(steps))
+
+
+def _reversed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple(_inverse(s) for s in reversed(steps))
+
+
 def _inverse(step: Step) -> Step:
     kind = step.kind.removesuffix("^-1") if step.kind.endswith("^-1") else f"{step.kind}^-1"
     return Step(step.target, step.source, kind)
@@ -168,16 +245,13 @@ def joined(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             if (last.kind, step.kind) == ("rf^-1", "co"):
                 out[-1] = Step(last.source, step.target, "fr")
                 continue
-            if last.kind == step.kind == "po":
-                out[-1] = Step(last.source, step.target, "po")
-                continue
-            if last.kind == step.kind == "co":
-                out[-1] = Step(last.source, step.target, "co")
+            if last.kind == step.kind and step.kind in ("po", "co") and last.source != step.target:
+                out[-1] = Step(last.source, step.target, step.kind)
                 continue
         out.append(step)
     if len(out) > 2 and out[-1].target == out[0].source:  # the seam of a cycle
         if (out[-1].kind, out[0].kind) == ("rf^-1", "co"):
             out = [Step(out[-1].source, out[0].target, "fr"), *out[1:-1]]
-        elif out[-1].kind == out[0].kind == "po":
-            out = [Step(out[-1].source, out[0].target, "po"), *out[1:-1]]
+        elif out[-1].kind == out[0].kind and out[0].kind in ("po", "co"):
+            out = [Step(out[-1].source, out[0].target, out[0].kind), *out[1:-1]]
     return tuple(out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.findings.finding import Finding
-from mcheck.graph.execution import Execution
+from mcheck.graph.execution import Execution, label_of
 from mcheck.records import dataclass
 
 if TYPE_CHECKING:
@@ -33,13 +33,16 @@ class Forbidden:
         """The cycle with what its boxes do, for where there is no picture."""
         if self.execution is None:
             return self.cycle
-        boxes = {b.name: f"{self.execution.columns[b.column].title} {b.lines[0]}" for b in self.execution.boxes}
-        out = []
-        for step in self.cycle:
-            ends, _, kind = step.partition(" by ")
-            a, _, b = ends.partition(" \N{RIGHTWARDS ARROW} ")
-            out.append(f"{kind} from ({boxes.get(a, a)}) to ({boxes.get(b, b)})")
+        x, out = self.execution, []
+        for hop in x.walk:
+            a, b = (f"{x.columns[k.column].title} {k.lines[0]}" for k in (x.boxes[hop.source], x.boxes[hop.target]))
+            out.append(f"{label_of(hop.kind)}{'^-1' if hop.back else ''} from ({a}) to ({b})")
         return tuple(out)
+
+    @property
+    def explanation(self) -> str:
+        """The cycle in one line, with what happens at each of its ends."""
+        return self.execution.explanation() if self.execution is not None else ", ".join(self.cycle)
 
 
 @dataclass(slots=True)

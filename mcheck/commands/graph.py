@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_graph(
     path: str,
     target: str | None,
-    number: int | None,
+    number: int,
     *,
     forbidden: bool,
     model: str | None,
@@ -36,8 +36,6 @@ def write_graph(
     from mcheck.run.collect import collect
     from mcheck.run.single import preload
 
-    if number is None:
-        raise click.UsageError("--forbidden goes with --graph N")
     if target is None:
         which = f"{'why-not' if forbidden else 'outcome'}-{number}{SUFFIXES[0]}"
         typed = f"mcheck outcomes {shlex.quote(path)} --graph {number}{' --forbidden' if forbidden else ''} -o {which}"

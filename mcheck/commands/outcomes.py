@@ -22,7 +22,9 @@ from mcheck.verdicts import Verdict
     help="Write a picture of outcome N to the FILE of -o, which ends in .svg, .pdf, .tikz, .dot or .graphml.",
 )
 @click.option(
-    "--forbidden", is_flag=True, help="With --graph: N counts the states that no execution reaches, and why is marked."
+    "--forbidden",
+    is_flag=True,
+    help="The states that no execution reaches, each with the axiom and the cycle that forbid it; --graph N draws one.",
 )
 @options.cache
 @options.timeout
@@ -53,9 +55,10 @@ def command(
     \b
     mcheck outcomes MP.litmus
     mcheck outcomes MP.litmus --graph 2 -o second.svg
+    mcheck outcomes MP.litmus --forbidden
     mcheck outcomes MP.litmus --graph 1 --forbidden -o why-not.svg
     """
-    if graph is not None or forbidden:
+    if graph is not None:
         from mcheck.commands.graph import write_graph
 
         return write_graph(
@@ -78,6 +81,11 @@ def command(
     from mcheck.run.collect import collect
     from mcheck.run.suite import results
 
+    if forbidden:
+        from mcheck.commands.forbidden import write_forbidden
+
+        settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+        return write_forbidden(path, target, form, settings, color=color)
     cases = collect([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")

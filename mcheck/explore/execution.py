@@ -17,13 +17,15 @@ from mcheck.candidates.prepared import Prepared
 from mcheck.explore.trial import Settled
 from mcheck.findings.finding import bytes_of
 from mcheck.graph.event import Event
-from mcheck.graph.execution import Band, Box, Column, Edge, Execution, label_of
+from mcheck.graph.execution import Band, Box, Column, Edge, Execution, Hop
 from mcheck.graph.structure import INIT, Node, Structure
 from mcheck.graph.tags import Tag, proxy_of
 from mcheck.graph.terms import Uid, Unknown
 from mcheck.program.ops import Op
 
 MAX_LINES = 4
+DRAWN_AS = {"syncbar": "barrier", "meet": "barrier"}
+"""Relations that a picture shows as one."""
 Pair = tuple[int, int]
 
 
@@ -91,7 +93,7 @@ def execution_of(
         edges=edges,
         bands=_bands(d),
         axiom=violation.axiom if violation else None,
-        cycle=tuple(_told(d, tuple(boxes), step) for step in steps),
+        walk=_walk(d, steps),
     )
 
 
@@ -138,7 +140,9 @@ def _group(d: _Drawing, needed: set[int]) -> None:
             continue
         key = _key(s, node)
         if key is None:
-            continue
+            if node.index not in needed:
+                continue
+            key = (node.thread, "end", node.index)
         asynchronous = node.source is not None and node.source.order is None
         by_key.setdefault(key, _Group([], asynchronous)).nodes.append(node.index)
     initial = [g for k, g in by_key.items() if k[0] == "init"]
@@ -186,6 +190,10 @@ def _stopped(d: _Drawing, boxes: list[Box], thread: int, op: Op, told: str) -> t
     return (Edge(source=before[-1], target=len(boxes) - 1, kind="po"),) if before else ()
 
 
+ENDS = {Tag.START: ("start", "the thread begins"), Tag.EXIT: ("exit", "the thread ends")}
+"""Events of no instruction, drawn where they show why an execution is forbidden."""
+
+
 def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
     """The box of a group; with a ``note``, empty or not, it is marked."""
     s = d.s
@@ -194,6 +202,9 @@ def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
     if first is None:
         return Box(name=name, kind="init", column=g.column, lines=(f"W {_effect(d, nodes[0])}",), text="initial value")
     tags = frozenset().union(*(n.source.tags for n in nodes if n.source is not None))
+    if ends := tags & ENDS.keys():
+        line, text = ENDS[next(iter(ends))]
+        return Box(name=name, kind="exit", column=g.column, lines=(line,), text=text)
     told = [line for n in _ends(nodes) if (line := _line(d, n))]
     lines = list(dict.fromkeys(told)) or [_plain(tags)]
     if len(lines) > MAX_LINES:
@@ -381,9 +392,9 @@ def _edges(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
         a, b, kind = step.source, step.target, step.kind
         if kind.endswith("^-1"):
             a, b, kind = b, a, kind.removesuffix("^-1")
-        kind = {"syncbar": "barrier", "meet": "barrier"}.get(kind, kind)
-        x, y = d.box_of.get(a), d.box_of.get(b)
-        if x is not None and y is not None and x != y:
+        kind = DRAWN_AS.get(kind, kind)
+        x, y = d.box_of[a], d.box_of[b]
+        if x != y:
             wrong[x, y, kind] = None
             found.setdefault((x, y, kind), None)
     out = []
@@ -516,11 +527,22 @@ def _bands(d: _Drawing) -> tuple[Band, ...]:
     )
 
 
-def _told(d: _Drawing, boxes: tuple[Box, ...], step: Step) -> str:
-    """A step of the cycle in words."""
+def _walk(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Hop, ...]:
+    """The steps between boxes. Those within a box are not shown, unless there are no others."""
+    hops = []
+    for step in steps:
+        kind, back = step.kind.removesuffix("^-1"), step.kind.endswith("^-1")
+        ends, effects = (d.box_of[step.source], d.box_of[step.target]), (_told(d, step.source), _told(d, step.target))
+        hops.append(Hop(*ends, DRAWN_AS.get(kind, kind), back, effects))
+    return tuple(hop for hop in hops if hop.source != hop.target) or tuple(hops)
 
-    def name(n: int) -> str:
-        k = d.box_of.get(n)
-        return boxes[k].name if k is not None else "the initial value"
 
-    return f"{name(step.source)} \N{RIGHTWARDS ARROW} {name(step.target)} by {label_of(step.kind)}"
+def _told(d: _Drawing, n: int) -> str:
+    """What a node does, of a read-modify-write both halves."""
+    node = d.s.nodes[n]
+    if node.source is None:
+        return f"W {_effect(d, node)}"
+    if node.source.tags & ENDS.keys():
+        return ""
+    whole = (w for w in d.s.writes.get(node.address, ()) if (e := d.s.nodes[w].source) and e.rmw == node.source.uid)
+    return _line(d, d.s.nodes[next(whole, n)] if node.size else node)

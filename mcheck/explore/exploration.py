@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from mcheck.algebra.chains import Violation
 from mcheck.algebra.tape import Tape
 from mcheck.algebra.tapes import tape_of
 from mcheck.answers.exploration import Exploration, Forbidden
@@ -21,6 +22,7 @@ from mcheck.errors import Unsupported
 from mcheck.explore.engine import answer
 from mcheck.explore.execution import execution_of
 from mcheck.explore.network import network
+from mcheck.explore.refutation import Refutation
 from mcheck.explore.solver import Solver
 from mcheck.explore.trial import Evaluator, Settled, Trial
 from mcheck.findings.finding import Finding
@@ -80,7 +82,7 @@ class _Explorer:
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
     def settle(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
-        return Trial(self.evaluator(solver), solver, candidate).settle(explain=explain)
+        return (Refutation if explain else Trial)(self.evaluator(solver), solver, candidate).settle()
 
     def draw(
         self, solver: Prepared, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
@@ -100,9 +102,9 @@ class _Explorer:
 
     def told(self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool) -> Forbidden | None:
         """Of some executions of a forbidden state the one with the shortest explanation."""
-        best: tuple[tuple[int, str], Prepared, Candidate, Settled] | None = None
+        best: tuple[Violation, Prepared, Candidate, Settled] | None = None
         explained = 0
-        for solver, candidate in sorted(tried, key=lambda pair: _unwritten(*pair)):
+        for solver, candidate in sorted(tried, key=lambda pair: (_unwritten(*pair), _ends(*pair))):
             try:
                 self.deadline()
                 settled = self.settle(solver, candidate, explain=True)
@@ -112,9 +114,9 @@ class _Explorer:
             if failed is None:
                 continue
             explained += 1
-            if best is None or (len(failed.steps), failed.axiom) < best[0]:
-                best = (len(failed.steps), failed.axiom), solver, candidate, settled
-            if explained == TRIED or len(failed.steps) == SHORTEST:
+            if best is None or failed.rank < best[0].rank:
+                best = failed, solver, candidate, settled
+            if explained == TRIED or (failed.closed and failed.length <= SHORTEST):
                 break
         if best is None:
             return None
@@ -186,6 +188,12 @@ def _unwritten(solver: Prepared, candidate: Candidate) -> int:
     taken = (solver.choices[k].options[candidate[k]] for k in solver.reader.values() if candidate[k] >= 0)
     nodes = (solver.s.nodes[option.source] for option in taken)
     return sum(node.source is None and not isinstance(node.value, int) for node in nodes)
+
+
+def _ends(solver: Prepared, candidate: Candidate) -> list[int]:
+    """Writes that are the last of their locations: where several may be, those that stand later in the text."""
+    chosen = zip(solver.choices, candidate, strict=True)
+    return [-c.options[t].source for c, t in chosen if c.kind == "final" and t >= 0]
 
 
 def _misused(solver: Prepared, candidate: Candidate) -> bool:

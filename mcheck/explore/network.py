@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 STATIC = ("po", "rmw", "addr", "data", "ctrl", "issue")
-"""The relations that no execution chooses; those that one does are there besides, and fr."""
+"""The relations that no execution chooses; those that one does are there besides, fr, and what an axiom fails by."""
 
 
 def network(prepared: Prepared, candidate: Candidate, settled: Settled, *, model: str, state: State) -> nx.MultiDiGraph:
@@ -62,7 +62,9 @@ def _event(prepared: Prepared, candidate: Candidate, node: Node) -> dict[str, An
 
 def _relations(prepared: Prepared, settled: Settled) -> Iterator[tuple[str, Rows]]:
     chosen = settled.relations
-    for name in STATIC:
+    steps = settled.violation.steps if settled.violation is not None else ()
+    shown = {s.kind.removesuffix("^-1") for s in steps} & (relations.RELATIONS.keys() | relations.SHARED.keys())
+    for name in (*STATIC, *sorted(shown.difference(STATIC))):
         if name not in chosen:
             yield name, relations.rows(prepared.s, name)
     yield from sorted(chosen.items())

@@ -35,6 +35,7 @@ DRAWN = {
 """The edges that are drawn by default, with what they mean; others appear only where an axiom fails by them."""
 
 LABELS = {"sync_fence": "sc", "phase-order": "phase order", "phase-fr": "phase fr", "same-access": "same access"}
+LABELS |= {"prod": "product", "comp": "complement"}
 
 
 def label_of(kind: str) -> str:
@@ -74,6 +75,20 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """A step from a box to another, by index, along an edge of the picture; ``back``: against its direction.
+
+    ``effects`` are those of the two events, of which a box may have others besides.
+    """
+
+    source: int
+    target: int
+    kind: str
+    back: bool = False
+    effects: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A thread, or asynchronous operations of the thread before it."""
 
@@ -94,7 +109,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """``axiom`` is the one that forbids it, ``cycle`` its edges in words; ``state`` the final values it leads to."""
+    """``axiom`` is the one that forbids it and ``walk`` the edges that show it, a cycle if the axiom is about one;
+    ``state`` are the final values it leads to.
+    """
 
     name: str
     model: str
@@ -104,7 +121,43 @@ class Execution:
     edges: tuple[Edge, ...]
     bands: tuple[Band, ...] = ()
     axiom: str | None = None
-    cycle: tuple[str, ...] = ()
+    walk: tuple[Hop, ...] = ()
+
+    @property
+    def cycle(self) -> tuple[str, ...]:
+        """The edges of the walk in words, each by itself."""
+        out = []
+        for hop in self.walk:
+            inverse = "^-1" if hop.back else ""
+            ends = self.boxes[hop.source].name, self.boxes[hop.target].name
+            out.append(f"{ends[0]} \N{RIGHTWARDS ARROW} {ends[1]} by {label_of(hop.kind)}{inverse}")
+        return tuple(out)
+
+    def explanation(self, *, boxes: bool = True) -> str:
+        """The walk as one line: ``b: P1 U x 0→1 -fr→ a: P0 U x 0→1 -co→ b``.
+
+        Without ``boxes`` only their names, for beside the picture.
+        """
+        effects: dict[int, dict[str, None]] = {}
+        for hop in self.walk:
+            for box, effect in zip((hop.source, hop.target), hop.effects, strict=True):
+                effects.setdefault(box, {})[effect or self.boxes[box].lines[0]] = None
+
+        def name(box: int) -> str:
+            """Where the box is met for the first time, with what it does."""
+            found, own = effects.pop(box, {}) if boxes else {}, self.boxes[box]
+            what = " and ".join(map(_brief, found))
+            return f"{own.name}: {self.columns[own.column].title} {what}" if what else own.name
+
+        out, at = "", -1
+        for hop in self.walk:
+            kind = label_of(hop.kind)
+            if hop.source != at:
+                out += f"{', ' if out else ''}{name(hop.source)}"
+            arrow = f"\N{LEFTWARDS ARROW}{kind}-" if hop.back else f"-{kind}\N{RIGHTWARDS ARROW}"
+            out += f" {arrow} {name(hop.target)}"
+            at = hop.target
+        return out
 
     @property
     def title(self) -> str:
@@ -129,3 +182,10 @@ class Execution:
                 source, target = self.boxes[edge.source].name, self.boxes[edge.target].name
                 lines.append(f"{label_of(edge.kind)}: {source} {arrow} {target}{mark}")
         return tuple(lines)
+
+
+def _brief(effect: str) -> str:
+    """What an event does, without blanks where it updates: ``U x 0→1``."""
+    if not effect.startswith("U "):
+        return effect
+    return effect.replace(": ", " ", 1).replace(" \N{RIGHTWARDS ARROW} ", "\N{RIGHTWARDS ARROW}")

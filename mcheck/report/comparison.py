@@ -32,7 +32,7 @@ def lines(c: Comparison, first: str, second: str, *, witness: bool, everything: 
         other = second if alone.model == first else first
         yield f"    {state_text(alone.state, c.notation)}", f"  only under {alone.model}"
         if alone.axiom:
-            yield (f"      {other} forbids it by {alone.axiom}: {', '.join(alone.cycle)}",)
+            yield (f"      {other} forbids it by {alone.axiom}: {alone.explanation}",)
         if everything or (witness and k == 0):
             for step in texts(alone.witness):
                 yield (f"        {step}",)
@@ -84,4 +84,5 @@ def _alone(a: Alone) -> dict[str, Any]:
         "witness": list(texts(a.witness)),
         "forbidden_by": a.axiom or None,
         "cycle": list(a.cycle),
+        "explanation": a.explanation or None,
     }

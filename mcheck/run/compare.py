@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A state that ``model`` alone allows: an execution, and what the other model has against it."""
+    """A state that ``model`` alone allows: an execution, and what the other model has against it, each step of the
+    ``cycle`` by itself and all of it in one line.
+    """
 
     model: str
     state: State
     witness: Trace
     axiom: str = ""
     cycle: tuple[str, ...] = ()
+    explanation: str = ""
     size: int = 0
 
 
@@ -114,8 +117,8 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
             continue
         for state, witness in states[mine].items():
             if state not in states[other]:
-                axiom, cycle, size = _against(program, models[other], state, settings)
-                alone.append(Alone(names[mine], state, witness, axiom, cycle, size or len(witness)))
+                why = _against(program, models[other], state, settings)
+                alone.append(Alone(names[mine], state, witness, *why[:3], size=why[3] or len(witness)))
         del here
     alone.sort(key=lambda x: (x.size, names.index(x.model)))
     incomplete = [x.reason or "not all states are known" for x in answers if not x.complete]
@@ -148,11 +151,13 @@ def _question(settings: Settings) -> Question:
     return Question(profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout, witnesses=True)
 
 
-def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], int]:
-    """The axiom of ``model`` that forbids the state, the cycle, and the number of boxes in its execution."""
+def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], str, int]:
+    """The axiom of ``model`` that forbids the state, the cycle by steps and in one line, and the number of boxes in its
+    execution.
+    """
     from mcheck.policy.show import why_not
 
     found = why_not(program, model, state, _question(settings))
     if found is None or found.execution is None:
-        return "", (), 0
-    return found.axiom, found.told, len(found.execution.boxes)
+        return "", (), "", 0
+    return found.axiom, found.told, found.explanation, len(found.execution.boxes)

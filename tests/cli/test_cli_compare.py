@@ -37,7 +37,7 @@ def test_a_state_that_one_model_forbids(mcheck: Any, litmus: Litmus, tmp_path: P
     assert done.status == 1
     assert f"ptx-9.0: pass; {weaker}: fail" in done.out
     assert f"P1:r0=1; P1:r1=0;  only under {weaker}" in done.out
-    assert "ptx-9.0 forbids it by Causality: fr from (P1 R x = 0) to (P0 W x = 1)" in done.out
+    assert "ptx-9.0 forbids it by Causality: d: P1 R x = 0 -fr→ a: P0 W x = 1 -po→ b: P0 W f = 1" in done.out
     assert "P1: ld.weak r1, x  reads x = 0 from the initial value" in done.out
     back = mcheck("compare", weaker, "ptx-9.0", path)
     assert back.status == 1

@@ -169,7 +169,7 @@ def _caption(out: Layout) -> None:
     values = " ".join(f"{label}={value};" for label, value in e.state)
     texts = wrapped(f"{e.name} under {e.model}", 70) + (wrapped(values, 70) if values else [])
     if e.axiom:
-        texts += wrapped(f"forbidden by {e.axiom}: " + ", ".join(e.cycle), 78)
+        texts += wrapped(f"forbidden by {e.axiom}: {e.explanation(boxes=False)}".removesuffix(": "), 78)
     y = MARGIN
     for text in texts:
         out.caption.append(Label(Rect(MARGIN, y, int(len(text) * WIDE) + 1, LINE), text))

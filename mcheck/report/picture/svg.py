@@ -54,7 +54,7 @@ def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
 
 
 def _described(execution: Execution) -> str:
-    cycle = [f"The axiom fails by: {', '.join(execution.cycle)}."] if execution.cycle else []
+    cycle = [f"The axiom fails by: {execution.explanation()}."] if execution.walk else []
     return " ".join([*cycle, *(f"{line}." for line in execution.describe())])
 
 

@@ -44,7 +44,7 @@ class Row:
     holds: str
     executions: int
     axiom: str = ""
-    cycle: tuple[str, ...] = ()
+    explanation: str = ""
     picture: int = -1
     seen: int = 0
 

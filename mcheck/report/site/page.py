@@ -307,7 +307,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
             holds=HOLDS[frozenset(truth_of(program.condition, f.state))],
             executions=0,
             axiom=f.axiom,
-            cycle=f.cycle,
+            explanation=f.explanation,
             picture=picture(f.execution, f"Forbidden by {f.axiom}: {_state(f.state, written)}"),
         )
         for f in explored.forbidden

@@ -1,0 +1,44 @@
+"""The states that a model forbids, each with the axiom and the cycle of its edges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from mcheck.answers.exploration import Forbidden
+from mcheck.program.condition import Notation
+from mcheck.report.json_ import header
+from mcheck.report.lines import Line
+from mcheck.report.text import count, state_text
+
+
+def lines(
+    name: str,
+    model: str,
+    states: Sequence[Forbidden],
+    *,
+    notation: tuple[tuple[str, Notation], ...],
+    complete: bool,
+) -> Iterator[Line]:
+    """In words."""
+    what = count(len(states), "forbidden state", "forbidden states")
+    yield (name, "bold"), f" under {model}: {what}{'' if complete else ', and there may be more'}"
+    for found in states:
+        yield ()
+        yield (state_text(found.state, notation), "cyan"), f"  forbidden by {found.axiom}"
+        if found.explanation:
+            yield (f"    {found.explanation}",)
+
+
+def document(path: str, model: str, states: Sequence[Forbidden], *, complete: bool) -> str:
+    """As JSON."""
+    found = [
+        {
+            "state": dict(f.state),
+            "forbidden_by": f.axiom,
+            "cycle": list(f.told),
+            "explanation": f.explanation or None,
+        }
+        for f in states
+    ]
+    return json.dumps(header(path=path, model=model, forbidden=found, complete=complete), indent=1) + "\n"
