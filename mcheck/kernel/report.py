@@ -20,7 +20,7 @@ TRACE_LINES = 16
 """Steps of a trace."""
 
 
-def key_of(problem: Problem) -> object:
+def key_of(problem: Problem | Finding) -> object:
     """Problems with the same key are one finding."""
     ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
     return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
