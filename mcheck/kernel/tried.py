@@ -41,12 +41,8 @@ class Piece:
     """``release``, ``acquire`` or ``scope``."""
 
 
-def fences(m: Machine, problem: Problem, mends: Mends) -> str:
-    """The fences and scopes that order the two accesses of a problem; empty where none do."""
-    ends = _ends(m, problem)
-    if ends is None:
-        return ""
-    old, new = ends
+def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+    """The fences and scopes that order the accesses of two steps; empty where none do."""
     way = list(on_the_way(m, old, new))
     scope = _widest(m, [old, *way, new])
     pieces = list(_pieces(way, scope))
@@ -60,8 +56,8 @@ def fences(m: Machine, problem: Problem, mends: Mends) -> str:
     return _in_words(m, old, way, left, scope, mends)
 
 
-def _ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
-    """The steps of the two accesses, of two agents."""
+def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
+    """The steps of the two accesses of a problem."""
     if not 0 <= problem.since < problem.until <= len(m.trace):
         return None
     old, new = m.trace[problem.since], m.trace[problem.until - 1]
