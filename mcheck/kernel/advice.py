@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.kernel import met, tried
+from mcheck.kernel import met, taken_away, tried
 from mcheck.kernel.machine import Machine
+from mcheck.kernel.objects import Rendezvous, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.tried import Mends
 
@@ -13,13 +14,25 @@ LONG = 6_000
 
 def advice(m: Machine, problem: Problem, mends: Mends) -> str:
     """What mends a problem, if something that was tried does; empty otherwise."""
-    ends = tried.ends(m, problem)
-    if len(m.trace) > LONG or ends is None:
+    if len(m.trace) > LONG:
         return ""
-    old, new = ends
+    if problem.code.startswith("DEAD"):
+        return _of_a_deadlock(m, mends)
+    ends = tried.ends(m, problem)
+    if ends is None:
+        return ""
     match problem.code:
         case "RACE001" | "RACE002":
-            return met.passed_by_others(m, old, new, mends) or tried.fences(m, old, new, mends) or met.barrier(m, old, new, mends)
+            ways = (met.passed_by_others, tried.fences, met.barrier)
+            return next(filter(None, (way(m, *ends, mends) for way in ways)), "")
         case "RACE003":
-            return met.barrier(m, old, new, mends)
+            return met.barrier(m, *ends, mends)
     return ""
+
+
+def _of_a_deadlock(m: Machine, mends: Mends) -> str:
+    """What keeps threads from waiting for ever, if it is one thing alone."""
+    stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
+    said = [taken_away.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
+    said += [met.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
+    return " ".join(dict.fromkeys(filter(None, said)))

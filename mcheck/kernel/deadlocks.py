@@ -14,6 +14,7 @@ from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
+from mcheck.kernel.taken_away import in_words, overwritten, writers
 from mcheck.kernel.turns import turn_of
 from mcheck.kernel.warps import GROUPS
 from mcheck.plans.generic import name_of
@@ -50,7 +51,7 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         code,
         "wait for ever: " + "; ".join(parts),
         tuple(_place(m, g.agents[0], g.op) for g in groups),
-        tuple(g.agents[0].index for g in groups)[:SHOWN],
+        tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
         " ".join(dict.fromkeys(filter(None, missing))),
@@ -140,7 +141,9 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         value = where.writes[-1].value
         if value is None:
             return code, f"reads {m.label(where.address)}, whose value nobody knows"
-        return code, f"reads {m.label(where.address)}, which keeps the value {value}"
+        taken = overwritten(m, agent, where)
+        why = in_words(m, taken) if taken is not None else ""
+        return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
     looked = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in looked else "DEAD001"
     return code, "repeats a loop that nobody ends: what it reads no longer changes"

@@ -14,7 +14,7 @@ from mcheck.errors import Span
 from mcheck.kernel.deadlocks import names
 from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.objects import Done
+from mcheck.kernel.objects import Done, Rendezvous
 from mcheck.kernel.trace import Entry
 from mcheck.kernel.tried import Mends
 from mcheck.kernel.turns import turn_at
@@ -98,6 +98,14 @@ def told_twice(m: Machine, passed: Round) -> str:
         f"{m.name(agent)} arrived at it twice in one round, at {' and at '.join(dict.fromkeys(places))}: let the warp "
         f"wait until the round is over before it arrives again, or use two barriers in turn."
     )
+
+
+def twice(m: Machine, at: Rendezvous) -> str:
+    """The same of a barrier that some wait at for ever: of its complete rounds, and of the one that is not."""
+    came = (*at.here.values(), *(d for more in at.again.values() for d in more))
+    mine = [r for r in rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
+    which = next((r for r in mine if r.again is not None), None)
+    return f"Barrier {at.key[-1]}: {told_twice(m, which)}" if which is not None else ""
 
 
 def _where(m: Machine, done: Done) -> str:
