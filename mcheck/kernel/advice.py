@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.kernel import met, taken_away, tried
+from mcheck.kernel import met, signalled, taken_away, tried
 from mcheck.kernel.machine import Machine
-from mcheck.kernel.objects import Rendezvous, Word
+from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
 from mcheck.kernel.tried import Mends
 
@@ -21,12 +21,13 @@ def advice(m: Machine, problem: Problem, mends: Mends) -> str:
     ends = tried.ends(m, problem)
     if ends is None:
         return ""
+    bars = [b for b in m.mbarriers.values() if b.began is not None]
     match problem.code:
         case "RACE001" | "RACE002":
             ways = (met.passed_by_others, tried.fences, met.barrier)
-            return next(filter(None, (way(m, *ends, mends) for way in ways)), "")
+            return next(filter(None, (way(m, *ends, mends) for way in ways)), "") or signalled.count(m, bars, mends)
         case "RACE003":
-            return met.barrier(m, *ends, mends)
+            return met.barrier(m, *ends, mends) or signalled.count(m, bars, mends)
     return ""
 
 
@@ -35,4 +36,7 @@ def _of_a_deadlock(m: Machine, mends: Mends) -> str:
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     said = [taken_away.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
     said += [met.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
+    bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
+    fixed = (signalled.count(m, [bar], mends) or signalled.commit(m, bar, mends) for bar in bars.values())
+    said.append(next(filter(None, fixed), ""))
     return " ".join(dict.fromkeys(filter(None, said)))

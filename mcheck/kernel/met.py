@@ -92,10 +92,11 @@ def told_twice(m: Machine, passed: Round) -> str:
     """That a warp has arrived for the second time before a round was over."""
     if passed.again is None:
         return ""
-    agent = m.agents[passed.again[0].agent]
+    warp = m.setup.warps[passed.again[0].agent]
+    who = names(m, [m.agents[k] for k in sorted(warp)])
     places = [_where(m, done) for done in passed.again]
     return (
-        f"{m.name(agent)} arrived at it twice in one round, at {' and at '.join(dict.fromkeys(places))}: let the warp "
+        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: let the warp "
         f"wait until the round is over before it arrives again, or use two barriers in turn."
     )
 
@@ -105,7 +106,7 @@ def twice(m: Machine, at: Rendezvous) -> str:
     came = (*at.here.values(), *(d for more in at.again.values() for d in more))
     mine = [r for r in rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.again is not None), None)
-    return f"Barrier {at.key[-1]}: {told_twice(m, which)}" if which is not None else ""
+    return told_twice(m, which) if which is not None else ""
 
 
 def _where(m: Machine, done: Done) -> str:
@@ -158,18 +159,28 @@ def _counting(count: int) -> Callable[[Op], Op]:
 
 
 def barrier(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
-    """A barrier that orders the two, if there is a place for it."""
+    """A barrier that orders the two, if there is a place for it; not where they meet in time, at whatever there is, nor
+    where mbarriers are to do it.
+    """
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
-    if one.cta != other.cta:
+    if one.cta != other.cta or _by_mbarriers(m, old, new):
         return ""
     if one.warp == other.warp:
         mask = _mask(m, one)
         sync = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
         where = _place(m, sync, old, new, mends)
         return f"Execute {sync.text} {where}{_no_memory(m, old, new)}." if where else ""
+    if new.time[old.agent] >= old.step:
+        return ""
     sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
     where = _place(m, sync, old, new, mends)
     return f"Execute {sync.text} {where}, in every thread of the CTA." if where else ""
+
+
+def _by_mbarriers(m: Machine, old: Entry, new: Entry) -> bool:
+    """Whether the threads of two steps have waited for an mbarrier."""
+    waits = (e for e in m.trace if isinstance(ops.performed(e.op), ops.MbarrierWait))
+    return any(e.agent in (old.agent, new.agent) for e in waits)
 
 
 def _mask(m: Machine, place: Place) -> int:

@@ -46,7 +46,7 @@ def in_words(m: Machine, found: Overwritten) -> str:
     assert found.over.event is not None
     op = found.over.event.op
     by = m.name(m.agents[found.over.agent])
-    return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that ends the wait"
+    return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
 
 
 def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
@@ -73,6 +73,7 @@ def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
 
 
 def writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
-    """Those who took away what the agents wait for."""
+    """Those who wrote what the agents wait for, and those who took it away."""
     found = (overwritten(m, a, a.where) for a in stuck if isinstance(a.where, Word))
-    return tuple(dict.fromkeys(f.over.agent for f in found if f is not None))
+    both = (w.agent for f in found if f is not None for w in (f.wanted, f.over))
+    return tuple(dict.fromkeys(k for k in both if k >= 0))
