@@ -282,18 +282,21 @@ class Search:
                 found = self.findings[key] = finding_of(machine, problem, self.profile)
                 self.last_found = self.executions, self.steps
                 if self.advises and not self.brief and (better := advice(machine, problem, self._mends(key))):
-                    found = self.findings[key] = replace(found, missing=better)
+                    told = f"{better} {problem.besides}".strip()
+                    found = self.findings[key] = replace(found, missing=told)
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
                     self.errors.append(found)
 
-    def _mends(self, key: object) -> Callable[[Program], bool]:
+    def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
         """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
         place. It is tried with few steps, whose number is the same each time.
         """
         known = {f.code for f in self.findings.values()}
 
         def worse(found: Finding) -> bool:
-            return key_of(found) == key or (found.kind != "race" and found.code not in known)
+            if found.kind == "race":
+                return found.severity == "error" and key_of(found)[1] == key[1]
+            return key_of(found) == key or found.code not in known
 
         def mends(program: Program) -> bool:
             if self.spent > MOST_TRIED:

@@ -177,6 +177,13 @@ def barrier(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
     return f"Execute {sync.text} {where}, in every thread of the CTA." if where else ""
 
 
+def _by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
+    """Whether all threads of a CTA, or of a warp, come to a statement."""
+    threads = [t for t in m.program.threads if t.place.cta == place.cta and (not warp or t.place.warp == place.warp)]
+    codes = {id(t.code): t.code for t in threads}.values()
+    return all(any(o.span == op.span for o in code) for code in codes)
+
+
 def _by_mbarriers(m: Machine, old: Entry, new: Entry) -> bool:
     """Whether the threads of two steps have waited for an mbarrier."""
     waits = (e for e in m.trace if isinstance(ops.performed(e.op), ops.MbarrierWait))
@@ -191,9 +198,10 @@ def _mask(m: Machine, place: Place) -> int:
 
 def _place(m: Machine, sync: Op, old: Entry, new: Entry, mends: Mends) -> str:
     """Where a barrier mends it: right before the later access, right behind the earlier one, or on the way there."""
+    place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _places(m, old, new):
         assert op.span is not None
-        if mends(amended(m.program, [Inserted(sync, after=after, span=op.span)])):
+        if _by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(amended(m.program, [Inserted(sync, after=after, span=op.span)])):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""
 

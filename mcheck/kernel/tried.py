@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mcheck.answers.scopes import acquires, needed, releases, scope_of
+from mcheck.kernel.handed import idle_fence, releasing
 from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.problems import Problem
@@ -53,7 +54,7 @@ def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
         fewer = [p for p in left if p is not piece]
         if fewer and mends(_with(m, fewer)):
             left = fewer
-    return _in_words(m, old, way, left, scope, mends)
+    return _in_words(m, old, new, way, left, scope, mends)
 
 
 def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
@@ -107,20 +108,20 @@ def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
 
 
 def _in_words(
-    m: Machine, old: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: Mends
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: Mends
 ) -> str:  # fmt: skip
     """What to do at each place, and why what is there is not enough."""
     said: list[str] = []
     for piece in pieces:
         line = line_of(piece.at.op)
         if piece.kind == "scope":
-            said.append(f"give scope .{scope} at line {line}")
+            said.append(f"give the {_noun(ops.performed(piece.at.op))} of line {line} scope .{scope}")
             continue
         where = "before" if piece.kind == "release" else "after"
         said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
     instead = _instead(m, pieces, scope, mends)
     text = f"{_listed(said)}{instead}{_why(m, pieces)}."
-    return " ".join([text[0].upper() + text[1:], *_elsewhere(m, old, way, pieces)])
+    return " ".join([text[0].upper() + text[1:], *_elsewhere(m, old, new, way, pieces)])
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -129,6 +130,8 @@ def _listed(parts: Sequence[str]) -> str:
 
 def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> str:
     """The semantics that the operations may have instead of fences beside them, if that does as well."""
+    if all(p.kind == "scope" for p in pieces):
+        return ""
     halves: dict[object, set[str]] = {}
     at: dict[object, Op] = {}
     for piece in pieces:
@@ -188,8 +191,17 @@ def _why(m: Machine, pieces: Sequence[Piece]) -> str:
     return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
 
 
-def _elsewhere(m: Machine, old: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
-    """The fence before a barrier, in another thread than the one whose write is observed behind it."""
+def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
+    """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
+    another thread than the one whose write is observed behind it.
+    """
+    places = [m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new)]
+    address = old.op.address.value if isinstance(getattr(old.op, "address", None), Const) else None
+    for piece in pieces:
+        own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and releasing(e.op)]
+        own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []
+        texts = (idle_fence(m, e, piece.at, address, places[0], places[1]) for e in own)
+        yield from (f"{text[0].upper()}{text[1:]}." for text in list(dict.fromkeys(filter(None, texts)))[:1])
     theirs = [e for e in way if e.agent == old.agent and isinstance(e.op, ops.Fence) and releases(e.op)]
     for piece in pieces:
         taken = _taken(m, piece.at) if piece.kind == "release" and piece.at.agent != old.agent else None
