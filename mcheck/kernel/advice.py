@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.kernel import met, signalled, taken_away, tried
+from mcheck.kernel import met, signalled, taken_away, tensor_waits, tried
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
@@ -27,7 +27,8 @@ def advice(m: Machine, problem: Problem, mends: Mends) -> str:
             ways = (met.passed_by_others, tried.fences, met.barrier)
             return next(filter(None, (way(m, *ends, mends) for way in ways)), "") or signalled.count(m, bars, mends)
         case "RACE003":
-            return met.barrier(m, *ends, mends) or signalled.count(m, bars, mends)
+            ways = (tensor_waits.waited, met.barrier)
+            return next(filter(None, (way(m, *ends, mends) for way in ways)), "") or signalled.count(m, bars, mends)
     return ""
 
 
