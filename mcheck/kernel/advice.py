@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mcheck.kernel import met, signalled, taken_away, tensor_waits, tried
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
+from mcheck.kernel.trace import Entry
 from mcheck.kernel.tried import Mends
 
 LONG = 6_000
 """Steps of an execution from which on nothing is tried."""
+
+
+Way = Callable[[Machine, Entry, Entry, Mends], str]
+_UNORDERED = (met.passed_by_others, tried.fences, met.barrier, tensor_waits.allocated)
+WAYS: dict[str, tuple[Way, ...]] = {
+    "RACE001": _UNORDERED,
+    "RACE002": _UNORDERED,
+    "RACE003": (tensor_waits.waited, met.barrier, tensor_waits.allocated),
+}
+"""What is tried for two accesses that race, one after the other."""
 
 
 def advice(m: Machine, problem: Problem, mends: Mends) -> str:
@@ -21,15 +34,11 @@ def advice(m: Machine, problem: Problem, mends: Mends) -> str:
     ends = tried.ends(m, problem)
     if ends is None:
         return ""
-    bars = [b for b in m.mbarriers.values() if b.began is not None]
-    match problem.code:
-        case "RACE001" | "RACE002":
-            ways = (met.passed_by_others, tried.fences, met.barrier)
-            return next(filter(None, (way(m, *ends, mends) for way in ways)), "") or signalled.count(m, bars, mends)
-        case "RACE003":
-            ways = (tensor_waits.waited, met.barrier)
-            return next(filter(None, (way(m, *ends, mends) for way in ways)), "") or signalled.count(m, bars, mends)
-    return ""
+    ways = WAYS.get(problem.code, ())
+    found = next(filter(None, (way(m, *ends, mends) for way in ways)), "")
+    if found or not ways:
+        return found
+    return signalled.count(m, [b for b in m.mbarriers.values() if b.began is not None], mends)
 
 
 def _of_a_deadlock(m: Machine, mends: Mends) -> str:

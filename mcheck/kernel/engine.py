@@ -47,9 +47,9 @@ COST_OF_TRIAL = 8
 AFTER_FINDING = 48
 WORK_AFTER_FINDING = 8_000
 """Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
-TRIED = 64
+TRIED = 32
 """Executions of a program with a remedy that is tried."""
-MOST_TRIED = 20_000
+MOST_TRIED = 12_000
 """Steps of all of these together."""
 IN_VAIN = 24
 WORK_IN_VAIN = 3_000
@@ -301,8 +301,10 @@ class Search:
         def mends(program: Program) -> bool:
             if self.spent > MOST_TRIED:
                 return False
+            each = self.steps // max(self.executions, 1) + 1
+            few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
             trial = Search(
-                program, self.model, self.profile, self.unroll, TRIED, thorough=True, given=self.given,
+                program, self.model, self.profile, self.unroll, few, thorough=True, given=self.given,
                 excused=lambda f: not worse(f), advises=False,
             )  # fmt: skip
             try:

@@ -26,7 +26,7 @@ from mcheck.program.program import Place
 
 WARP = 32
 BARRIERS = range(1, 16)
-MOST = 5
+MOST = 7
 """Places of a barrier to try."""
 
 
@@ -96,8 +96,8 @@ def told_twice(m: Machine, passed: Round) -> str:
     who = names(m, [m.agents[k] for k in sorted(warp)])
     places = [_where(m, done) for done in passed.again]
     return (
-        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: let the warp "
-        f"wait until the round is over before it arrives again, or use two barriers in turn."
+        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: "
+        f"let the warp wait until the round is over before it arrives again, or use two barriers in turn."
     )
 
 
@@ -167,9 +167,9 @@ def barrier(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
         return ""
     if one.warp == other.warp:
         mask = _mask(m, one)
-        sync = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
-        where = _place(m, sync, old, new, mends)
-        return f"Execute {sync.text} {where}{_no_memory(m, old, new)}." if where else ""
+        meet = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
+        where = _place(m, meet, old, new, mends)
+        return f"Execute {meet.text} {where}{_no_memory(m, old, new)}." if where else ""
     if new.time[old.agent] >= old.step:
         return ""
     sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
@@ -201,7 +201,8 @@ def _place(m: Machine, sync: Op, old: Entry, new: Entry, mends: Mends) -> str:
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _places(m, old, new):
         assert op.span is not None
-        if _by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(amended(m.program, [Inserted(sync, after=after, span=op.span)])):
+        here = amended(m.program, [Inserted(sync, after=after, span=op.span)])
+        if _by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(here):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""
 
@@ -211,8 +212,14 @@ def _places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, bool]]:
     first, last = m.trace.index(old), m.trace.index(new)
     behind = [e.op for e in reversed(m.trace[:last]) if e.agent == new.agent and e.signal < 0]
     ahead = [e.op for e in m.trace[first + 1 :] if e.agent == old.agent and e.signal < 0]
-    options = [(new.op, False), (old.op, True), *((op, False) for op in behind[:2]), *((op, False) for op in ahead[:2])]
-    for op, after in options[: MOST + 1]:
+    options = [
+        (new.op, False),
+        (old.op, True),
+        (old.op, False),
+        *((op, False) for op in behind[:2]),
+        *((op, False) for op in ahead[:2]),
+    ]
+    for op, after in options[:MOST]:
         if op.span is not None and (op.span, after) not in seen:
             seen.add((op.span, after))
             yield op, after

@@ -30,12 +30,13 @@ def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
 
 
 def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
-    """Whether a step knows, in time, of an earlier store to tensor memory of the other one's thread, and not of this."""
+    """Whether a step knows, in time, of an earlier store of the other one's thread to tensor memory, not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
     known = new.time[old.agent]
     mine = (e for e in m.trace if e.agent == old.agent and e.signal < 0 and isinstance(e.op, ops.TensorMove))
-    return known < old.step and any(e.step <= known and e.op.family == "tcgen05.st" for e in mine)  # type: ignore[attr-defined]
+    stored = (e.step for e in mine if isinstance(e.op, ops.TensorMove) and e.op.family == "tcgen05.st")
+    return known < old.step and any(step <= known for step in stored)
 
 
 def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: Mends) -> str:
@@ -73,4 +74,15 @@ def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str
         f"Wait for the phase of {bar} that the tcgen05.commit at line {line_of(commit)} completes before line "
         f"{second}, and execute tcgen05.fence::after_thread_sync behind the wait: until then line {first} may still "
         f"use these cells."
+    )
+
+
+def allocated(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:  # noqa: ARG001 - one signature
+    """What hands over the address that a tcgen05.alloc writes to shared memory."""
+    if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
+        return ""
+    first, second = line_of(old.op), line_of(new.op)
+    return (
+        f"The write is of the address that tcgen05.alloc at line {first} gives: let line {second} come behind a "
+        f"barrier that {m.name(m.agents[old.agent])} arrives at after line {first}."
     )

@@ -196,7 +196,8 @@ def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces:
     another thread than the one whose write is observed behind it.
     """
     places = [m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new)]
-    address = old.op.address.value if isinstance(getattr(old.op, "address", None), Const) else None
+    at = getattr(old.op, "address", None)
+    address = at.value if isinstance(at, Const) else None
     for piece in pieces:
         own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and releasing(e.op)]
         own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []

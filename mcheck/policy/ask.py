@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mcheck.errors import Unsupported
 from mcheck.limit import NO_TIME, Limit, timed_out
 from mcheck.policy import agree
+from mcheck.policy.advised import advised
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
@@ -61,6 +62,9 @@ def ask(
         within = min((x for x in (most, left) if x is not None), default=None)
         return ask_engine(name, program, model, question, within)
 
+    def told(given: Answer) -> Answer:
+        return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
+
     if engine == "both":
         return _all(program, model, question)
     chosen = plan(program, question, engine).without(late or ())
@@ -73,14 +77,14 @@ def ask(
         if settles(given, program, question):
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
-            return replace(given, chosen=why, cut=timed_out(given.reason))
+            return replace(told(given), chosen=why, cut=timed_out(given.reason))
         if late is not None and attempt.seconds is not None and timed_out(given.reason):
             late.add(attempt.engine)
         answers.append(given)
     best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers, question)
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine left something open"
-    return replace(best, chosen=why, cut=_cut(answers))
+    return replace(told(best), chosen=why, cut=_cut(answers))
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:

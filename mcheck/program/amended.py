@@ -76,8 +76,6 @@ def _changed(changes: list[tuple[int, Changed]], op: Op, shared: dict[tuple[int,
     for k, change in changes:
         key = k, id(op)
         if key not in shared:
-            shared[key] = (
-                replace(out, inner=change.change(out.inner)) if isinstance(out, Await) else change.change(out)
-            )
+            shared[key] = replace(out, inner=change.change(out.inner)) if isinstance(out, Await) else change.change(out)
         out = shared[key]
     return out

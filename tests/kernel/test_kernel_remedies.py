@@ -134,7 +134,7 @@ Q@cta 0, warp 1, lane 0 {
 def test_what_comes_after_in_time_alone_is_told_so() -> None:
     """Not that the one knows of what stands behind the access, which it does."""
     (found,) = errors(RELAXED)
-    assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .release.cta")
+    assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .rel")
     lines = RELAXED.split("\n")
     assert errors("\n".join(applied(lines, edits(found, lines, table=False)))) == []
     assert errors(RELAXED.replace("arrive.relaxed.cta", "arrive.release.cta")) == []
