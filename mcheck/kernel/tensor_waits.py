@@ -30,7 +30,7 @@ def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
 
 
 def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
-    """Whether a step knows, in time, of an earlier store of the other one's thread to tensor memory, not of this one."""
+    """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
     known = new.time[old.agent]
