@@ -39,7 +39,7 @@ ENGINES = ("auto", "auto", "auto", "auto", "protocol", "explicit", "z3")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a command: the ``same`` each time, ``cut`` and then whole, ``open`` with time enough too, or an answer
+    """What came of a command: the ``same`` each time, ``cut`` and then whole, ``open`` with time enough too, or one
     that ``differs``.
     """
 

@@ -11,7 +11,7 @@ from mcheck.findings.finding import Finding
 from mcheck.records import dataclass
 
 _EXECUTE = re.compile(
-    r"[Ee]xecute (?P<code>(?:fence|bar\.warp|cp\.async|wgmma)[\w.:]*(?:; [\w.]+)?"
+    r"[Ee]xecute (?P<code>(?:fence|bar|cp\.async|wgmma|tcgen05)[\w.:]*(?:; [\w.]+)?"
     r"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<where>after|before) line (?P<line>\d+)"
 )
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")

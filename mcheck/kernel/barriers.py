@@ -182,6 +182,8 @@ def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
     meeting.before = [meeting.here.pop(k) for k in chosen]
     meeting.before += [done for k in chosen for done in meeting.again.pop(k, ())]
     arrived = {done.agent: done.step for done in meeting.before}
+    if meeting.count is not None:
+        m.completed.append((meeting.key, tuple(meeting.before)))
     meeting.round += 1
     meeting.last = arrivals if meeting.count is not None else 0
     gone = set(chosen)

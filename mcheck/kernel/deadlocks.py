@@ -14,6 +14,7 @@ from mcheck.kernel.lines import line_of
 from mcheck.kernel.machine import Machine
 from mcheck.kernel.objects import Mbarrier, Rendezvous, Word
 from mcheck.kernel.problems import Problem
+from mcheck.kernel.taken_away import in_words, overwritten, writers
 from mcheck.kernel.turns import turn_of
 from mcheck.kernel.warps import GROUPS
 from mcheck.plans.generic import name_of
@@ -45,15 +46,17 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _begun(g))
-    missing = [_remedy(m, g) for g in telling] + [_helpers(m, g, stuck) for g in groups]
+    missing = [_remedy(m, g) for g in telling]
+    cycle = [_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
         "wait for ever: " + "; ".join(parts),
         tuple(_place(m, g.agents[0], g.op) for g in groups),
-        tuple(g.agents[0].index for g in groups)[:SHOWN],
+        tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
         " ".join(dict.fromkeys(filter(None, missing))),
+        besides=" ".join(dict.fromkeys(filter(None, cycle))),
     )
 
 
@@ -140,7 +143,9 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         value = where.writes[-1].value
         if value is None:
             return code, f"reads {m.label(where.address)}, whose value nobody knows"
-        return code, f"reads {m.label(where.address)}, which keeps the value {value}"
+        taken = overwritten(m, agent, where)
+        why = in_words(m, taken) if taken is not None else ""
+        return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
     looked = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in looked else "DEAD001"
     return code, "repeats a loop that nobody ends: what it reads no longer changes"
@@ -246,24 +251,43 @@ def _fill(agent: Agent) -> Op | None:
 
 
 def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
-    """Whose code holds an operation that signals the mbarrier, and why it does not come."""
-    bar = group.agents[0].where
-    if not isinstance(bar, Mbarrier):
+    """Whose code holds an operation that signals the mbarrier or writes the word, and why it does not come."""
+    where = group.agents[0].where
+    if not isinstance(where, Mbarrier | Word):
         return ""
-    name = m.label(bar.address)
-    able = [(b, op) for b in stuck for op in [_signals_later(b, bar)] if op is not None]
+    name = m.label(where.address)
+    able: dict[tuple[int, int, str], list[Agent]] = {}
+    for agent in stuck:
+        op = _signals(agent.code[agent.pc + 1 :], where)
+        if op is not None:
+            able.setdefault((line_of(op), line_of(agent.code[agent.pc]), _on(m, agent)), []).append(agent)
     if able:
-        lines = sorted({line_of(op) for _, op in able})
-        waiting = names(m, [b for b, _ in able])
-        where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-        itself = "waits itself" if len(able) == 1 and len(able[0][0].threads) == 1 else "wait themselves"
-        return f"Still to signal {name}: {waiting} at {where}, and {itself}."
-    over = [b for b in m.agents if b not in stuck and _signals(b.code, bar) is not None]
+        said = []
+        for (line, at, what), agents in list(able.items())[:SHOWN]:
+            are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
+            said.append(f"{names(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
+        kind = "signal" if isinstance(where, Mbarrier) else "write"
+        return f"Still to {kind} {name}: {'; '.join(said)}."
+    if isinstance(where, Word):
+        return ""
+    over = [b for b in m.agents if b not in stuck and _signals(b.code, where) is not None]
     if over:
         return f"Nobody is left who would signal {name}: {names(m, over)} did what they had to, and ended."
     if any(_signals_somewhere(b) for b in stuck):
         return ""
     return f"Nobody is left who would signal {name}."
+
+
+def _on(m: Machine, agent: Agent) -> str:
+    """What an agent is stuck on."""
+    match agent.where:
+        case Mbarrier() | Word():
+            return f" on {m.label(agent.where.address)}"
+        case Rendezvous(key=("cluster", *_)):
+            return " at the cluster barrier"
+        case Rendezvous(key=("bar", *_, number)):
+            return f" at barrier {number}"
+    return ""
 
 
 def _signals_somewhere(agent: Agent) -> bool:
@@ -277,17 +301,15 @@ def _held(address: object) -> bool:
     return address is not None and not isinstance(address, Const)
 
 
-def _signals_later(agent: Agent, bar: Mbarrier) -> Op | None:
-    return _signals(agent.code[agent.pc + 1 :], bar)
-
-
-def _signals(code: Iterable[Op], bar: Mbarrier) -> Op | None:
-    """The first operation on the object, or copy that signals it, whose address is a constant."""
+def _signals(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
+    """The first operation that signals an mbarrier, or writes a word, whose address is a constant."""
     for op in code:
         if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
             continue
+        if isinstance(where, Word) and not isinstance(op, ops.Store | ops.Atomic):
+            continue
         for name in ("address", "mbar"):
             expr = getattr(op, name, None)
-            if isinstance(expr, Const) and expr.value == bar.address:
+            if isinstance(expr, Const) and expr.value == where.address:
                 return op
     return None

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
+from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.kernel import exchanges, garbage, sequential, symmetry
+from mcheck.kernel.advice import advice
 from mcheck.kernel.agents import Partition, Split, partition
 from mcheck.kernel.late_looks import sees_what_follows
 from mcheck.kernel.machine import Machine
@@ -47,6 +49,10 @@ COST_OF_TRIAL = 8
 AFTER_FINDING = 48
 WORK_AFTER_FINDING = 8_000
 """Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
+TRIED = 32
+"""Executions of a program with a remedy that is tried."""
+MOST_TRIED = 12_000
+"""Steps of all of these together."""
 IN_VAIN = 24
 WORK_IN_VAIN = 3_000
 """The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
@@ -92,6 +98,10 @@ class Search:
     older_maps: bool = False
     """Whether copies go by the tensor maps as they were at the start."""
     watched: Watched | None = None
+    advises: bool = True
+    """Whether remedies are tried out (``mcheck.kernel.tried``)."""
+    spent: int = 0
+    """Steps of what was tried."""
     watch: Callable[[Machine], None] = lambda _: None
     """Is shown every execution; with ``watched``, for those who want final states."""
 
@@ -283,8 +293,40 @@ class Search:
             if key not in self.findings and not says_less(problem, self.findings.values()):
                 found = self.findings[key] = finding_of(machine, problem, self.profile)
                 self.last_found = self.executions, self.steps
+                if self.advises and not self.brief and (better := advice(machine, problem, self._mends(key))):
+                    told = f"{better} {problem.besides}".strip()
+                    found = self.findings[key] = replace(found, missing=told)
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
                     self.errors.append(found)
+
+    def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
+        """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
+        place. It is tried with few steps, whose number is the same each time.
+        """
+        known = {f.code for f in self.findings.values()}
+
+        def worse(found: Finding) -> bool:
+            if found.kind == "race":
+                return found.severity == "error" and key_of(found)[1] == key[1]
+            return key_of(found) == key or found.code not in known
+
+        def mends(program: Program) -> bool:
+            if self.spent > MOST_TRIED:
+                return False
+            each = self.steps // max(self.executions, 1) + 1
+            few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
+            trial = Search(
+                program, self.model, self.profile, self.unroll, few, thorough=True, given=self.given,
+                excused=lambda f: not worse(f), advises=False,
+            )  # fmt: skip
+            try:
+                trial.run()
+            except Unsupported:
+                return False
+            self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
+            return trial.possible and trial.unsure is None and not any(map(worse, trial.findings.values()))
+
+        return mends
 
 
 def _without_echoes(problems: list[Problem]) -> list[Problem]:

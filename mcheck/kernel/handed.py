@@ -52,9 +52,9 @@ def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> s
         return "its completion tells of its own accesses, and of nothing before them"
     if isinstance(last.op, ops.Collective):
         return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
-    fences = [e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and _releases(e.op)]
+    fences = [e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and releasing(e.op)]
     writer, reader = _place(m, owner), _place(m, issuer)
-    idle = [text for e in fences for text in [_idle(m, e, last, old, writer, reader)] if text]
+    idle = [text for e in fences for text in [idle_fence(m, e, last, old.event.address, writer, reader)] if text]
     if releases(last.op) or len(idle) < len(fences):
         return f"the release is there, {_taken(m, issuer, last)}"
     way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
@@ -73,22 +73,26 @@ def _taken(m: Machine, issuer: Agent, last: Entry) -> str:
     )
 
 
-def _releases(op: Op) -> bool:
+def releasing(op: Op) -> bool:
     """Whether a fence releases, be it for another proxy (8.8, 9.7.13.4)."""
     return (isinstance(op, ops.Fence) and op.sem in RELEASES) or (
         isinstance(op, ops.ProxyFence) and op.half == "release"
     )
 
 
-def _idle(m: Machine, fence: Entry, last: Entry, old: Record, writer: Place, reader: Place) -> str:
-    """Why a fence of the owner that releases does not do it; empty if it does."""
+def idle_fence(
+    m: Machine, fence: Entry, last: Entry, address: int | None, writer: Place, reader: Place
+) -> str:  # fmt: skip
+    """Why a fence that releases does not do it for a write of its thread; empty if it does. ``last`` is the step that
+    hands the bytes over.
+    """
     op = fence.op
     assert isinstance(op, ops.Fence | ops.ProxyFence)
     where = f"the fence at line {line_of(op)}"
     if fence.step > last.step:
         return f"{where} comes after it"
-    if op.restrict is not None:
-        instance = m.program.memory.find(old.event.address)
+    if op.restrict is not None and address is not None:
+        instance = m.program.memory.find(address)
         home = instance.cta if instance is not None else None
         if home is None or (op.restrict == "shared::cta" and home != writer.cta):
             return f"{where} is for {op.restrict}, not for these bytes"

@@ -137,6 +137,8 @@ class Machine:
         self.aligned: dict[tuple[int, int], list[Statement]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.unsure: str | None = None
+        self.completed: list[tuple[tuple[object, ...], tuple[Done, ...]]] = []
+        """The rounds of barriers with a count that are over: which barrier, and the arrivals."""
         self.parted = False
         """Whether an arrival may be one for the next round of its barrier, so that who stands may have been let go."""
         self.inexact: str | None = None

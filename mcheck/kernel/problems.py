@@ -20,3 +20,5 @@ class Problem:
     missing: str = ""
     section: str = ""
     """That of the instruction, for rules that stand there."""
+    besides: str = ""
+    """What is said behind what is missing."""

@@ -9,7 +9,7 @@ from mcheck.answers.scopes import remedy, why
 from mcheck.errors import InputError
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry as Explained
-from mcheck.findings.finding import bytes_of
+from mcheck.findings.finding import Access, bytes_of
 from mcheck.graph.event import Event
 from mcheck.graph.tags import Tag
 from mcheck.kernel import overtaking
@@ -290,7 +290,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     first, second = access_of(m, old, told, high), access_of(m, new, told, high)
     base = _base(m, low)
     where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
-    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread}" for a in (first, second))
+    what = " and ".join(map(_named, (first, second)))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = narrow_between(m, old, new) if code == "RACE010" else []
     if narrow:
@@ -306,6 +306,13 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             " ".join(map(remedy, narrow)) or missing(m, code, old, new, low),
         )
     )
+
+
+def _named(access: Access) -> str:
+    """An access as the message names it; the write of a tcgen05.alloc by its instruction, which names no such write."""
+    alloc = ".alloc" in access.instruction and access.access == "write"
+    by = f"{access.thread}'s tcgen05.alloc" if alloc else access.thread
+    return f"the {access.proxy} {access.access} by {by}"
 
 
 def _base(m: Machine, address: int) -> int:

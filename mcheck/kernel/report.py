@@ -20,7 +20,7 @@ TRACE_LINES = 16
 """Steps of a trace."""
 
 
-def key_of(problem: Problem) -> object:
+def key_of(problem: Problem | Finding) -> tuple[str, object]:
     """Problems with the same key are one finding."""
     ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
     return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
@@ -43,7 +43,7 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         message=problem.message,
         accesses=problem.accesses,
-        missing=problem.missing or entry.remedy_of(problem.message),
+        missing=" ".join(filter(None, (problem.missing or entry.remedy_of(problem.message), problem.besides))),
         section=entry.section_for(problem.section),
         trace=trace(m, problem),
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mcheck.errors import Unsupported
 from mcheck.limit import Limit
 from mcheck.policy import agree
+from mcheck.policy.advised import advised
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.plan import has_states, plan, settles
 from mcheck.policy.question import About, Question
@@ -64,6 +65,9 @@ def ask(
         given = ask_engine(name, program, model, question, within)
         return given if within == left else replace(given, reasons=of_own_time(given.reasons))
 
+    def told(given: Answer) -> Answer:
+        return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
+
     if engine == "both":
         return _all(program, model, question)
     chosen = plan(program, question, engine)
@@ -79,14 +83,14 @@ def ask(
         if settles(given, program, question):
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
-            return replace(given, chosen=why, cut=given.cut or (hurried and _cut(answers)))
+            return replace(told(given), chosen=why, cut=given.cut or (hurried and _cut(answers)))
         if late is not None and attempt.seconds is not None and given.cut:
             late.add(attempt.engine)
         answers.append(given)
     best = _best_findings(answers) if question.about is About.FINDINGS else _best(answers)
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine left something open"
-    return replace(best, chosen=why, cut=_cut(answers if hurried else _last(answers)))
+    return replace(told(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:

@@ -33,10 +33,10 @@ SEEN = "ld.relaxed.gpu.global.u32 r0, [f];"
 @pytest.mark.parametrize(
     ("give", "after", "take", "then", "told"),
     [
-        ("red.release.gpu.global.add.u32 [f], 1;", "", SEEN, "", "an acquire is missing where it is seen"),
-        ("fence.release.gpu; " + RELAXED, "", SEEN, "fence.release.gpu;", "an acquire is missing where it is seen"),
-        (RELAXED, "", SEEN, "fence.acquire.gpu;", "memory is handed over by a release there"),
-        (RELAXED, "fence.release.gpu;", SEEN, "fence.acquire.gpu;", "the fence at line 3 comes after it"),
+        ("red.release.gpu.global.add.u32 [f], 1;", "", SEEN, "", "Execute fence.acq_rel.gpu after line 4"),
+        ("fence.release.gpu; " + RELAXED, "", SEEN, "fence.release.gpu;", "make the ld of line 4 .acquire.gpu"),
+        (RELAXED, "", SEEN, "fence.acquire.gpu;", "make the st of line 3 .release.gpu"),
+        (RELAXED, "fence.release.gpu;", SEEN, "fence.acquire.gpu;", "The fence at line 3 comes after it"),
         ("membar.cta; " + RELAXED, "", SEEN, "fence.acquire.gpu;", "Give scope .gpu (membar.gl) at line 3"),
     ],
     ids=["red", "no-acquire", "no-release", "fence-late", "membar"],
@@ -53,7 +53,7 @@ A@cta 0 { st.global.u32 [x], 1; st.release.gpu.global.u32 [f], 1; }
 B@cta 1 { await ld.relaxed.gpu.global.u32 r9, [f] == 1; atom.relaxed.cta.global.add.u32 r0, [f], 1; }
 C@cta 2 { await ld.acquire.gpu.global.u32 r0, [f] == 2; ld.global.u32 r1, [x]; }
 """)
-    assert "the acquire at line 5 takes over something else" in told
+    assert "Give the atom of line 4 scope .gpu." in told
     assert "missing where it is seen" not in told
 
 
@@ -78,7 +78,7 @@ ARRIVE = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [b@1];"
 def test_a_restricted_fence_that_leaves_the_bytes_out_is_named() -> None:
     """x is in the window of the peer, which ``shared::cta`` is not (9.7.13.4)."""
     told = missing(CLUSTER.replace("GIVE", "fence.release.sync_restrict::shared::cta.cluster; " + ARRIVE))
-    assert "the fence at line 6 is for shared::cta, not for these bytes" in told
+    assert "The fence at line 6 is for shared::cta, not for these bytes" in told
 
 
 def test_a_fence_of_too_narrow_a_scope_is_named() -> None:
@@ -268,7 +268,7 @@ w@cta 0, warp 0 {
   ld.shared.u32 r2, [x];
 }
 """)
-    assert "lanes wait for each other there, and hand nothing over; bar.warp.sync does" in told
+    assert "elect.sync at line 5 makes lanes wait for each other, and orders no memory" in told
 
 
 def test_who_signals_what_a_register_names_is_not_told_to_be_gone() -> None:
@@ -288,7 +288,7 @@ B@cta 0 {
   mbarrier.arrive.shared::cta.b64 _, [go];
 }
 """)
-    assert "Still to signal go@0: B at line 14, and waits itself." in told
+    assert "Still to signal go@0: B at line 14, which is stuck at line 13 on bar@0." in told
     assert "Nobody is left who would signal bar@0" not in told
 
 

@@ -457,3 +457,56 @@ def test_commits_of_two_threads_are_in_no_order() -> None:
     text = text.replace(f"OTHER:\n  {COMMIT}", f"OTHER:\n  setp.ne.u32 %p2, %r1, 33;\n  @%p2 bra WAITS;\n  {COMMIT}")
     found = ask(text, {"grid": 1})
     assert {f.code for f in found.findings} == {"UB215"}
+
+
+MOVED = (
+    HEAD
+    + """
+.visible .entry moved()
+.reqntid 32, 1, 1
+{
+  .reg .b32 %r<8>;
+  .shared .align 4 .b32 base;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 64;
+  bar.sync 0;
+  ld.shared.b32 %r1, [base];
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r2};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+  WAIT
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+  ret;
+}
+"""
+)
+
+
+def test_a_load_is_waited_for_before_the_columns_are_freed() -> None:
+    found = ask(MOVED.replace("WAIT", ""), {"grid": 1}).findings
+    told = [f.missing for f in found if f.code == "RACE003"]
+    lines = MOVED.split("\n")
+    free = next(k for k, line in enumerate(lines, 1) if "dealloc" in line)
+    assert told == [f"Execute tcgen05.wait::ld.sync.aligned before line {free}."]
+    assert ask(MOVED.replace("WAIT", "tcgen05.wait::ld.sync.aligned;"), {"grid": 1}).verdict == "proved"
+
+
+def test_what_the_pipe_still_uses_is_stored_to_again_behind_its_commit() -> None:
+    store = "  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r1};\n  tcgen05.wait::st.sync.aligned;\n"
+    end = "  bar.sync 0;\n  tcgen05.dealloc"
+    text = HANDED.replace(end, store + end)
+    lines = text.split("\n")
+    again = [k for k, line in enumerate(lines, 1) if "tcgen05.st." in line][1]
+    commit = next(k for k, line in enumerate(lines, 1) if "tcgen05.commit" in line)
+    told = [f.missing for f in ask(text, {"grid": 1}).findings if f.code == "RACE003"]
+    assert told
+    for each in told:
+        assert f"that the tcgen05.commit at line {commit} completes before line {again}" in each
+
+
+def test_the_write_of_an_address_is_that_of_the_alloc() -> None:
+    text = HANDED.replace("MEET:\n  bar.sync 0;\n  ld.shared.b32 %r5, [base];", "MEET:\n  ld.shared.b32 %r5, [base];")
+    text = text.replace("  @%p1 bra SHIFT;\n", "  bar.sync 0;\n  @%p1 bra SHIFT;\n")
+    found = ask(text, {"grid": 1}).findings
+    races = [f for f in found if any("tcgen05.alloc" in a.instruction for a in f.accesses)]
+    assert races
+    assert all("'s tcgen05.alloc" in f.message for f in races)
