@@ -290,7 +290,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     first, second = access_of(m, old, told, high), access_of(m, new, told, high)
     base = _base(m, low)
     where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
-    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread}" for a in (first, second))
+    what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread}" for a in (first, second))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = narrow_between(m, old, new) if code == "RACE010" else []
     if narrow:
