@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 UNKNOWN = "unknown"
@@ -30,3 +31,15 @@ def contents(value: int | None, size: int, unit: int) -> str:
     told = [f"{text} x{count}" if count > 4 else ", ".join([text] * count) for text, count in runs[:_RUNS]]
     left = sum(count for _, count in runs[_RUNS:])
     return f"{{{', '.join(told)}{f', and {left} more' if left else ''}}}"
+
+
+def ranges(numbers: Sequence[int], most: int = 4) -> str:
+    """Ascending numbers as ranges of which both ends are meant, the first ``most`` of them: ``0..3, 16``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [str(a) if a == b else f"{a}..{b}" for a, b in runs[:most]]
+    return ", ".join(shown) + (", …" if len(runs) > most else "")

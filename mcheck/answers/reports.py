@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mcheck.answers.lacking import lack_of, phases_of
 from mcheck.answers.narrow import narrow_between
 from mcheck.answers.remedies import alias_fence, too_early
 from mcheck.answers.result import NOT_UNDEFINED
@@ -16,6 +17,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding, bytes_of
 from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Trace, Writer, Writes
 from mcheck.graph.event import Path
+from mcheck.graph.relations import MBARRIER_BYTES
 from mcheck.graph.structure import Node, Structure
 from mcheck.graph.tags import Tag, proxy_of
 from mcheck.graph.terms import Uid, Unknown
@@ -165,7 +167,7 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     if not nodes[-1].size:
         message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
         return [_finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))]
-    what = " and ".join(f"the {a.proxy} {a.access} by {a.thread} ({a.instruction})" for a in accesses)
+    what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = narrow_between(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
@@ -226,6 +228,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     s = prepared.s
     waiting: list[Access] = []
     codes: list[str] = []
+    lacks: list[str] = []
     for path in paths:
         if path.end != "stuck":
             continue
@@ -237,6 +240,18 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
             continue
         codes.append(deadlock_code(op))
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
+        if looks and looks[-1].mbarrier is not None:
+            lack = lack_of(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
+            lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
     message = "wait for ever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
-    return _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
+    found = _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
+    return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))
+
+
+def _label(s: Structure, address: int) -> str:
+    instance = s.program.memory.find(address)
+    offset = address - instance.base if instance is not None else 0
+    if instance is None or not (offset or instance.object.size > MBARRIER_BYTES):
+        return instance.label if instance is not None else hex(address)
+    return bytes_of(instance.label, offset, offset + MBARRIER_BYTES)

@@ -51,7 +51,8 @@ def command(
 
     The name of a test says its cycle, as diy's names do where they apply; a forbidden one says which axiom forbids it.
     With --differs the smallest come first, and expect what the second model says; without --edges the shipped alphabets
-    are searched, 2 edges, 3 edges and so on, up to the first one with such a test.
+    are searched, 2 edges, 3 edges and so on, up to the first one with such a test. How far a long search is stands on
+    standard error.
 
     \b
     mcheck generate --edges classic --size 4 -o generated
@@ -67,19 +68,28 @@ def command(
     from mcheck.generate.alphabet import load
     from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color
+    from mcheck.report.progress import News
     from mcheck.run.case import DEFAULT_MODEL
 
     if edges is None and not differs:
         raise click.UsageError("give an alphabet: --edges FILE.toml or NAME")
+    rows: list[dict[str, Any]] = []
     chosen = differs[1] if differs else model or DEFAULT_MODEL
     models = (load_model(differs[0]), load_model(chosen)) if differs else None
-    searched = choose.Search()
+    news = News(sys.stderr)
+
+    def watch(alphabet: str, size: int, number: int) -> None:
+        shown = f"{len(rows):,} {'differ' if differs else 'written' if directory else 'listed'}"
+        news.tell(f"looking at cycles of {size} edges over {alphabet}: number {number:,}; {shown} so far")
+
+    searched = choose.Search(watch=watch)
     if edges is None:
         assert models is not None
         found = choose.smallest(models, size, every, timeout, searched)
     else:
         alphabet = load(edges)
         sample = choose.sample(alphabet, (size,) if size is not None else alphabet.sizes, every)
+        sample = choose.watched(sample, alphabet.name, watch)
         found = (
             choose.different(sample, models, timeout)
             if models
@@ -91,14 +101,15 @@ def command(
         except OSError as error:
             raise InputError(f"cannot write to the folder {directory}: {error.strerror or error}") from None
     printer = Printer(sys.stdout, color=form == "text" and wants_color(color, sys.stdout))
-    rows: list[dict[str, Any]] = []
     unknown = 0
     for test in islice(found, limit):
         path = _save(directory, test)
         rows.append(_row(test, path, differs))
         unknown += test.verdict is Verdict.UNKNOWN
+        news.clear()
         if form == "text":
             _show(printer, test)
+    news.clear()
     if form == "json":
         click.echo(_document(edges or searched.alphabet, chosen, rows), nl=False)
     else:

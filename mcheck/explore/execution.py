@@ -9,6 +9,7 @@ from itertools import pairwise
 from mcheck.algebra import bits
 from mcheck.algebra.bits import Rows
 from mcheck.algebra.chains import Step
+from mcheck.answers.lacking import lack_of, phases_of
 from mcheck.answers.numbers import UNKNOWN, contents, number
 from mcheck.answers.reports import element_at
 from mcheck.answers.result import State
@@ -72,9 +73,7 @@ def execution_of(
     operations at which threads end, each with what is said of it.
     """
     d = _Drawing(prepared, candidate, settled, prepared.valuation(candidate))
-    for choice, taken in zip(prepared.choices, candidate, strict=True):
-        if taken >= 0:
-            d.phases.update(choice.options[taken].phases)
+    d.phases = phases_of(prepared, candidate)
     violation = settled.violation if explain else None
     steps = violation.steps if violation else ()
     _group(d, {x for step in steps for x in (step.source, step.target)})
@@ -310,20 +309,12 @@ def _pending(d: _Drawing, node: Node) -> list[str]:
     event = node.source
     if event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
         return []
-    address = event.mbarrier.address
-    steps = [(e.mbarrier, d.phases.get(e.uid, -1)) for p in d.s.paths for e in p.events if e.mbarrier is not None]
-    steps = [(m, phase) for m, phase in steps if m.address == address and m.kind != "wait"]
-    inits = [m for m, _ in steps if m.kind == "init"]
-    if len(inits) != 1 or any(m.kind in ("inval", "drop", "increment") for m, _ in steps):
+    lack = lack_of(d.s, d.phases, event.mbarrier.address)
+    if lack is None:
         return []
-    for phase in range(len(steps) + 1):
-        arrived = sum(m.count for m, p in steps if p == phase and m.kind == "arrive")
-        expected = sum(m.tx or 0 for m, p in steps if p == phase and m.kind in ("arrive", "expect"))
-        missing = expected - sum(m.tx or 0 for m, p in steps if p == phase and m.kind == "complete")
-        if arrived != inits[0].count or missing:
-            told = [f"phase {phase}: {arrived} of {inits[0].count} arrivals"]
-            return told + ([f"{missing} bytes pending"] if missing else [])
-    return []
+    told = [f"phase {lack.phase}: {lack.arrived} of {lack.count} arrivals"]
+    missing = lack.expected - lack.came
+    return told + ([f"{missing} bytes pending"] if missing else [])
 
 
 def _answer(compute: Callable[[], bool]) -> str:

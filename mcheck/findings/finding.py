@@ -13,6 +13,8 @@ from mcheck.records import dataclass
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
+_MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
+_DEEDS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
@@ -57,6 +59,12 @@ class Access:
     def column(self) -> int | None:
         """The column of the instruction, counted from 1."""
         return self.span.column if self.span else None
+
+    @property
+    def deed(self) -> str:
+        """What is done, for a text: ``read``, ``write``, or what the name of an operation on an mbarrier says."""
+        named = _MBARRIER.search(self.instruction)
+        return _DEEDS.get(named[1], named[1].replace("_", "-")) if named else self.access
 
     @property
     def place(self) -> str:

@@ -162,6 +162,13 @@ thread too many, or one phase in which somebody arrives twice.""",
             "Initialise with the number of arrivals that a phase gets, let each participant arrive once, and let a "
             "phase announce less than 1 MiB."
         ),
+        remedies=(
+            (
+                " arrivals in phase",
+                "The operand of an arrive is a number of arrivals, no more than the init counts; bytes are announced by "
+                "mbarrier.arrive.expect_tx.",
+            ),
+        ),
         bad="""\
 PTX two-arrivals-at-once-of-one
 { .shared .align 8 .b64 bar; }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from mcheck.cat.ast import Check, Model
@@ -41,6 +42,23 @@ def different(found: Iterable[Generated], models: tuple[Model, Model], timeout: 
             yield replace(judged(test, models[1]), other=first.verdict, other_codes=codes)
 
 
+Watch = Callable[[str, int, int], None]
+"""Hears of every test before it is judged: the alphabet, its edges, and how many of them there were so far."""
+
+
+def _unwatched(alphabet: str, size: int, number: int) -> None:
+    """Nobody waits for news."""
+
+
+def watched(found: Iterable[Generated], alphabet: str, watch: Watch) -> Iterator[Generated]:
+    """The tests, each told of before it comes."""
+    numbers: Counter[int] = Counter()
+    for test in found:
+        numbers[test.size] += 1
+        watch(alphabet, test.size, numbers[test.size])
+        yield test
+
+
 @dataclass(slots=True)
 class Search:
     """How far a search got: the alphabet and the size with a difference, and how many tests without one came before."""
@@ -48,6 +66,7 @@ class Search:
     alphabet: str | None = None
     size: int = 0
     agreed: int = 0
+    watch: Watch = _unwatched
 
 
 def smallest(
@@ -64,7 +83,7 @@ def smallest(
             if n not in alphabet.sizes:
                 continue
             agreed = 0
-            for test in sample(alphabet, (n,), every):
+            for test in watched(sample(alphabet, (n,), every), alphabet.name, search.watch):
                 agreed += 1
                 for found in different([test], models, timeout):
                     agreed -= 1

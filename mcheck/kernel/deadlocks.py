@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mcheck.answers.numbers import ranges
 from mcheck.answers.steps import deadlock_code, text_of
 from mcheck.errors import Span
 from mcheck.findings import catalogue
@@ -89,18 +90,7 @@ def names(m: Machine, agents: Iterable[Agent]) -> str:
                 alone.append(thread.name)
             else:
                 numbers.setdefault(thread.role, []).append(thread.number)
-    return ", ".join(alone + [f"{role}[{_ranges(sorted(found))}]" for role, found in numbers.items()])
-
-
-def _ranges(numbers: list[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    shown = [str(a) if a == b else f"{a}..{b}" for a, b in runs[:4]]
-    return ", ".join(shown) + (", …" if len(runs) > 4 else "")
+    return ", ".join(alone + [f"{role}[{ranges(sorted(found))}]" for role, found in numbers.items()])
 
 
 def _place(m: Machine, agent: Agent, op: Op) -> Access:
@@ -199,7 +189,7 @@ def _remedy(m: Machine, group: Waits) -> str:
         came = state.expected - state.pending
         return (
             f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
-            f"init, or let the others arrive.{_arrives_for_itself(m, bar)}"
+            f"init, or let the others arrive.{_bytes_too(bar)}{_arrives_for_itself(m, bar)}"
         )
     if state.phase == 0 and parity == 0 and bar.got_bytes:
         return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
@@ -213,6 +203,13 @@ def _remedy(m: Machine, group: Waits) -> str:
         f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
         f"line {line_of(group.op)} waits for, or correct the parity.{_arrives_for_itself(m, bar)}"
     )
+
+
+def _bytes_too(bar: Mbarrier) -> str:
+    """What the phase would lack although all arrived: every copy that was issued has come by now."""
+    if bar.state is None or bar.state.tx <= 0:
+        return ""
+    return f" Of the {bar.expected_bytes} bytes that are expected, {bar.got_bytes} came: expect what the copies bring."
 
 
 def _arrives_for_itself(m: Machine, bar: Mbarrier) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
+from mcheck.answers.numbers import ranges
 from mcheck.answers.steps import text_of
 from mcheck.errors import Unsupported
 from mcheck.events.emit import Emitter, Stop, handler_of
@@ -315,8 +316,7 @@ class Machine:
         threads = self.program.threads
         if lane is not None or agent.single:
             return threads[agent.threads[lane or 0]].name
-        first, last = threads[agent.threads[0]], threads[agent.threads[-1]]
-        return f"{first.role}[{first.number}..{last.number}]"
+        return f"{threads[agent.threads[0]].role}[{ranges(sorted(threads[t].number for t in agent.threads))}]"
 
     def warp_of(self, agent: Agent) -> tuple[int, int]:
         """The CTA and the warp of an agent."""

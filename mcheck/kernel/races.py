@@ -312,7 +312,7 @@ def _named(access: Access) -> str:
     """An access as the message names it; the write of a tcgen05.alloc by its instruction, which names no such write."""
     alloc = ".alloc" in access.instruction and access.access == "write"
     by = f"{access.thread}'s tcgen05.alloc" if alloc else access.thread
-    return f"the {access.proxy} {access.access} by {by}"
+    return f"the {access.proxy} {access.deed} by {by}"
 
 
 def _base(m: Machine, address: int) -> int:

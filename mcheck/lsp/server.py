@@ -327,7 +327,7 @@ def _actions(ls: Server) -> None:
 
 
 def _action(ls: Server, uri: str, document: Open, note: Note) -> types.CodeAction:
-    codes = " and ".join(dict.fromkeys(edit.text.strip(" \n|;") for edit in note.edits))
+    codes = " and ".join(dict.fromkeys(" ".join(edit.text.split()).strip(" |;") for edit in note.edits))
     return types.CodeAction(
         title=f"Insert {codes} ({note.code})",
         kind=types.CodeActionKind.QuickFix,

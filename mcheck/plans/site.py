@@ -28,6 +28,16 @@ class Objects:
         instance = self.instances[k]
         return instance if address < instance.base + instance.object.size else None
 
+    def nearest(self, address: int) -> Instance | None:
+        """The instance whose bytes are nearest to one that is in none."""
+        k = bisect_right(self.bases, address)
+        beside = self.instances[max(k - 1, 0) : k + 1]
+        return min(beside, key=lambda i: max(i.base - address, address - i.base - i.object.size), default=None)
+
+
+NEAR = 4096
+"""So many bytes beside an object may be meant for it, however small it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -98,10 +108,24 @@ class Site:
         """
         instance = self.at(address)
         if instance is None or address + size > instance.base + instance.object.size:
-            where = f"object {instance.label}" if instance is not None else "every object"
+            where = self._beside(address) if instance is None else _inside(instance, address)
             faults.add("UB103", f"an access of {size} bytes leaves {where}")
             return None
         return instance
+
+    def _beside(self, address: int) -> str:
+        """Where an address lies that is in no object: by the nearest one, if that is near enough to be meant."""
+        near = self.layout.objects.nearest(address)
+        if near is None:
+            return "every object"
+        size, behind = near.object.size, address - near.base - near.object.size
+        if max(behind, near.base - address) > max(size, NEAR):
+            return "every object"
+        if behind >= 0:
+            where = f"{behind} bytes behind the end" if behind else "at the end"
+        else:
+            where = f"{near.base - address} bytes before the beginning"
+        return f"every object: it begins {where} of {near.label}, which has {size} bytes"
 
     def aligned(self, faults: Faults, address: int, alignment: int, what: str) -> None:
         """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
@@ -154,6 +178,10 @@ class Site:
         elif not self.in_cluster(there):
             faults.add("UB204", "the mbarrier object is in the shared memory of another cluster")
         return address
+
+
+def _inside(instance: Instance, address: int) -> str:
+    return f"object {instance.label}: it begins at byte {address - instance.base} of its {instance.object.size}"
 
 
 def widened(address: int) -> int:

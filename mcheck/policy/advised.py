@@ -31,6 +31,7 @@ def advised(given: Answer, program: Program, model: Model, question: Question, t
 
     told = answer(program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW)
     better = {_key(f): f.missing for f in told.findings if _key(f) in vague and not _vague(f)}
+    given = replace(given, cut=given.cut or told.cut)
     if not better:
         return given
     found = (replace(f, missing=better.get(_key(f), f.missing)) if _vague(f) else f for f in given.findings)

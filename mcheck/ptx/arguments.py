@@ -28,7 +28,7 @@ def arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...
     for key, node in given.items():
         name = _name(entry, key, node)
         if name in named:
-            node.fail("PTX111", name=name)
+            node.fail_at_key("PTX111", name=name)
         named[name] = node
     return _Reader(named).all(entry)
 
@@ -41,7 +41,9 @@ def _name(entry: Function, key: str, node: Node) -> str:
         return names[int(key)]
     listed = ", ".join(names) if names else "none"
     hint = did_you_mean(key, names)
-    return node.fail("PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint)
+    return node.fail_at_key(
+        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+    )
 
 
 class _Reader:
@@ -163,7 +165,8 @@ class _Reader:
         for key, item in node.items():
             if key not in FIELDS:
                 hint = did_you_mean(key, FIELDS)
-                raise _lit("LIT033", item, found=f"'{key}'", expected="a field name of tensormap.replace", hint=hint)
+                expected = "a field name of tensormap.replace"
+                raise problem("LIT033", item.key_span, found=f"'{key}'", expected=expected, hint=hint)
             fields.spans[key] = item.span
             _field(fields, key, item)
         buffer = self._described(node.child("global_address"), name) if "global_address" in node.value else None
@@ -205,7 +208,7 @@ def _only(node: Node, keys: tuple[str, ...]) -> None:
         node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
     for key, item in node.items():
         if key not in keys:
-            item.fail("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=did_you_mean(key, keys))
+            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=did_you_mean(key, keys))
 
 
 def _hex(node: Node) -> bytes:
@@ -220,9 +223,9 @@ def _hex(node: Node) -> bytes:
 
 def _offset(node: Node, key: str, size: int, name: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) < 7):
-        node.fail("PTX112", name=name, reason=f"'{key}' is no offset", expected="a number of bytes")
+        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is no offset", expected="a number of bytes")
     if int(key) >= size:
-        node.fail("PTX112", name=name, reason=f"it has {size} bytes")
+        node.fail_at_key("PTX112", name=name, reason=f"it has {size} bytes")
     return int(key)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from mcheck.syntax.source import Source
 
 _DECODER = json.JSONDecoder(strict=False)
 _BLANKS = " \t\n\r"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,15 @@ class Node:
         newline = self.source.clean.find("\n", start, end)
         return self.source.span(start, max(1, (end if newline < 0 else newline) - start))
 
+    @property
+    def key_span(self) -> Span | None:
+        """The place of the key that the value stands under; the value's own at an index."""
+        if self.source is None or not self.keys or isinstance(self.keys[-1], int):
+            return self.span
+        text, found = self.source.clean, _locate(self.source.clean, self.keys[:-1])
+        start = _key(text, found, self.keys[-1])
+        return self.source.span(start, _DECODER.raw_decode(text, start)[1] - start)
+
     def child(self, key: str | int) -> Node:
         """The value under a key or at an index."""
         return Node(self.value[key], f"{self.where}/{key}", self.source, (*self.keys, key))
@@ -46,8 +57,19 @@ class Node:
 
     def fail(self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object) -> NoReturn:
         """Raises the error ``code`` at this value."""
+        self._fail(code, self.span, expected, hint, fields)
+
+    def fail_at_key(
+        self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object
+    ) -> NoReturn:
+        """Raises the error ``code`` at the key, where that is wrong whatever its value is."""
+        self._fail(code, self.key_span, expected, hint, fields)
+
+    def _fail(
+        self, code: str, span: Span | None, expected: str | None, hint: str | None, fields: dict[str, object]
+    ) -> NoReturn:
         where = self.where or "the document"
-        raise problem(code, self.span, expected=expected, hint=hint, where=where, **fields)
+        raise problem(code, span, expected=expected, hint=hint, where=where, **fields)
 
 
 def document(text: str, path: str) -> Node:
@@ -71,7 +93,7 @@ def document(text: str, path: str) -> Node:
     except ValueError as error:
         raise problem("PTX101", Span(path, 1, 1), reason=str(error)) from None
     if twice:
-        raise problem("PTX102", Span(path, 1, 1), name=twice[0])
+        raise problem("PTX102", _repeated(source), name=twice[0])
     return Node(value, "", source)
 
 
@@ -97,19 +119,40 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
+def _repeated(source: Source) -> Span | None:
+    """The first key that its object has already."""
+    text, known = source.clean, list[set[str]]()
+    for token in _TOKEN.finditer(text):
+        match token.group()[0]:
+            case "{" | "[":
+                known.append(set())
+            case "}" | "]":
+                known.pop()
+            case _ if text.startswith(":", _skip(text, token.end())):
+                name = _DECODER.raw_decode(token.group())[0]
+                if name in known[-1]:
+                    return source.span(token.start(), len(token.group()))
+                known[-1].add(name)
+    return None
+
+
 def _member(text: str, at: int, key: str | int) -> int:
     """The offset of the member ``key`` of the object or list at ``at``."""
-    count = 0
+    if isinstance(key, str):
+        at = _DECODER.raw_decode(text, _key(text, at, key))[1]
+        return _skip(text, _skip(text, at) + 1)
+    at = _skip(text, at + 1)
+    for _ in range(key):
+        at = _skip(text, _skip(text, _DECODER.raw_decode(text, at)[1]) + 1)
+    return at
+
+
+def _key(text: str, at: int, key: str) -> int:
+    """The offset of the key ``key`` of the object at ``at``."""
     at = _skip(text, at + 1)
     while True:
-        if isinstance(key, int):
-            if count == key:
-                return at
-        else:
-            name, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)
-            if name == key:
-                return at
-        at = _skip(text, _DECODER.raw_decode(text, at)[1]) + 1
-        at = _skip(text, at)
-        count += 1
+        name, end = _DECODER.raw_decode(text, at)
+        if name == key:
+            return at
+        value = _skip(text, _skip(text, end) + 1)
+        at = _skip(text, _skip(text, _DECODER.raw_decode(text, value)[1]) + 1)

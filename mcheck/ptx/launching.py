@@ -53,7 +53,7 @@ def from_json(text: str, path: str) -> Given:
     fields = {}
     for key, node in whole.items():
         if key not in FIELDS:
-            node.fail("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=did_you_mean(key, FIELDS))
+            node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=did_you_mean(key, FIELDS))
         fields[key] = node
     params = fields.pop("params", None)
     if params is None:

@@ -36,7 +36,7 @@ MESSAGES: dict[str, str] = {
     "PTX033": "{found} is no operand",
     "PTX034": "a guard is a predicate register, {name} is of type .{type}",
     # the launch
-    "PTX101": "the launch is no JSON: {reason}",
+    "PTX101": "the launch is not valid JSON: {reason}",
     "PTX102": "the launch says {name} twice",
     "PTX103": "{where} is no {what}",
     "PTX104": "the launch has no field {name}",

@@ -82,7 +82,7 @@ def lines(
 def _place(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
     """An access and its line; what is no access to memory has no proxy and no bytes."""
     place = access.place
-    what = f"{access.access} by {access.thread} ({access.proxy} proxy) of {place}" if place else f"by {access.thread}"
+    what = f"{access.deed} by {access.thread} ({access.proxy} proxy) of {place}" if place else f"by {access.thread}"
     span = access.span
     lines = source.split("\n") if span is not None else []
     number = str(span.line) if span is not None else ""

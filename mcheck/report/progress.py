@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from mcheck.report.lines import Printer
 
@@ -14,8 +14,39 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 DELAY = 0.5
+OFTEN, SELDOM = 0.2, 10.0
+"""Seconds between two pieces of news, on a terminal and in a file."""
 VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "unknown", "error")
 """What is counted, in this order."""
+
+
+class News:
+    """What a long search of unknown length is at, on a stream beside the report: in one line of a terminal that is
+    written over, else in a line now and then.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._next = monotonic() + (DELAY if self._live else SELDOM)
+        self._shown = False
+
+    def tell(self, text: str) -> None:
+        """Says so, unless something was said a moment ago."""
+        now = monotonic()
+        if now < self._next:
+            return
+        self._next = now + (OFTEN if self._live else SELDOM)
+        self._shown = self._live
+        self._stream.write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Makes room for a line of the report."""
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = False
 
 
 class Bar:

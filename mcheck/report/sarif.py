@@ -174,7 +174,7 @@ def _result(result: Findings, finding: Finding, rule: int, fingerprint: str, rea
 
 def _says(access: Access) -> str:
     where = f" of {access.object}[{access.bytes[0]}:{access.bytes[1]}]" if access.object else ""
-    return f"{access.access} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
+    return f"{access.deed} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
 
 
 def _flow(result: Findings, finding: Finding) -> list[Object]:

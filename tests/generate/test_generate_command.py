@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 from mcheck.cli import main
+from mcheck.report.progress import News
 
 
 def test_it_writes_files_that_run_as_they_expect(tmp_path: Path, capsys) -> None:
@@ -47,6 +49,42 @@ def test_a_model_that_flags_nothing_does_not_differ_by_findings(capsys) -> None:
     assert capsys.readouterr().out == "0 tests\n"
     assert main(["generate", "--edges", "families", "--size", "4", "--differs", "sc", "ptx-9.0", "--limit", "1"]) == 0
     assert capsys.readouterr().out == "fail | pass MP+rlxs\n1 test\n"
+
+
+class Terminal(StringIO):
+    """A stream that is one."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def test_a_long_search_says_how_far_it_is(capsys, monkeypatch) -> None:
+    """On standard error, and seldom where that is a file; the report is the same."""
+    search = ["generate", "--edges", "families", "--size", "4", "--differs", "ptx-9.0", "ptx-9.3"]
+    assert main(search) == 0
+    assert capsys.readouterr().err == "", "it was soon over"
+    monkeypatch.setattr("mcheck.report.progress.SELDOM", 0.0)
+    assert main(search) == 0
+    quiet = capsys.readouterr()
+    assert quiet.out == "0 tests\n"
+    first = quiet.err.split("\n")[0]
+    assert first == "looking at cycles of 4 edges over families: number 1; 0 differ so far"
+    monkeypatch.setattr("mcheck.generate.choose.names", lambda: ["families", "reduce"])
+    assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "--limit", "1"]) == 0
+    assert "over reduce: number 1; 0 differ so far" in capsys.readouterr().err
+
+
+def test_news_make_room_on_a_terminal(monkeypatch) -> None:
+    monkeypatch.setattr("mcheck.report.progress.DELAY", 0.0)
+    monkeypatch.setattr("mcheck.report.progress.OFTEN", 0.0)
+    stream = Terminal()
+    news = News(stream)
+    news.tell("one")
+    news.tell("two")
+    news.clear()
+    news.clear()
+    assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"
 
 
 def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -> None:

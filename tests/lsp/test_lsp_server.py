@@ -155,6 +155,7 @@ def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
                 types.TextDocumentIdentifier(uri), race.range, types.CodeActionContext(diagnostics=[race])
             )
         )
+        assert fix.title == "Insert fence.proxy.async.shared::cta (RACE004)"
         mended = changed(racy, fix.edit.changes[uri])
         assert "%r2;\n\tfence.proxy.async.shared::cta;\n" in mended
         client.types(mended, 3, uri)

@@ -58,6 +58,38 @@ try {
   await answered("allowed");
   said.pictures = d.querySelectorAll("#pictures figure").length;
   said.boxes = d.querySelector("#pictures figure div").shadowRoot.querySelectorAll("rect").length;
+  const seen = () => ({
+    state: state(), report: d.getElementById("report").textContent, badge: d.querySelectorAll("#state .verdict").length,
+    pictures: d.querySelectorAll("#pictures figure").length, stale: d.querySelectorAll(".stale").length,
+    marked: d.querySelectorAll("#numbers .marked").length, draw: !d.getElementById("draw").hidden,
+  });
+  const program = d.getElementById("text"), other = d.getElementById("example");
+  program.value += " ";
+  program.dispatchEvent(new Event("input"));
+  said.edited = seen();
+  await answered("run");
+  await answered("allowed");
+  said.fresh = seen();
+  program.value = "PTX nothing";
+  program.dispatchEvent(new Event("input"));
+  await answered("run");
+  said.unread = seen();
+  other.selectedIndex = 1;
+  other.dispatchEvent(new Event("change"));
+  said.chosen = seen();
+  await answered("run");
+  d.getElementById("model").selectedIndex = 2;
+  d.getElementById("model").dispatchEvent(new Event("change"));
+  said.model = seen();
+  program.value = endless;
+  d.getElementById("run").click();
+  await new Promise((done) => setTimeout(done, 300));
+  other.selectedIndex = 2;
+  other.dispatchEvent(new Event("change"));
+  said.meanwhile = seen();
+  d.getElementById("stop").click();
+  program.value = REFILL;
+  d.getElementById("model").selectedIndex = 0;
   d.getElementById("mode").value = "check";
   await answered("run");
   said.check = d.getElementById("report").textContent;
@@ -112,6 +144,7 @@ def said(tmp_path: Path) -> Iterator[dict[str, Any]]:
     folder = tmp_path / "playground"
     build(str(folder), str(PYODIDE))
     walk = WALK.replace("ENDLESS", json.dumps(ENDLESS)).replace("FRAGMENT", fragment(REFILL))
+    walk = walk.replace("REFILL", json.dumps(REFILL))
     (folder / "walk.html").write_text(walk)
     heard: Queue[dict[str, Any]] = Queue()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, heard, directory=str(folder)))
@@ -144,6 +177,18 @@ def test_the_playground_answers_as_the_command_line(said: dict[str, Any]) -> Non
     assert said["after"] < said["first"] < said["cold"] < 60, "15 s where nobody else is at work"
     assert said["pictures"] == 2
     assert said["boxes"] > 10
+    bare = {"report": "", "badge": 0, "pictures": 0, "stale": 0, "marked": 0, "draw": False}
+    edited = said["edited"]
+    assert edited["report"] == said["report"], "it can be read while the program is mended"
+    changed = "changed since: run it again"
+    assert (edited["state"], edited["badge"], edited["stale"], edited["marked"]) == (changed, 0, 2, 0)
+    assert not edited["draw"], "pictures would be of another program than the report"
+    assert (said["fresh"]["badge"], said["fresh"]["pictures"], said["fresh"]["stale"]) == (0, 2, 0)
+    assert said["unread"]["report"].startswith("error[LIT007]")
+    assert (said["unread"]["pictures"], said["unread"]["stale"], said["unread"]["draw"]) == (0, 0, False)
+    assert said["chosen"] == {**bare, "state": "ready"}
+    assert (said["model"]["state"], said["model"]["stale"]) == (changed, 2), "the answer of another model"
+    assert said["meanwhile"] == {**bare, "state": "ready"}
     assert "RACE004" in said["check"]
     assert said["sketch"].startswith("finding  program.litmus (as expected)\n"), "the sketch with whole warps"
     assert said["engines"] == "none"

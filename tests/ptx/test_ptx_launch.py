@@ -147,7 +147,7 @@ def test_a_map_that_is_not_described_is_unknown() -> None:
 
 WRONG: list[tuple[Module, object, str, str]] = [
     (PLAIN, [], "PTX103", "["),
-    (PLAIN, {"gird": 4}, "PTX104", "4"),
+    (PLAIN, {"gird": [1]}, "PTX104", '"gird"'),
     (PLAIN, {**SHAPE, "entry": "kernel"}, "PTX106", '"kernel"'),
     (FIXED, {"grid": 2, "shared": 0, "block": [64, 1, 1]}, "PTX107", "["),
     (FIXED, {"grid": 2, "shared": 0, "cluster": [4]}, "PTX107", "["),
@@ -159,21 +159,23 @@ WRONG: list[tuple[Module, object, str, str]] = [
     (PLAIN, {"grid": 1, "block": 1, "first": [1, 0, 0]}, "PTX108", "["),
     (PLAIN, {"grid": 1, "block": 1, "assume": ["luck"]}, "PTX115", '"luck"'),
     (TWO, {"entry": "l", "grid": 1, "block": 256}, "PTX108", "256"),
-    (PLAIN, {**SHAPE, "params": {"m": 4}}, "PTX110", "4"),
-    (PLAIN, {**SHAPE, "params": {"n": 4, "1": 5}}, "PTX111", "5"),
+    (PLAIN, {**SHAPE, "params": {"m": 4}}, "PTX110", '"m"'),
+    (PLAIN, {**SHAPE, "params": {"n": 4, "1": 5}}, "PTX111", '"1"'),
     (PLAIN, {**SHAPE, "params": {"n": 1 << 32}}, "PTX112", "4294967296"),
     (PLAIN, {**SHAPE, "params": {"n": 0.5}}, "PTX112", "0.5"),
     (PLAIN, {**SHAPE, "params": {"n": {"hex": "00"}}}, "PTX112", '"00"'),
     (PLAIN, {**SHAPE, "params": {"n": {"buffer": 4}}}, "PTX112", "{"),
     (PLAIN, {**SHAPE, "params": {"a": {"buffer": 1, "init": {"hex": "0000"}}}}, "PTX112", "{"),
     (PLAIN, {**SHAPE, "params": {"a": {"buffer": -1}}}, "PTX103", "-1"),
-    (PLAIN, {**SHAPE, "params": {"a": {"bufer": 1}}}, "PTX104", "1"),
+    (PLAIN, {**SHAPE, "params": {"a": {"bufer": 1}}}, "PTX104", '"bufer"'),
     (PLAIN, {**SHAPE, "params": {"n": {"hex": "0x0g"}}}, "PTX113", '"0x0g"'),
     (PLAIN, {**SHAPE, "params": {"n": None}}, "PTX103", "null"),
     (BLOCK, {**SHAPE, "params": {"s": 4}}, "PTX112", "4"),
     (BLOCK, {**SHAPE, "params": {"s": {"at": {"250": {"buffer": 1}}}}}, "PTX112", "{"),
+    (BLOCK, {**SHAPE, "params": {"s": {"at": {"x": {"buffer": 1}}}}}, "PTX112", '"x"'),
+    (BLOCK, {**SHAPE, "params": {"s": {"at": {"256": {"buffer": 1}}}}}, "PTX112", '"256"'),
     (BLOCK, {**SHAPE, "params": {"tm": {"tensormap": MAP}}}, "PTX114", '"a"'),
-    (BLOCK, {**SHAPE, "params": {"tm": {"tensormap": {**MAP, "bax_dim": [1]}}}}, "LIT033", "["),
+    (BLOCK, {**SHAPE, "params": {"tm": {"tensormap": {**MAP, "bax_dim": [1]}}}}, "LIT033", '"bax_dim"'),
     (BLOCK, {**SHAPE, "params": {"a": {"buffer": 1}, "tm": {"tensormap": {**MAP, "box_dim": [1]}}}}, "LIT037", "["),
     (BLOCK, {**SHAPE, "params": {"a": {"buffer": 1}, "tm": {"tensormap": {**MAP, "rank": "2"}}}}, "LIT036", '"2"'),
     (BLOCK, {**SHAPE, "params": {"a": {"buffer": 1}, "tm": {"tensormap": {"rank": 1}}}}, "LIT034", "{"),
@@ -189,11 +191,38 @@ def test_a_mistake_is_shown_where_it_stands(read: Module, value: object, code: s
     assert line[error.span.column - 1 :].startswith(at)
 
 
+def test_the_whole_key_is_marked_and_its_correction_named() -> None:
+    error = refused(PLAIN, {"gird": [1]})
+    assert error.hint == "did you mean grid?"
+    assert error.span is not None
+    assert error.span.length == len('"gird"')
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ('{"grid": 1,\n "grid": 2}', 2, 2),
+        (
+            '{"params": {"a": {"buffer": 1}, "b": {"buffer": 1}, "c\\"": [{"a": 1}, {"a": 1}], // "a": 1\n "a": 3}}',
+            2,
+            2,
+        ),
+    ],
+)
+def test_a_key_that_stands_twice_is_shown(text: str, line: int, column: int) -> None:
+    with pytest.raises(InputError) as caught:
+        from_json(text, "launch.json")
+    assert caught.value.code == "PTX102"
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (line, column)
+
+
 def test_what_is_no_json() -> None:
     for text in ("{", '{"grid": NaN}', '{"grid": 1, "grid": 2}', "[" * 100_000, ""):
         with pytest.raises(InputError) as caught:
             from_json(text, "launch.json")
         assert caught.value.code in ("PTX101", "PTX102")
+        assert "is no JSON" not in caught.value.message
 
 
 def test_comments_are_allowed() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,124 @@ def test_a_launch_is_written_once(tmp_path: Path) -> None:
     assert done.stderr == "recorder: ./scale-1.json\nrecorder: ./scale-2.json\n"
     grids = [json.loads((tmp_path / f"scale-{k}.json").read_text(encoding="utf-8"))["grid"][0] for k in (1, 2)]
     assert grids == [8, 16]
+
+
+AGAIN = """
+#include <stddef.h>
+#include <stdint.h>
+typedef struct { unsigned x, y, z; } dim3;
+int cudaMalloc(void **, size_t);
+int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *);
+int cuTensorMapEncodeTiled(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *,
+                           const unsigned *, int, int, int, int);
+void __cudaRegisterFunction(void **, const char *, char *, const char *);
+int main(void) {
+  static const char stub;
+  void *in, *out;
+  __cudaRegisterFunction(NULL, &stub, NULL, "scale");
+  for (int k = 0; k < 5001; ++k) {
+    struct { float *p; int n; char gap[52]; char map[128]; } both = {0};
+    uint64_t dim[2] = {32, 16}, stride[1] = {128};
+    unsigned box[2] = {32, 8}, step[2] = {1, 1};
+    float factor = 2.5f;
+    void *arguments[4] = {&in, &out, &factor, &both};
+    dim3 grid = {8, 1, 1}, block = {128, 1, 1};
+    cudaMalloc(&in, 4096), cudaMalloc(&out, 8192); /* elsewhere in each round, for none is freed */
+    both.p = out, both.n = 7;
+    if (cuTensorMapEncodeTiled(both.map, 7, 2, out, dim, stride, box, step, 0, 3, 0, 0)) return 1;
+    if (k % 50 == 0 && cudaLaunchKernel(&stub, grid, block, arguments, 0, NULL)) return 2;
+  }
+  return 0;
+}
+"""
+
+
+@compiled
+def test_a_launch_whose_maps_are_encoded_anew_is_written_once(tmp_path: Path) -> None:
+    """In a block of other bytes as well, and wherever the buffers lie; so many maps as a program likes."""
+    (tmp_path / "m.ptx").write_text(MODULE, encoding="utf-8")
+    done = ran(tmp_path, AGAIN, MCHECK_PTX=str(tmp_path / "m.ptx"))
+    assert done.stderr == "recorder: ./scale-1.json\n"
+    both = json.loads((tmp_path / "scale-1.json").read_text(encoding="utf-8"))["params"]["3"]
+    assert both["hex"] == "00" * 8 + "07" + "00" * (192 - 9), "only what is data"
+    assert set(both["at"]) == {"0", "64"}
+    resolved = launch(module(MODULE), from_file(str(tmp_path / "scale-1.json")))
+    assert [at for at, _ in resolved.arguments[3].places] == [0, 64]
+
+
+DRIVER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+  void *library = dlopen("./libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  int (*get)(const char *, void **, int, uint64_t, int *) = dlsym(library, "cuGetProcAddress_v2");
+  int (*allocate)(void **, size_t), (*say)(int, const char **), (*ask)(void *, int, uint64_t), status = -1;
+  int (*described)(void *, const void *) = dlsym(library, "cudaPointerGetAttributes");
+  const char *(*told)(int) = dlsym(library, "cudaGetErrorString"), *text;
+  void *memory, *none;
+  size_t size;
+  struct { int type, device; void *there, *here; } what;
+  if (get("cuMemAlloc", (void **)&allocate, 12000, 0, &status) || status) return 1;
+  if (get("cuGetErrorString", (void **)&say, 6000, 0, NULL) || get("cuPointerGetAttribute", (void **)&ask, 7000, 0, NULL)) return 2;
+  if (!get("cuNoSuchThing", &none, 12000, 0, &status) || !status || none) return 3;
+  if (allocate(&memory, 100) || say(0, &text) || strcmp(text, "no error") || strcmp(told(0), text)) return 4;
+  if (ask(&size, 12, (uintptr_t)memory + 4) || size != 100 || !ask(&size, 12, (uintptr_t)&size)) return 5;
+  if (described(&what, memory) || what.type != 2 || what.there != memory) return 6;
+  return described(&what, &what) || what.type != 0 || what.there;
+}
+"""
+
+
+@compiled
+def test_a_program_that_opens_the_driver_by_itself_finds_it(tmp_path: Path) -> None:
+    """By the names of the driver's functions alone, none of which everybody sees."""
+    build(tmp_path / "libcuda.so.1")
+    (tmp_path / "host.c").write_text(DRIVER, encoding="utf-8")
+    subprocess.run(["cc", "-o", tmp_path / "host", tmp_path / "host.c", "-ldl"], check=True)
+    assert subprocess.run([tmp_path / "host"], cwd=tmp_path, check=False).returncode == 0
+
+
+_NVIDIA = find_spec("nvidia")
+_PACKAGES = (Path(folder) for folder in (_NVIDIA.submodule_search_locations or ())) if _NVIDIA else ()
+NVCC = next((nvcc for folder in _PACKAGES for nvcc in folder.glob("*/bin/nvcc")), None)
+PROGRAM = """
+#include <cstdio>
+#include <cuda_runtime.h>
+__global__ void scale(float *x, float f) { x[threadIdx.x] *= f; }
+int main() {
+  float *x;
+  cudaPointerAttributes about;
+  cudaMalloc(&x, 4096);
+  cudaPointerGetAttributes(&about, x);
+  scale<<<2, 128>>>(x, 2.0f);
+  printf("%s %d", cudaGetErrorString(cudaDeviceSynchronize()), (int)about.type);
+  return cudaFree(x);
+}
+"""
+
+
+@pytest.mark.slow
+@compiled
+@pytest.mark.skipif(NVCC is None, reason="no nvcc: pip install nvidia-cuda-nvcc nvidia-cuda-runtime")
+def test_a_program_of_nvcc_is_linked_as_the_documentation_says(tmp_path: Path) -> None:
+    """With the packages of PyPI, which have no libcudart.so."""
+    text = (Path(__file__).parents[2] / "docs" / "ptx-modules.md").read_text(encoding="utf-8")
+    (linked,) = (line for line in text.split("\n") if line.startswith("nvcc -cudart"))
+    (tmp_path / "k.cu").write_text(PROGRAM, encoding="utf-8")
+    build(tmp_path / "recorder.so")
+    command = linked.replace("kernels.cu main.cu", "k.cu").split()[1:]
+    subprocess.run([NVCC, "-ptx", "-arch=sm_90a", "k.cu", "-o", "k.ptx"], cwd=tmp_path, check=True)
+    subprocess.run([NVCC, *command], cwd=tmp_path, check=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "MCHECK_PTX": "k.ptx"}
+    done = subprocess.run(
+        [tmp_path / "program"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "no error 2"
+    (found,) = tmp_path.glob("*.json")
+    assert json.loads(found.read_text(encoding="utf-8"))["params"] == {"0": {"buffer": 4096}, "1": {"hex": "00000040"}}
 
 
 @compiled

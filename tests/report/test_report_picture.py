@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -18,7 +20,8 @@ from mcheck.explore.exploration import explore
 from mcheck.graph.execution import Execution
 from mcheck.report.picture.formats import dot, graphml, network
 from mcheck.report.picture.layout import Layout, Rect, lay_out
-from mcheck.report.picture.svg import draw
+from mcheck.report.picture.shapes import LIGHT, THICK
+from mcheck.report.picture.svg import DARK, draw
 from mcheck.syntax import load, parse
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +196,7 @@ def test_waits_and_undefined_operations_are_marked(test: str, code: str, told: l
         for line in b.lines
         if (execution.columns[b.column].title, line) in told
     ] == told
-    assert 'stroke="var(--mark)"' in draw(execution)
+    assert f'stroke="{LIGHT["mark"]}"' in draw(execution)
 
 
 def test_a_forbidden_state_shows_its_cycle() -> None:
@@ -207,7 +210,7 @@ def test_a_forbidden_state_shows_its_cycle() -> None:
     assert sorted(kind for kind, _, _ in wrong) == ["fr", "po", "po", "rf"]
     nodes = {a for _, a, _ in wrong}
     assert nodes == {b for _, _, b in wrong}, "every box of a cycle is entered and left"
-    assert 'class="e v"' in draw(forbidden.execution)
+    assert f'stroke-width="{THICK}"' in draw(forbidden.execution)
 
 
 @pytest.mark.parametrize(
@@ -291,6 +294,52 @@ def test_the_picture_says_what_it_shows() -> None:
     assert "<script" not in text
     assert "href" not in text
     assert text.count("http") == 1, "only the namespace"
+
+
+def _paints(text: str) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Of every shape: tag, the attribute that colours it, its value, and the shape's classes."""
+    for node in ET.fromstring(text).iter():
+        tag = node.tag.rsplit("}", 1)[-1]
+        if tag in ("rect", "path", "polygon", "text"):
+            for attribute in ("fill", "stroke"):
+                if (attribute == "fill") or attribute in node.attrib:
+                    yield tag, attribute, node.attrib.get(attribute, ""), node.attrib.get("class", "").split()
+
+
+def test_colors_are_literal_and_have_a_dark_counterpart() -> None:
+    """Converters outside browsers know neither variables nor media queries: a shape without a colour is black."""
+    for execution in executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus", most=1)):
+        text = draw(execution)
+        assert "var(" not in text
+        rules, query, dark = text.partition("@media(prefers-color-scheme:dark){")
+        assert query
+        assert not re.search(r"(fill|stroke|background):", rules[rules.index("<style>") :]), "outside it none wins"
+        for tag, attribute, color, classes in _paints(text):
+            if (tag, attribute, color) == ("path", "fill", "none"):
+                continue
+            name = next(c[2:] for c in classes if c[:2] == attribute[0] + "-")
+            assert color == LIGHT[name], tag
+            assert f".{attribute[0]}-{name}{{{attribute}:{DARK[name]}}}" in dark
+
+
+@pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="no rsvg-convert (Debian: librsvg2-bin)")
+def test_a_converter_draws_light_paper_and_boxes(tmp_path: Path) -> None:
+    import zlib
+
+    execution = next(executions(explored(LITMUS / "classic" / "MP+rel+acq.litmus", most=1)))
+    (tmp_path / "a.svg").write_text(draw(execution))
+    png = subprocess.run(["rsvg-convert", str(tmp_path / "a.svg")], capture_output=True, check=True).stdout
+    at, data = 8, b""
+    while at < len(png):
+        size, kind = int.from_bytes(png[at : at + 4]), png[at + 4 : at + 8]
+        data += png[at + 8 : at + 8 + size] if kind == b"IDAT" else b""
+        at += size + 12
+    width, height = int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
+    channels = {2: 3, 6: 4}[png[25]]  # 8 bits each, with or without alpha
+    # Of the first row, the first pixel is as it is, whichever filter the row has.
+    assert zlib.decompress(data)[1 : 1 + channels] == b"\xff" * channels, "paper"
+    layout = lay_out(execution)
+    assert (layout.width, layout.height) == (width, height)
 
 
 def test_names_are_escaped() -> None:

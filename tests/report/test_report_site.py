@@ -250,7 +250,7 @@ def test_a_sketch_shows_its_schedule(site: Path) -> None:
     text = (site / "kernels" / "B01-refill-overtakes-generic-reads.html").read_text()
     assert "Taken for granted:" in text
     assert "RACE006: how it comes about" in text
-    assert text.count('stroke="var(--mark)"') == 2
+    assert text.count(f'stroke="{LIGHT["mark"]}"') == 2
 
 
 def test_a_clean_sketch_shows_a_run(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
  *
  *     cc -shared -fPIC -O1 -o recorder.so recorder.c
  *     nvcc -ptx -arch=sm_90a kernels.cu -o kernels.ptx
- *     nvcc -cudart shared -arch=sm_90a kernels.cu host.cu -o program
- *     MCHECK_PTX=kernels.ptx LD_PRELOAD=./recorder.so ./program
+ *     nvcc -cudart none -arch=sm_90a kernels.cu host.cu recorder.so -o program
+ *     MCHECK_PTX=kernels.ptx LD_LIBRARY_PATH=. ./program
  *     mcheck check kernels.ptx --launch kernel-1.json
+ *
+ * A program that is linked with a shared runtime (-cudart shared, which takes a toolkit: PyPI's packages have no libcudart.so)
+ * runs with LD_PRELOAD=./recorder.so. One that opens the driver's library by itself finds the recorder under its name,
+ * libcuda.so.1, in a folder of LD_LIBRARY_PATH.
  *
  * It stands in for the calls of the CUDA runtime and driver that set up and launch kernels. Device memory is memory of the
  * host that copies really fill; kernels do not run, so results are what the memory held before. MCHECK_PTX names the
  * modules (separated by ':'), for the sizes of parameters; MCHECK_LAUNCHES the folder that files are written to;
- * MCHECK_ARCH the compute capability that the program is told (90). A call that is not here goes on to the real library,
- * which says that there is no device.
+ * MCHECK_ARCH the compute capability that the program is told (90). A call that is not here goes on to the real library, if
+ * there is one, which says that there is no device.
  *
  * A parameter that points into an allocation is written as a buffer from there to the allocation's end, a tensor map that
  * was encoded here by its fields, everything else by its bytes.
@@ -32,15 +36,16 @@ enum { CLUSTER_DIMENSION = 4 };
 
 /* --- device memory ------------------------------------------------------------------------------------------------ */
 
-typedef struct { char *start; size_t size; } allocation_t;
+enum { HOST = 1, DEVICE = 2, MANAGED = 3 }; /* cudaMemoryType */
+typedef struct { char *start; size_t size; int kind; } allocation_t;
 static allocation_t allocations[1 << 16];
 static unsigned allocated;
 
-static int allocate(void **out, size_t size) {
+static int allocate(void **out, size_t size, int kind) {
   if (allocated == sizeof allocations / sizeof *allocations) return 2;
   void *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return 2; /* cudaErrorMemoryAllocation */
-  allocations[allocated++] = (allocation_t){memory, size};
+  allocations[allocated++] = (allocation_t){memory, size, kind};
   *out = memory;
   return 0;
 }
@@ -55,13 +60,19 @@ static int release(void *memory) {
   return 0;
 }
 
-/* Bytes from `pointer` to the end of its allocation; -1 if it points into none. */
-static long long rest(uint64_t pointer) {
+/* The allocation that a pointer leads into. */
+static const allocation_t *allocation_at(uint64_t pointer) {
   for (unsigned i = 0; i < allocated; ++i) {
     uint64_t start = (uint64_t)(uintptr_t)allocations[i].start;
-    if (start <= pointer && pointer < start + allocations[i].size) return (long long)(start + allocations[i].size - pointer);
+    if (start <= pointer && pointer < start + allocations[i].size) return &allocations[i];
   }
-  return -1;
+  return NULL;
+}
+
+/* Bytes from `pointer` to the end of its allocation; -1 if it points into none. */
+static long long rest(uint64_t pointer) {
+  const allocation_t *at = allocation_at(pointer);
+  return at ? (long long)((uint64_t)(uintptr_t)at->start + at->size - pointer) : -1;
 }
 
 /* --- tensor maps -------------------------------------------------------------------------------------------------- */
@@ -71,16 +82,22 @@ typedef struct {
   unsigned channels, pixels, box[5], step[5];
   uint64_t address, dim[5], stride[4];
 } map_t;
-static map_t maps[4096];
+static map_t *maps;
 static unsigned encoded;
 static const char MAGIC[16] = "mcheck recorder";
 
-static int encode(void *out, map_t map) {
-  if (encoded == sizeof maps / sizeof *maps) return 2;
+/* A map that is encoded anew is the one that it was: programs do so before every launch. */
+static int encode(void *out, const map_t *map) {
+  unsigned index = 0;
+  while (index < encoded && memcmp(&maps[index], map, sizeof *map)) ++index;
+  if (index == encoded) {
+    map_t *more = realloc(maps, (encoded + 1) * sizeof *maps);
+    if (!more) return 2;
+    maps = more, memcpy(&maps[encoded++], map, sizeof *map);
+  }
   memset(out, 0, 128);
   memcpy(out, MAGIC, sizeof MAGIC);
-  memcpy((char *)out + sizeof MAGIC, &encoded, sizeof encoded);
-  maps[encoded++] = map;
+  memcpy((char *)out + sizeof MAGIC, &index, sizeof index);
   return 0;
 }
 
@@ -93,8 +110,9 @@ static const map_t *map_at(const char *bytes, size_t left) {
 
 static void common(map_t *map, int type, unsigned rank, void *address, const uint64_t *dim, const uint64_t *stride,
                    const unsigned *step, int interleave, int swizzle, int fill) {
-  *map = (map_t){.type = type, .rank = (int)rank, .address = (uint64_t)(uintptr_t)address,
-                 .interleave = interleave, .swizzle = swizzle, .fill = fill};
+  memset(map, 0, sizeof *map); /* what lies between the fields is compared as well */
+  map->type = type, map->rank = (int)rank, map->address = (uint64_t)(uintptr_t)address;
+  map->interleave = interleave, map->swizzle = swizzle, map->fill = fill;
   for (unsigned i = 0; i < rank && i < 5; ++i) map->dim[i] = dim[i], map->step[i] = step[i];
   for (unsigned i = 0; i + 1 < rank && i < 4; ++i) map->stride[i] = stride[i];
 }
@@ -106,7 +124,7 @@ int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *address, co
   if (rank < 1 || rank > 5) return 1; /* CUDA_ERROR_INVALID_VALUE */
   common(&map, type, rank, address, dim, stride, step, interleave, swizzle, fill);
   memcpy(map.box, box, rank * sizeof *box);
-  return encode(out, map);
+  return encode(out, &map);
 }
 
 int cuTensorMapEncodeIm2col(void *out, int type, unsigned rank, void *address, const uint64_t *dim, const uint64_t *stride,
@@ -119,15 +137,16 @@ int cuTensorMapEncodeIm2col(void *out, int type, unsigned rank, void *address, c
   map.im2col = 1, map.channels = channels, map.pixels = pixels;
   memcpy(map.lower, lower, (rank - 2) * sizeof *lower);
   memcpy(map.upper, upper, (rank - 2) * sizeof *upper);
-  return encode(out, map);
+  return encode(out, &map);
 }
 
 int cuTensorMapReplaceAddress(void *map, void *address) {
   const map_t *old = map_at(map, 128);
   if (!old) return 1;
-  map_t copy = *old;
+  map_t copy;
+  memcpy(&copy, old, sizeof copy);
   copy.address = (uint64_t)(uintptr_t)address;
-  return encode(map, copy);
+  return encode(map, &copy);
 }
 
 /* --- sizes of parameters, from the modules ------------------------------------------------------------------------ */
@@ -234,6 +253,15 @@ static void write_map(FILE *file, const map_t *map) {
           INTERLEAVES[map->interleave % 3], SWIZZLES[map->swizzle % 7], ATOMICITIES[map->swizzle % 7], map->fill ? "nan" : "zero");
 }
 
+/* How many bytes stand for a map or a pointer into an allocation: they are written as such, and as zeros among the others,
+   for where memory lies is another place in every run. */
+static size_t place(const char *bytes, size_t left, int aligned) {
+  uint64_t word;
+  if (!aligned || left < 8) return 0;
+  memcpy(&word, bytes, 8);
+  return map_at(bytes, left) ? 128 : rest(word) >= 0 ? 8 : 0;
+}
+
 static void write_value(FILE *file, const char *bytes, size_t size) {
   uint64_t word;
   const map_t *map = size == 128 ? map_at(bytes, size) : NULL;
@@ -241,7 +269,10 @@ static void write_value(FILE *file, const char *bytes, size_t size) {
   if (map) { write_map(file, map); return; }
   if (size == 8 && rest(word) >= 0) { write_buffer(file, word); return; }
   fprintf(file, "{\"hex\": \"");
-  for (size_t i = 0; i < size; ++i) fprintf(file, "%02x", (unsigned char)bytes[i]);
+  for (size_t at = 0; at < size;) {
+    size_t wide = place(bytes + at, size - at, size > 8 && at % 8 == 0);
+    for (size_t end = at + (wide ? wide : 1); at < end; ++at) fprintf(file, "%02x", wide ? 0 : (unsigned char)bytes[at]);
+  }
   fprintf(file, "\"");
   int places = 0;
   for (size_t at = 0; at + 8 <= size && size > 8; at += 8) {
@@ -439,11 +470,11 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const vo
   (void)flags;
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, block, shared);
 }
-int cudaMalloc(void **out, size_t size) { return allocate(out, size); }
-int cudaMallocAsync(void **out, size_t size, void *stream) { (void)stream; return allocate(out, size); }
-int cudaMallocManaged(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size); }
-int cudaMallocHost(void **out, size_t size) { return allocate(out, size); }
-int cudaHostAlloc(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size); }
+int cudaMalloc(void **out, size_t size) { return allocate(out, size, DEVICE); }
+int cudaMallocAsync(void **out, size_t size, void *stream) { (void)stream; return allocate(out, size, DEVICE); }
+int cudaMallocManaged(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, MANAGED); }
+int cudaMallocHost(void **out, size_t size) { return allocate(out, size, HOST); }
+int cudaHostAlloc(void **out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, HOST); }
 int cudaFree(void *memory) { return release(memory); }
 int cudaFreeAsync(void *memory, void *stream) { (void)stream; return release(memory); }
 int cudaFreeHost(void *memory) { return release(memory); }
@@ -454,9 +485,40 @@ int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *str
 }
 int cudaMemset(void *to, int value, size_t size) { memset(to, value, size); return 0; }
 int cudaMemsetAsync(void *to, int value, size_t size, void *stream) { (void)stream; return cudaMemset(to, value, size); }
+/* cudaPointerAttributes: a type, a device and two pointers; what CUDA 13 has reserved behind them is left alone. */
+int cudaPointerGetAttributes(char *out, const void *pointer) {
+  const allocation_t *at = allocation_at((uint64_t)(uintptr_t)pointer);
+  const void *device = at ? pointer : NULL, *host = at && at->kind == DEVICE ? NULL : pointer;
+  put(out, 0, at ? at->kind : 0), put(out, 4, at ? 0 : -2 /* cudaInvalidDeviceId */);
+  memcpy(out + 8, &device, sizeof device), memcpy(out + 16, &host, sizeof host);
+  return 0;
+}
+static const char *error_text(int error) {
+  return error == 0 ? "no error" : error == 1 ? "invalid argument" : error == 2 ? "out of memory"
+       : error == 98 ? "invalid device function" : "unknown error";
+}
+const char *cudaGetErrorString(int error) { return error_text(error); }
+const char *cudaGetErrorName(int error) { return error ? "cudaErrorUnknown" : "cudaSuccess"; }
+
+/* A function of this library, under a name without the number of its form: `cuMemAlloc` is cuMemAlloc_v2. A program may have
+   opened the library for itself, so that its names are not those that everybody sees. */
+static void *function(const char *name) {
+  static const char *const FORMS[] = {"%s_v2", "%s_v4", "%s"};
+  static void *library;
+  Dl_info here;
+  char form[256];
+  void *found = NULL;
+  if (!library && dladdr(&allocated, &here)) library = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  for (int i = 0; i < 3 && !found; ++i) {
+    snprintf(form, sizeof form, FORMS[i], name);
+    found = library ? dlsym(library, form) : NULL;
+    if (!found) found = dlsym(RTLD_DEFAULT, form);
+  }
+  return found;
+}
 int cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, int *status) {
   (void)version, (void)flags;
-  *out = dlsym(RTLD_DEFAULT, name);
+  *out = function(name);
   if (status) *status = *out ? 0 : 1;
   return *out ? 0 : 1;
 }
@@ -481,7 +543,32 @@ int cuModuleLoad(void **out) { return context(out); }
 int cuModuleLoadData(void **out) { return context(out); }
 int cuModuleLoadDataEx(void **out) { return context(out); }
 int cuModuleGetFunction(void **out, void *module, const char *name) { (void)module; *out = strdup(name); return 0; }
-int cuMemAlloc_v2(void **out, size_t size) { return allocate(out, size); }
+int cuGetErrorString(int error, const char **text) { *text = error_text(error); return 0; }
+int cuGetErrorName(int error, const char **text) { *text = error ? "CUDA_ERROR_UNKNOWN" : "CUDA_SUCCESS"; return 0; }
+int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status) {
+  (void)version, (void)flags;
+  *out = function(name);
+  if (status) *status = *out ? 0 : 1; /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
+  return *out ? 0 : 500;              /* CUDA_ERROR_NOT_FOUND */
+}
+int cuGetProcAddress(const char *name, void **out, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(name, out, version, flags, NULL);
+}
+/* The attributes that programs ask a pointer for, by their numbers in CUpointer_attribute. */
+int cuPointerGetAttribute(void *out, int which, uint64_t pointer) {
+  const allocation_t *at = allocation_at(pointer);
+  if (!at) return 1;
+  switch (which) {
+    case 2: *(unsigned *)out = at->kind == HOST ? 1 : 2; return 0;
+    case 3: case 4: *(uint64_t *)out = pointer; return 0;
+    case 8: *(unsigned char *)out = at->kind == MANAGED; return 0;
+    case 9: *(int *)out = 0; return 0;
+    case 11: *(uint64_t *)out = (uint64_t)(uintptr_t)at->start; return 0;
+    case 12: *(size_t *)out = at->size; return 0;
+    default: return 1;
+  }
+}
+int cuMemAlloc_v2(void **out, size_t size) { return allocate(out, size, DEVICE); }
 int cuMemFree_v2(void *memory) { return release(memory); }
 int cuMemcpyHtoD_v2(void *to, const void *from, size_t size) { memcpy(to, from, size); return 0; }
 int cuMemcpyDtoH_v2(void *to, const void *from, size_t size) { memcpy(to, from, size); return 0; }

@@ -1,7 +1,7 @@
 // The page: a text, a question, an answer. The work is done in a worker, which Stop ends.
 const $ = (id) => document.getElementById(id);
 const text = $("text");
-let worker, facts = { examples: [], z3: "" }, number = 0, asked = 0, busy = false, ready = false, marked = new Set();
+let worker, facts = { examples: [], z3: "" }, number = 0, asked = 0, sent = 0, busy = false, ready = false, marked = new Set();
 
 // --- the worker ---------------------------------------------------------------------------------------------------
 
@@ -14,7 +14,9 @@ function launch() {
 
 function ask(question, words) {
   const { options } = $("engine");
-  asked = ++number;
+  if (question.kind === "ask") clear();
+  else $("pictures").textContent = "";
+  asked = sent = ++number;
   busy = true;
   $("stop").disabled = false;
   say(ready ? words : "Python starts …");
@@ -31,9 +33,10 @@ function told(answer) {
     else say("ready");
     return;
   }
-  if (answer.number !== undefined && answer.number !== asked) return;
+  if (answer.number !== undefined && answer.number !== sent) return;
   busy = false;
   $("stop").disabled = true;
+  if (answer.number !== undefined && answer.number !== asked) return; // the question has changed since
   if (answer.kind === "failed") say(`It failed: ${answer.why.split("\n").filter(Boolean).pop()}`, "error");
   else if (answer.kind === "ask") show(answer);
   else draw(answer);
@@ -59,6 +62,27 @@ function say(words, verdict = "") {
     state.append(chip, " ");
   }
   state.append(words);
+}
+
+// The answer goes with what was asked: nothing of it stays where something else is asked, or is to be.
+function clear() {
+  asked = 0;
+  $("report").textContent = "";
+  $("pictures").textContent = "";
+  $("draw").hidden = true;
+  for (const id of ["report", "pictures"]) $(id).classList.remove("stale");
+  mark([]);
+}
+
+// What was typed over can still be read, but no longer passes for an answer.
+function outdate() {
+  const had = busy || $("report").textContent !== "" || $("pictures").firstChild;
+  asked = 0;
+  mark([]);
+  $("draw").hidden = true;
+  if (!had) return;
+  for (const id of ["report", "pictures"]) $(id).classList.add("stale");
+  say("changed since: run it again");
 }
 
 function show(answer) {
@@ -112,10 +136,8 @@ function follow() {
 function set(value) {
   text.value = value;
   text.scrollTop = 0;
-  mark([]);
-  $("report").textContent = "";
-  $("pictures").textContent = "";
-  $("draw").hidden = true;
+  clear();
+  say(ready ? "ready" : "Python starts …");
 }
 
 function fill(select, rows) {
@@ -165,8 +187,11 @@ async function open() {
     const at = part.indexOf("=");
     return [part.slice(0, at), decodeURIComponent(part.slice(at + 1))];
   }));
+  const before = [$("mode").value, $("model").value];
   if (wanted.q === "check") $("mode").value = "check";
+  if (ready && wanted.m) $("model").value = wanted.m;
   suit();
+  if (String(before) !== String([$("mode").value, $("model").value])) outdate();
   if (!wanted.t) return false;
   try {
     const value = await unpacked(wanted.t);
@@ -192,6 +217,7 @@ $("link").addEventListener("click", link);
 $("allowed").addEventListener("click", () => ask({ kind: "pictures", forbidden: false }, "drawing …"));
 $("forbidden").addEventListener("click", () => ask({ kind: "pictures", forbidden: true }, "looking for reasons …"));
 $("mode").addEventListener("change", suit);
+for (const id of ["mode", "model", "engine"]) $(id).addEventListener("change", outdate);
 $("example").addEventListener("change", ({ target }) => {
   if (!target.value) return;
   const { text: program, mode } = facts.examples[target.value];
@@ -199,7 +225,7 @@ $("example").addEventListener("change", ({ target }) => {
   suit();
   set(program);
 });
-text.addEventListener("input", () => mark([]));
+text.addEventListener("input", outdate);
 text.addEventListener("scroll", follow);
 new ResizeObserver(follow).observe(text);
 text.addEventListener("keydown", (event) => {

@@ -1,4 +1,8 @@
-"""An execution as SVG: one file, no scripts, no fonts to fetch; light and dark by the viewer's preference."""
+"""An execution as SVG: one file, no scripts, no fonts to fetch; light and dark by the viewer's preference.
+
+Every shape has its colours as literal attributes, so that any converter draws it on white; rules of the style sheet,
+which are stronger than attributes (SVG 2, 6.6), say the dark ones to a browser.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from html import escape
 
 from mcheck.graph.execution import Execution
 from mcheck.report.picture.layout import Point, lay_out
-from mcheck.report.picture.shapes import LIGHT, Frame, Group, Head, Shape, Text, Way, shapes
+from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes
 
 DARK = {
     "paper": "#111318", "ink": "#e5e7eb", "faint": "#9ca3af", "panel": "#1b1f27", "async": "#262038", "box": "#14171d",
@@ -15,24 +19,26 @@ DARK = {
     "po": "#9ca3af", "rf": "#f87171", "co": "#7aa2ff", "fr": "#facc15", "issue": "#b794f6", "complete": "#2dd4bf",
     "phase": "#4ade80", "barrier": "#a8b3c4", "sync_fence": "#f472b6", "other": "#c4c4cc", "band": "#12362b",
 }  # fmt: skip
-CLASSES = {"panel": "panel", "async": "apanel", "paper": "pill"}
-"""Fills that the style sheet has by class."""
+FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
-def _variables(colors: dict[str, str]) -> str:
-    return "".join(f"--{name}:{value};" for name, value in colors.items())
+def _dark() -> str:
+    """Rules for every colour: ``f-NAME`` fills with it, ``s-NAME`` draws in it."""
+    return "".join(f".mcx .f-{name}{{fill:{value}}}.mcx .s-{name}{{stroke:{value}}}" for name, value in DARK.items())
 
 
-STYLE = (
-    f".mcx{{{_variables(LIGHT)}background:var(--paper)}}"
-    ".mcx{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
-    f"@media(prefers-color-scheme:dark){{.mcx{{{_variables(DARK)}}}}}"
-    ".mcx text{fill:var(--ink);white-space:pre}.mcx .s{font-size:10px}.mcx .f{fill:var(--faint)}"
-    ".mcx .b{font-weight:600}"
-    ".mcx .e{fill:none;stroke-width:1.5}.mcx .v{stroke-width:3.4}.mcx .dim{opacity:.5}"
-    ".mcx .pill{fill:var(--paper)}.mcx .panel{fill:var(--panel)}.mcx .apanel{fill:var(--async)}"
-)
-"""For the picture alone, or once for a page that holds many."""
+STYLE = f".mcx text{{white-space:pre}}@media(prefers-color-scheme:dark){{{_dark()}}}"
+"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and viewers
+outside browsers know neither variables nor media queries, and take the colours of the attributes."""
+
+
+def ground(width: int | str, height: int | str) -> str:
+    """The paper behind a picture that stands alone."""
+    return f'<rect width="{width}" height="{height}"{_fill("paper")}/>'
+
+
+def _fill(color: str) -> str:
+    return f' class="f-{color}" fill="{LIGHT[color]}"'
 
 
 def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
@@ -41,14 +47,15 @@ def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
     title, about = f"{prefix}t", f"{prefix}d"
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" class="mcx" role="img"',
-        f' aria-labelledby="{title} {about}" width="{layout.width}" height="{layout.height}"',
+        f' aria-labelledby="{title} {about}" font-family="{FONT}" font-size="12"',
+        f' width="{layout.width}" height="{layout.height}"',
         f' viewBox="0 0 {layout.width} {layout.height}">',
         f'<title id="{title}">{escape(execution.title)}</title>',
         f'<desc id="{about}">{escape(_described(execution))}</desc>',
     ]
     if style:
         parts.append(f"<style>{STYLE}</style>")
-        parts.append(f'<rect width="{layout.width}" height="{layout.height}" fill="var(--paper)"/>')
+        parts.append(ground(layout.width, layout.height))
     parts += map(_shape, shapes(layout))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -68,36 +75,38 @@ def _shape(shape: Shape) -> str:
             return _way(shape)
         case Head(corners=corners):
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-            dim = ' class="dim"' if shape.dim else ""
-            return f'<polygon{dim} fill="var(--{shape.color})" points="{points}"/>'
+            return f'<polygon{_fill(shape.color)}{_dimmed(shape.dim)} points="{points}"/>'
         case Text():
             return _text(shape)
 
 
+def _dimmed(dim: bool) -> str:
+    return ' opacity=".5"' if dim else ""
+
+
 def _frame(frame: Frame) -> str:
-    rect, known = frame.rect, CLASSES.get(frame.fill)
-    mark = f' class="{known}"' if known else ""
-    more = "" if known else f' fill="var(--{frame.fill})"'
+    rect, classes, more = frame.rect, f"f-{frame.fill}", f' fill="{LIGHT[frame.fill]}"'
     if frame.stroke:
-        more += f' stroke="var(--{frame.stroke})" stroke-width="{frame.weight}"'
+        classes += f" s-{frame.stroke}"
+        more += f' stroke="{LIGHT[frame.stroke]}" stroke-width="{frame.weight}"'
     if frame.dash:
         more += f' stroke-dasharray="{frame.dash}"'
     place = f'x="{rect.x}" y="{rect.y}" width="{rect.width}" height="{rect.height}"'
-    return f'<rect {place} rx="{frame.radius}"{mark}{more}/>'
+    return f'<rect {place} rx="{frame.radius}" class="{classes}"{more}/>'
 
 
 def _way(way: Way) -> str:
-    mark = "e v" if way.thick else "e dim" if way.dim else "e"
+    line = (
+        f'class="s-{way.color}" fill="none" stroke="{LIGHT[way.color]}" stroke-width="{THICK if way.thick else THIN}"'
+    )
     dash = f' stroke-dasharray="{way.dash}"' if way.dash else ""
-    return f'<path class="{mark}" stroke="var(--{way.color})"{dash} d="{_rounded(way.points)}"/>'
+    return f'<path {line}{dash}{_dimmed(way.dim and not way.thick)} d="{_rounded(way.points)}"/>'
 
 
 def _text(text: Text) -> str:
-    classes = [*("s" * text.small), *("b" * text.bold), *("f" * (text.color == "faint"))]
-    mark = f' class="{" ".join(classes)}"' if classes else ""
-    fill = "" if text.color in ("ink", "faint") else f' style="fill:var(--{text.color})"'
+    look = ' font-size="10"' * text.small + ' font-weight="600"' * text.bold
     turn = f' transform="rotate(-90 {text.x} {text.y})"' if text.turned else ""
-    return f'<text x="{text.x}" y="{text.y}"{mark}{turn}{fill}>{escape(text.text)}</text>'
+    return f'<text x="{text.x}" y="{text.y}"{_fill(text.color)}{look}{turn}>{escape(text.text)}</text>'
 
 
 def _rounded(points: tuple[Point, ...], radius: int = 7) -> str:

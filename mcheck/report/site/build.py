@@ -305,14 +305,12 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
     )
     _write(draft / f"{page.file}.{ending}", text)
     if site.form == "md":
-        from mcheck.report.picture.svg import STYLE
+        from mcheck.report.picture.svg import STYLE, ground
 
+        paper = ground("100%", "100%")
         for picture in page.pictures:
             head, _, rest = picture.svg.partition("</desc>")
-            ground = '<rect width="100%" height="100%" fill="var(--paper)"/>'
-            _write(
-                draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{ground}{rest}"
-            )
+            _write(draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{paper}{rest}")
     codes = {f.finding.code: f.finding.severity for f in page.findings}
     about = " ".join(page.doc) or page.problem
     leaf = page.file.rsplit("/", 1)[-1]
