@@ -89,7 +89,7 @@ def command(
         show_warning(f"{left_out(bare)}: left out", None, color=color)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if paper:
-        with options.means(jobs, cache, None, scheduler) as means:
+        with options.means(jobs, cache, None, scheduler, timeout) as means:
             return _paper(cases, settings, folder, title, means)
     problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
     with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:

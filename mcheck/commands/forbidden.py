@@ -69,19 +69,25 @@ class _Found:
 
 
 def _explore(path: str, settings: Settings) -> _Found:
-    from mcheck.limit import of_all_the_time
     from mcheck.policy.question import Question
     from mcheck.policy.show import executions as explore
+    from mcheck.reasons import in_words, of_all_the_time
     from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.single import left, load, model_of
+    from mcheck.run.single import left, load, model_for
 
     started = perf_counter()
     program = load(path, settings.assume)
     model = settings.model or program.model or DEFAULT_MODEL
     asked = Question(profile=settings.profile, unroll=settings.unroll, timeout=left(settings.timeout, started))
-    explored = explore(program, model_of(model), asked, forbidden=MOST, drawn=0)
+    explored = explore(
+        program,
+        model_for(settings.model, program.model, program.path, program.model_span),
+        asked,
+        forbidden=MOST,
+        drawn=0,
+    )
     given = explored.answer
-    why = of_all_the_time(given.reason, settings.timeout) or "the exploration stopped early"
+    why = in_words(of_all_the_time(given.reasons, settings.timeout)) or "the exploration stopped early"
     return _Found(
         name=program.name,
         model=model,

@@ -28,8 +28,8 @@ def _dark() -> str:
 
 
 STYLE = f".mcx text{{white-space:pre}}@media(prefers-color-scheme:dark){{{_dark()}}}"
-"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and viewers
-outside browsers know neither variables nor media queries, and take the colours of the attributes."""
+"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and
+viewers outside browsers know neither variables nor media queries, and take the colours of the attributes."""
 
 
 def ground(width: int | str, height: int | str) -> str:
