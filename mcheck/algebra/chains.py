@@ -82,7 +82,8 @@ class Violation:
         """Violations by how much they tell: a cycle before all others, of steps of an execution, the shortest first; of
         axioms that fail alike the one that the model has first.
         """
-        return not self.closed, self.cost >= FILTER, self.length, self.cost, self.place, self.steps
+        cost = sum(map(_price, self.steps))
+        return not self.closed, max(cost, self.cost) >= FILTER, self.length, cost, self.place, self.steps
 
 
 class Explainer:
@@ -220,6 +221,13 @@ def _best(paths: list[Path | None]) -> Path | None:
 
 def _chain(a: Path | None, b: Path | None) -> Path | None:
     return None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
+
+
+def _price(step: Step) -> int:
+    """What a step costs that may stand for several."""
+    if step.kind == "fr":
+        return COSTS["rf"] + COSTS["co"]
+    return FILTER if step.kind == "po^-1" else COSTS.get(step.kind.removesuffix("^-1"), FILTER)
 
 
 def _backwards(steps: tuple[Step, ...]) -> int:

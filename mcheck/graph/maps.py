@@ -7,6 +7,8 @@ published like any other data, and a tensor copy uses the fields of the map that
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from mcheck.executor.tensor_map import replace_field
 from mcheck.program.memory import TensorMapSpec
 
@@ -16,23 +18,20 @@ _BLANK = TensorMapSpec(
     global_address=0, elemtype="u8", rank=1, global_dim=(1,), global_stride=(), element_stride=(1,), box_dim=(1,)
 )  # fmt: skip
 """Zeros: every code is that of the first choice."""
-_known: dict[TensorMapSpec, int] = {}
-_specs: list[TensorMapSpec] = []
+_specs: dict[int, TensorMapSpec] = {}
+"""By the number that names them. It is made of the fields alone: reports show it, and say the same in every process."""
 
 
 def encode(spec: TensorMapSpec) -> int:
     """The contents of an object with these fields, as an integer of 128 bytes."""
-    number = _known.get(spec)
-    if number is None:
-        number = _known[spec] = len(_specs)
-        _specs.append(spec)
+    number = int.from_bytes(blake2b(repr(spec).encode(), digest_size=8).digest(), "little")
+    assert _specs.setdefault(number, spec) == spec, "two maps of one name"
     return _MARK | number
 
 
 def decode(contents: int) -> TensorMapSpec | None:
     """The fields of an object with these contents, ``None`` if they are no tensor map."""
-    number = contents ^ _MARK
-    return _specs[number] if 0 <= number < len(_specs) else None
+    return _specs.get(contents ^ _MARK)
 
 
 def replaced(field_name: str, contents: int, value: int, ordinal: int | None) -> int:

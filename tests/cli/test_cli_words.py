@@ -137,7 +137,7 @@ def test_words_and_picture_name_an_edge_alike(mcheck: Callable, written: Callabl
     picture = tmp_path / "x.svg"
     assert mcheck("outcomes", written(FENCED), "--graph", 1, "--forbidden", "-o", picture).status == 0
     text = re.sub(r"<style>.*?</style>|var\(--\w+\)", "", picture.read_text(), flags=re.DOTALL)
-    assert " by sc" in text
+    assert "-sc→" in text
     assert "sync_fence" not in text
 
 

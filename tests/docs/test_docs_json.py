@@ -37,6 +37,7 @@ exists (P:r0 == 1)
 COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
+    ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
     ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
     ("generate", "--edges", "classic", "--size", "4", "--limit", "9"),
     ("generate", "--edges", "classic", "--size", "4", "--limit", "3", "--differs", "sc", "ptx-9.0"),

@@ -227,7 +227,7 @@ def test_a_page_says_all_about_its_test(site: Path) -> None:
     for model in ("ptx-6.0", "ptx-7.5", "ptx-9.0", "ptx-9.3", "sc"):
         assert re.search(rf'<th scope="row">{re.escape(model)}', text), model
     assert "<strong>Causality</strong>" in text
-    assert "by fr" in text
+    assert "-fr→" in text
     assert text.count("<svg") >= 4
     assert "PTX ISA 9.0" in text
 
