@@ -165,8 +165,10 @@ thread too many, or one phase in which somebody arrives twice.""",
         remedies=(
             (
                 " arrivals in phase",
-                "The operand of an arrive is a number of arrivals, no more than the init counts; bytes are announced by "
-                "mbarrier.arrive.expect_tx.",
+                (
+                    "The operand of an arrive is a number of arrivals, no more than the init counts; bytes are announced "
+                    "by mbarrier.arrive.expect_tx."
+                ),
             ),
         ),
         bad="""\

@@ -28,7 +28,6 @@ class Objects:
         instance = self.instances[k]
         return instance if address < instance.base + instance.object.size else None
 
-
     def nearest(self, address: int) -> Instance | None:
         """The instance whose bytes are nearest to one that is in none."""
         k = bisect_right(self.bases, address)

@@ -41,7 +41,9 @@ def _name(entry: Function, key: str, node: Node) -> str:
         return names[int(key)]
     listed = ", ".join(names) if names else "none"
     hint = did_you_mean(key, names)
-    return node.fail_at_key("PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint)
+    return node.fail_at_key(
+        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+    )
 
 
 class _Reader:

@@ -38,7 +38,12 @@ def test_no_script_of_the_front_page_throws(tmp_path: Path) -> None:
     docs.mkdir()
     (docs / "index.md").write_text("# Front\n\nA page, and `code`.\n", encoding="utf-8")
     shutil.copy(ROOT / "docs" / "style.css", docs)
-    less = {"site_name": settings["site_name"], "theme": theme, "plugins": ["search"], "extra_css": settings["extra_css"]}
+    less = {
+        "site_name": settings["site_name"],
+        "theme": theme,
+        "plugins": ["search"],
+        "extra_css": settings["extra_css"],
+    }
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(less), encoding="utf-8")
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
     subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)

@@ -202,7 +202,11 @@ def test_the_whole_key_is_marked_and_its_correction_named() -> None:
     ("text", "line", "column"),
     [
         ('{"grid": 1,\n "grid": 2}', 2, 2),
-        ('{"params": {"a": {"buffer": 1}, "b": {"buffer": 1}, "c\\"": [{"a": 1}, {"a": 1}], // "a": 1\n "a": 3}}', 2, 2),
+        (
+            '{"params": {"a": {"b": 1}, "b": {"b": 1}, "c\\"": [{"a": 1}, {"a": 1}], // "a": 1\n "a": 3}}',
+            2,
+            2,
+        ),
     ],
 )
 def test_a_key_that_stands_twice_is_shown(text: str, line: int, column: int) -> None:

@@ -196,7 +196,8 @@ int main(void) {
   size_t size;
   struct { int type, device; void *there, *here; } what;
   if (get("cuMemAlloc", (void **)&allocate, 12000, 0, &status) || status) return 1;
-  if (get("cuGetErrorString", (void **)&say, 6000, 0, NULL) || get("cuPointerGetAttribute", (void **)&ask, 7000, 0, NULL)) return 2;
+  if (get("cuGetErrorString", (void **)&say, 6000, 0, NULL)) return 2;
+  if (get("cuPointerGetAttribute", (void **)&ask, 7000, 0, NULL)) return 2;
   if (!get("cuNoSuchThing", &none, 12000, 0, &status) || !status || none) return 3;
   if (allocate(&memory, 100) || say(0, &text) || strcmp(text, "no error") || strcmp(told(0), text)) return 4;
   if (ask(&size, 12, (uintptr_t)memory + 4) || size != 100 || !ask(&size, 12, (uintptr_t)&size)) return 5;

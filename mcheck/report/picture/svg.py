@@ -28,8 +28,8 @@ def _dark() -> str:
 
 
 STYLE = f".mcx text{{white-space:pre}}@media(prefers-color-scheme:dark){{{_dark()}}}"
-"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and viewers
-outside browsers know neither variables nor media queries, and take the colours of the attributes."""
+"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and
+viewers outside browsers know neither variables nor media queries, and take the colours of the attributes."""
 
 
 def ground(width: int | str, height: int | str) -> str:
@@ -96,7 +96,9 @@ def _frame(frame: Frame) -> str:
 
 
 def _way(way: Way) -> str:
-    line = f'class="s-{way.color}" fill="none" stroke="{LIGHT[way.color]}" stroke-width="{THICK if way.thick else THIN}"'
+    line = (
+        f'class="s-{way.color}" fill="none" stroke="{LIGHT[way.color]}" stroke-width="{THICK if way.thick else THIN}"'
+    )
     dash = f' stroke-dasharray="{way.dash}"' if way.dash else ""
     return f'<path {line}{dash}{_dimmed(way.dim and not way.thick)} d="{_rounded(way.points)}"/>'
 

@@ -309,9 +309,7 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
         paper = ground("100%", "100%")
         for picture in page.pictures:
             head, _, rest = picture.svg.partition("</desc>")
-            _write(
-                draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{paper}{rest}"
-            )
+            _write(draft / f"{page.file}-{picture.number}.svg", f"{head}</desc>\n<style>{STYLE}</style>\n{paper}{rest}")
     codes = {f.finding.code: f.finding.severity for f in page.findings}
     about = " ".join(page.doc) or page.problem
     leaf = page.file.rsplit("/", 1)[-1]
