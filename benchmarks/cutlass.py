@@ -9,8 +9,8 @@ the module is checked with the launch so recorded. What is compiled stays in the
 schedule takes nvcc one to two minutes.
 
 CUTLASS 4.2 lets a CTA arrive on a barrier of another one with the scope ``.cta``, the default, which is too narrow
-(RACE010; so does its source of August 2026). For sm_100 it waits for the last load from tensor memory alone (UB702), and
-with two SMs initialises the mbarrier by which they free it behind the last fence (UB201). A row follows for the
+(RACE010; so does its source of August 2026). For sm_100 it waits for the last load from tensor memory alone (UB702),
+and with two SMs initialises the mbarrier by which they free it behind the last fence (UB201). A row follows for the
 module with these mended.
 """
 

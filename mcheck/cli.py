@@ -6,6 +6,7 @@ answer is unknown (2 beats 1 beats 3), 70 an error of mcheck's own, 130 interrup
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -75,6 +76,10 @@ class _Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, n=1)
+            if args[0].endswith((".ptx", ".litmus")) or os.path.exists(args[0]):
+                wanted = "run" if args[0].endswith(".litmus") else "check"
+                said = f"{error.message} A command comes first: mcheck {wanted} {args[0]}"
+                raise click.UsageError(said, ctx) from None
             if not near:
                 raise
             raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None

@@ -165,7 +165,10 @@ thread too many, or one phase in which somebody arrives twice.""",
         remedies=(
             (
                 " arrivals in phase",
-                "An arrive takes a number of arrivals, at most the count of the init. mbarrier.arrive.expect_tx takes bytes.",
+                (
+                    "The operand of an arrive is a number of arrivals, no more than the init counts; bytes are announced "
+                    "by mbarrier.arrive.expect_tx."
+                ),
             ),
         ),
         bad="""\

@@ -1,10 +1,11 @@
 """The launch of a kernel that Triton or Gluon compiled, from its metadata and the arguments it is called with.
 
-    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))    # or kernel.warmup(…, grid=(64,))
-    answer = mcheck.ptx.check(compiled.asm["ptx"], launch(compiled, (64,), [a, b, c, n]))
+    source = ASTSource(kernel, {"a": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128})
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    answer = mcheck.ptx.check(compiled.asm["ptx"], launch(compiled, (64,), [a, n]))
 
-Nothing is run and no driver is asked: the tensor maps that Triton would have encoded are described from the shapes of
-the descriptors and the boxes of the metadata.
+Nothing is run and no driver is asked (``kernel.warmup`` would ask one for the target): the tensor maps that Triton
+would have encoded are described from the shapes of the descriptors and the boxes of the metadata.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ def value_problem(
     if (arg.values or arg.low is not None) and isinstance(operand, Value) and isinstance(operand.expr, Const):
         value = operand.expr.value
         if arg.values and value not in arg.values:
-            return f"'{arg.name}' cannot be {value}", " or ".join(map(str, arg.values))
+            return f"'{arg.name}' cannot be {value}", " or ".join(map(str, arg.values)) + arg.besides
         if arg.low is not None and arg.high is not None and not arg.low <= value <= arg.high:
             return f"'{arg.name}' cannot be {value}", f"{arg.low} to {arg.high}"
         if target is not None and not meets(target, arg.value_needs.get(value, ())):

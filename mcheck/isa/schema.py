@@ -72,8 +72,9 @@ class Arg:
 
     ``type`` is a PTX type, or ``$slot`` for the value of a slot. ``count`` gives the length of a vector operand
     (``None``: a scalar). ``sinkable``: ``_`` may stand for the register. ``when`` says for which qualifiers the
-    operand is there; ``optional`` operands are filled from the left. ``values`` are the legal constants, ``low``
-    and ``high`` their bounds. ``wide``: a wider register may stand there, as in ``ld``, ``st`` and ``cvt``.
+    operand is there; ``optional`` operands are filled from the left. ``values`` are the legal constants
+    (``besides``: which those of a relative are, in words), ``low`` and ``high`` their bounds. ``wide``: a wider
+    register may stand there, as in ``ld``, ``st`` and ``cvt``.
     ``space`` is the state space that a named object must lie in (``$slot`` for the value of a slot), ``generic``
     are those it may lie in where no space is written (empty: any). ``needs`` are the targets for giving the operand
     at all, ``value_needs`` those of single constants.
@@ -87,6 +88,7 @@ class Arg:
     optional: bool = False
     sinkable: bool = False
     values: tuple[int, ...] = ()
+    besides: str = ""
     low: int | None = None
     high: int | None = None
     wide: bool = False

@@ -149,6 +149,10 @@ def _incomplete(
     path = next((node.source.path for node in nodes if node.source is not None), None)
     options = " ".join(f"--{word} {such_as[word]}" for item in missing if (word := item.split()[0]) in such_as)
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
+    if not nodes:
+        hint += (
+            "; mcheck.integrations.cuda records it from a host program, mcheck.integrations.triton makes it of a kernel"
+        )
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 

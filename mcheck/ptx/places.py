@@ -8,6 +8,7 @@ and the parameters of ``.func``s are the lane's own: their addresses start at ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
@@ -184,10 +185,22 @@ def _object(
     )  # fmt: skip
 
 
+_LENGTH = re.compile(r"(?<!\d)\d+")
+_END = re.compile(r"E*(?:_\d|__\d+_)?")
+"""What may follow the last part of a mangled name: ends of what encloses it, and which one of its function it is."""
+
+
 def _short(name: str) -> str:
-    """The last part of a name that C++ has mangled, else the name."""
+    """The last part of a name that C++ has mangled, else the name. The arguments of a template stand before it, and
+    are read as parts only if nothing ends as a name does.
+    """
     if not name.startswith("_Z"):
         return name
+    for length in reversed(list(_LENGTH.finditer(name))):
+        end = length.end() + int(length[0][:4])
+        part = name[length.end() : end]
+        if end <= len(name) and part and not part[0].isdigit() and _END.fullmatch(name, end):
+            return part
     rest, found, last = name[2:].lstrip("ZNL"), "", ""
     while rest:
         digits = len(rest) - len(rest.lstrip("0123456789"))

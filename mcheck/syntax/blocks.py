@@ -173,6 +173,11 @@ def _with_a_name(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]
     return scope, tokens, _roles(tokens, scope, head.target)
 
 
+ASSEMBLY = frozenset(("asm", "__asm", "__asm__"))
+OF_ASSEMBLY = (
+    "of inline assembly write the instructions inside the quotes, %0 and the like replaced by names; "
+    "nvcc -ptx makes a module of a whole kernel"
+)
 FUNCTIONS = {
     "__syncthreads": "bar.sync 0",
     "__syncwarp": "bar.warp.sync 0xffffffff",
@@ -360,6 +365,8 @@ class _Statements:
         elif text == "const" and tokens.kinds[tokens.at + 1] == NAME:
             self._const(scope, steps)
             tokens.semicolon()
+        elif text in ASSEMBLY and tokens.texts[tokens.at + 1] in ("volatile", "__volatile__", "("):
+            raise tokens.unexpected("a PTX instruction", OF_ASSEMBLY)
         elif text in FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
             raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {FUNCTIONS[text]} in PTX")
         elif text == "while" and tokens.texts[tokens.at + 1] == "(":

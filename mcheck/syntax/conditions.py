@@ -190,6 +190,13 @@ def _expect(tokens: Tokens, found: Tail) -> None:
             raise problem(
                 "LIT082", tokens.span(), found=tokens.found(), expected="| between two expectations, or a line each"
             )
+        if tokens.text == "-" and tokens.kinds[tokens.at + 1] == NAME:
+            dashed = f"'{word}-{tokens.texts[tokens.at + 1]}'"
+            words = ("pass", "fail", "clean", *KINDS)
+            hint = "say clean for no error at all"
+            raise problem(
+                "LIT079", tokens.span(tokens.at - 1), found=dashed, expected=f"one of {', '.join(words)}", hint=hint
+            )
         if not (tokens.accept("|") or tokens.accept(",")):
             break
     lines = (*old.kinds, tuple(kinds)) if kinds and tuple(kinds) not in old.kinds else old.kinds

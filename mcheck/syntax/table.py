@@ -78,6 +78,14 @@ def _parts(
     return placements, columns, labels, tail(Tokens(source, position, len(source.clean)), scope.for_tail())
 
 
+_FOREIGN = re.compile(
+    r"(?:^|[|;])\s*(MOV\w*|MFENCE|LOCK|XCHG|CMPXCHG|LDR\w*|STR\w*|LDAR\w*|STLR\w*|LDXR|STXR|DMB|ISB|[ls][bhwd]|stw|lwz|"
+    r"lwsync|fence [irwo]+,[irwo]+|li|ori|addi)(?=[\s;|])",
+    re.MULTILINE,
+)
+"""What x86, Arm, RISC-V and Power begin a row with."""
+
+
 def _open_row(source: Source, position: int) -> InputError:
     """The error for a text without a semicolon: a row that is not ended, or a misspelt word of the tail."""
     word = _WORD.match(source.clean, position)
@@ -101,6 +109,11 @@ def _threads(source: Source, scope: Scope, match: re.Match[str]) -> list[Placeme
         if int(digits[:9]) != column:
             raise problem("LIT046", tokens.span(), found=text, column=column, expected=f"P{column}")
         tokens.at += 1
+        if tokens.kind == END and (foreign := _FOREIGN.search(source.clean, match.end())):
+            hint = (
+                f"{foreign[1]} is no instruction of PTX: a test of another architecture has to be written in PTX first"
+            )
+            raise problem("LIT040", tokens.span(at), name=f"P{column}", expected=f"P{column}@cta 0,gpu 0", hint=hint)
         found.append(placement(tokens, scope, f"P{column}", at, ("",)))
     return found
 
@@ -133,6 +146,9 @@ def _row(
             except InputError as error:
                 tokens = Tokens(source, offset, offset + len(cell))
                 tokens.at = tokens.kinds.index(END)
+                if len(cells) < len(columns) and error.code == "LIT011" and error.hint is None:
+                    cut = f"the row has {len(cells)} cell{'s' * (len(cells) > 1)} for {len(columns)} threads"
+                    error.hint = f"{cut}: a '|' may be missing"
                 scope.mistakes.keep(error, tokens, 0)
             except Unsupported:
                 if not scope.mistakes:

@@ -203,7 +203,7 @@ def test_the_whole_key_is_marked_and_its_correction_named() -> None:
     [
         ('{"grid": 1,\n "grid": 2}', 2, 2),
         (
-            '{"params": {"a": {"buffer": 1}, "b": {"buffer": 1}, "c\\"": [{"a": 1}, {"a": 1}], // "a": 1\n "a": 3}}',
+            '{"params": {"a": {"b": 1}, "b": {"b": 1}, "c\\"": [{"a": 1}, {"a": 1}], // "a": 1\n "a": 3}}',
             2,
             2,
         ),

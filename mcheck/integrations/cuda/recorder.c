@@ -7,7 +7,7 @@
  *     mcheck check kernels.ptx --launch kernel-1.json
  *
  * A program that is linked with a shared runtime (-cudart shared, which takes a toolkit: PyPI's packages have no libcudart.so)
- * runs with LD_PRELOAD=./recorder.so. One that opens the driver's library by itself finds the recorder under its name,
+ * runs with LD_PRELOAD=./recorder.so. One that opens the driver's library by itself, as cuda.bindings does, finds the recorder under its name,
  * libcuda.so.1, in a folder of LD_LIBRARY_PATH.
  *
  * It stands in for the calls of the CUDA runtime and driver that set up and launch kernels. Device memory is memory of the

@@ -26,12 +26,12 @@ def _copy(match: Match) -> Op:
 def _variants() -> tuple[Variant, ...]:
     """Both cache operators, each with ``ignore-src`` or with an optional ``src-size``."""
     made = []
-    for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,))):
+    for cache, sizes, besides in (("ca", (4, 8, 16), ""), ("cg", (16,), "; cp.async.ca takes 4, 8 or 16")):
         slots = (Slot("cache", (cache,)), _DST, _SRC, CACHE_HINT, _PREFETCH)
         head = (
             Arg("dst", "mem", space="$dst_space"),
             Arg("src", "mem", space="$src_space"),
-            Arg("cp-size", "imm", values=sizes),
+            Arg("cp-size", "imm", values=sizes, besides=besides),
         )
         for third in (Arg("ignore-src", "predname"), Arg("src-size", "src", "u32", optional=True)):
             args = (*head, third, CACHE_POLICY)
