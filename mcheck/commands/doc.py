@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcheck.commands import options
+from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.run.case import Case, Settings
@@ -122,7 +123,7 @@ def command(
     click.echo(f"{len(entries)} page{'' if len(entries) == 1 else 's'}{about}: {folder.rstrip('/')}/{start}")
     if any(e.problem and e.status != "unknown" for e in entries):
         return 2
-    return 3 if failed or any(e.verdict == "unknown" for e in entries) else 0
+    return 3 if failed or any(e.verdict == Verdict.UNKNOWN for e in entries) else 0
 
 
 def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Means) -> int:
@@ -138,14 +139,14 @@ def _paper(cases: list[Case], settings: Settings, target: str, title: str, means
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
         rows = {r.path: r for r in results([case for case in cases if case not in modules], settings, means)}
-        unread = {path for path, row in rows.items() if row.verdict in ("error", "unknown")}
+        unread = {path for path, row in rows.items() if row.verdict in (Verdict.ERROR, Verdict.UNKNOWN)}
         asked = modules + [case for case in cases if case.path in unread and for_every_number(case)]
         checked = {c.path: of_checked(c, settings) for c in check_files(asked, settings, Options(), means)}
         found = [(rows | checked)[case.path] for case in cases]
         stream.write(paper(found, title, checked))
     statuses = {result.verdict for result in found}
     for result in found:
-        if result.verdict == "error":
+        if result.verdict is Verdict.ERROR:
             for reason in reasons(result.reason, result.problem):
                 placed = reason.startswith(f"{result.path}:")
                 click.echo(reason if placed else f"{result.path}: {reason}", err=True)

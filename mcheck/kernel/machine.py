@@ -16,7 +16,7 @@ from weakref import ref
 
 from mcheck.answers.numbers import ranges
 from mcheck.answers.steps import text_of
-from mcheck.errors import Unsupported
+from mcheck.errors import UnknownData
 from mcheck.events.emit import Emitter, Stop, handler_of
 from mcheck.events.state import State
 from mcheck.findings import catalogue
@@ -195,9 +195,7 @@ class Machine:
         memory = Memory(self.program) if self.setup.older_maps else self.memory
         value = memory.load(event.address, event.size)
         if value is None:
-            span = event.op.span
-            line = f" (line {span.line})" if span is not None else ""
-            raise Unsupported(f"a tensor map with unknown contents{line}", span)
+            raise UnknownData("a tensor map with unknown contents", event.op.span)
         return (value,)
 
     # --- the window -----------------------------------------------------------------------------------------
@@ -609,6 +607,5 @@ def _any(value: Term) -> bool:
     return isinstance(value, tuple) and (value == ("?",) or any(_any(x) for x in value if isinstance(x, tuple)))
 
 
-def _not_known(op: Op) -> Unsupported:
-    line = f" (line {op.span.line})" if op.span is not None else ""
-    return Unsupported(f"an address, a size or a barrier depends on a value that is not known{line}", op.span)
+def _not_known(op: Op) -> UnknownData:
+    return UnknownData("an address, a size or a barrier depends on a value that is not known", op.span)

@@ -54,7 +54,7 @@ class Heard:
     @property
     def open(self) -> bool:
         """Whether something is left open."""
-        return self.verdict in ("unknown", "crash") or self.codes is None
+        return self.verdict in (Verdict.UNKNOWN, "crash") or self.codes is None
 
 
 @dataclass(frozen=True, slots=True, order=True)

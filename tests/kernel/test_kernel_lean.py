@@ -69,7 +69,7 @@ def both(text: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     for known in (one_stands_for_all, lambda _: False):
         monkeypatch.setattr("mcheck.kernel.setup.one_stands_for_all", known)
         found = answer(parse(text, "lanes.litmus"), load_model("ptx-9.0"), timeout=20)
-        out.append((found.verdict, found.bound, found.reason, found.findings))
+        out.append((found.verdict, found.reasons, found.findings))
     return out
 
 

@@ -244,7 +244,7 @@ def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_bef
     assert said("explicit", test, model, timeout=60).codes == {"UB201"}
     found = check(test, model, timeout=60)
     assert (found.verdict, found.covered) == ("bounded", False)
-    assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.bound)
+    assert "mbarrier.init.shared::cta.b64 [bar], 1` may take effect only behind" in str(found.reason)
 
 
 def test_that_an_end_comes_behind_what_found_its_object_in_time_is_no_reason() -> None:
@@ -253,7 +253,7 @@ def test_that_an_end_comes_behind_what_found_its_object_in_time_is_no_reason() -
     assert said("explicit", test, model, timeout=60).codes == {"UB201"}
     found = check(test, model, timeout=60)
     assert (found.verdict, found.covered) == ("bounded", False)
-    assert "may take effect only behind" in str(found.bound)
+    assert "may take effect only behind" in str(found.reason)
 
 
 def test_the_read_and_the_write_of_a_reduction_are_of_one_instruction() -> None:
@@ -350,7 +350,7 @@ def test_a_circle_that_only_the_shipped_axioms_forbid_is_not_taken_for_forbidden
     assert said("explicit", test, model, timeout=60).codes == {"RACE001"}
     found = check(test, model, timeout=60)
     assert (found.verdict, found.covered) == ("bounded", False)
-    assert "load buffering" in str(found.bound)
+    assert "load buffering" in str(found.reason)
 
 
 def test_circles_are_forbidden_as_long_as_their_axioms_are_the_same() -> None:

@@ -190,7 +190,7 @@ def test_a_tensor_map_that_nobody_knows_is_told_with_the_line_of_its_copy() -> N
     given = {"grid": [1], "block": [1], "params": {"map": {"buffer": 128}}}
     question = Question(about=About.FINDINGS, timeout=60)
     found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
-    assert (found.verdict, found.reason) == ("unknown", "a tensor map with unknown contents (line 15)")
+    assert (found.verdict, found.reason) == ("unknown", "<ptx>:15:3: a tensor map with unknown contents")
 
 
 READ_ONLY = """.version 8.0
