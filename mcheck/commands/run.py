@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.resume
 @options.scheduler
+@options.tls
 @options.timeout
 @options.memory
 @options.unroll
@@ -66,6 +67,7 @@ def command(
     cache: str | None,
     resume: str | None,
     scheduler: str | None,
+    tls: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -108,7 +110,7 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    how = options.means(jobs, cache, resume, scheduler, timeout)
+    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
     with how as means, another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 
