@@ -261,6 +261,7 @@ def suite(
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     cases = collect(map(str, paths), None if expect is None else str(expect))
+
     def say(text: str) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 

@@ -191,7 +191,6 @@ class _Includes:
             self._files[found.path] = parse(Source(found.path, found.text))
         return self._files[found.path], found.real
 
-
     def _new(self, name: str, source: Source, span: Span) -> Included:
         """The file that ``source`` includes by this name."""
         path = included(name, source.path)

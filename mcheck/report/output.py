@@ -13,7 +13,6 @@ from typing import IO
 from mcheck.errors import InputError
 from mcheck.files import ASTRAY, astray
 
-
 _DESCRIPTORS = ("/dev/fd/", "/proc/")
 
 

@@ -57,7 +57,9 @@ def test_a_module_that_is_a_pipe(mcheck: Callable, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "check", "outcomes", "doc"])
-def test_a_model_and_an_include_that_are_pipes(mcheck: Callable, litmus: Callable, tmp_path: Path, command: str) -> None:
+def test_a_model_and_an_include_that_are_pipes(
+    mcheck: Callable, litmus: Callable, tmp_path: Path, command: str
+) -> None:
     os.mkfifo(tmp_path / "pipe.cat")
     os.mkfifo(tmp_path / "pipe.inc")
     named = litmus("named", text=CLEAN.replace("{ x", "model pipe.cat\n{ x"))
@@ -251,7 +253,9 @@ def test_no_text_of_another_folder(
         "up": os.path.relpath(secret, tmp_path),
     }.get(how, "mine.cat")
     (tmp_path / "link.cat").symlink_to(secret)
-    (tmp_path / "mine.cat").write_text(f'"m"\ninclude "{"link.cat" if how == "linked include" else secret}"\nempty 0 as E\n')
+    (tmp_path / "mine.cat").write_text(
+        f'"m"\ninclude "{"link.cat" if how == "linked include" else secret}"\nempty 0 as E\n'
+    )
     text = CLEAN.replace("{ x", f"model {named}\n{{ x")
     if how == "definitions":
         text = 'PTX including\n{ .global .u32 x; }\ninclude "link.cat"\nP0@cta 0 { }\n'
@@ -294,8 +298,6 @@ def test_two_models_of_one_name(mcheck: Callable, litmus: Callable, tmp_path: Pa
     for more in ((), ("--cache", tmp_path / "c"), ("--cache", tmp_path / "c")):
         done = mcheck("run", one, two, "--format", "json", "--jobs", 1, *more)
         assert [row["verdict"] for row in json.loads(done.out)["tests"]] == ["pass", "fail"]
-
-
 
 
 # --- what is written ----------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from mcheck.cli import main
-from mcheck.simulate import files
 from mcheck.report.finding import to_json
-from mcheck.simulate import schedule
+from mcheck.simulate import files, schedule
 from mcheck.simulate.machine import machine
 from mcheck.simulate.result import execute
 from mcheck.syntax import parse

@@ -94,7 +94,8 @@ class _Plan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
-    workers make them (``mcheck.machines``), by the certificates in ``tls``. ``each`` hears of every page as it is done, ``say`` of troubles on the way.
+    workers make them (``mcheck.machines``), by the certificates in ``tls``. ``each`` hears of every page as it is done,
+    ``say`` of troubles on the way.
     ``playground`` is the address of one, as seen from the site's start, or empty. ``left_out`` are modules without a
     page, because nothing says how they are launched.
     """
