@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.abuse --count 30000 --state abuse.json --save broken
 
-Tests and sketches (their statements, their meaning, their bytes), PTX modules and their launches, cat models and tables
-of expectations are changed and given to a command with a form of report. An input fails if there is a traceback, an
+Tests and sketches (their statements, their meaning, their bytes), PTX modules and their launches, cat models, tables of
+expectations, alphabets, arrays of data and caches are changed and given to a command with a form of report; some tests
+and modules with a cache, or in the place of a pipe. An input fails if there is a traceback, an
 exit status that is none of the documented ones (70 above all), more than a second beyond the limit, or an error without
 a word. Seconds are those of the processor, so that a busy machine changes no answer; what has not ended after five
 minutes never does.
@@ -22,16 +23,23 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
 from mcheck.cat.library import models_directory
+from mcheck.generate.alphabet import folder as alphabets
+from mcheck.store.database import FILE, Store
+from mcheck.store.entries import entry, parted
+from mcheck.store.keys import version
 from tests.check import fuzz as sketches
 from tests.cli import fuzz as statements
 from tests.ptx import fuzz as modules
@@ -73,6 +81,42 @@ CAT_WORDS = (
     *("let", "rec", "and", "acyclic", "irreflexive", "empty", "flag", "as", "include", "with", "from", "try", "if"),
     *("fun", "procedure", "call", "show", "in", "then", "else", "undefined"),
 )
+VALUES = (
+    *("1000000000", "[1000000000]", "-5", '"x"', "[]", "{}", '"{dst:>1500000000}"', '"{dst.__class__}"', '"../../x"'),
+    *(
+        '"a\\nb"',
+        "true",
+        "1e400",
+        "inf",
+        '"{"',
+        '["RR", "WW"]',
+        '"shared"',
+        '"peer"',
+        '"register"',
+        '["po"]',
+        "1979-05-27",
+    ),
+    *('["data", "addr"]', '["wait"]', '["issue"]', '["bar", "mbar"]', '"gpu"', '["fence.sc"]', "[" * 900 + "]" * 900),
+)
+"""What an alphabet may say of anything."""
+STATEMENTS = (
+    *("UPDATE answers SET answer = 'text'", "UPDATE answers SET day = 'today'", "UPDATE answers SET seal = ''"),
+    *(
+        "UPDATE answers SET answer = zeroblob(100000000)",
+        "UPDATE answers SET key = 7",
+        "UPDATE answers SET version = 'x'",
+    ),
+    *(
+        "DROP TABLE answers",
+        "CREATE TABLE more(text)",
+        "CREATE VIEW more AS SELECT * FROM answers",
+        "PRAGMA user_version = 9",
+    ),
+    *("CREATE TRIGGER t AFTER INSERT ON answers BEGIN DELETE FROM answers; END", "DELETE FROM answers"),
+)
+ARRAY = b"\x93NUMPY\x01\x00\x46\x00{'descr': '<u4', 'fortran_order': False, 'shape': (1,), }            \n\0\0\0\1"
+CACHED = frozenset({"statements", "meaning", "bytes", "models", "modules"})
+"""Kinds of inputs that are tried with a cache as well."""
 ROWS = (
     "a.litmus,2",
     ",1",
@@ -112,7 +156,8 @@ class Input:
 
     kind: str
     arguments: tuple[str, ...]
-    files: dict[str, bytes]
+    files: dict[str, bytes | None]
+    """What is in them; nothing: a pipe."""
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------
@@ -127,13 +172,20 @@ class Maker:
         self._lines = [text.split("\n") for text in self._texts]
         self._seeds = containers.seeds()
         self._modules = modules.modules(LARGEST)
+        self._alphabets = [path.read_text(encoding="utf-8") for path in sorted(alphabets().glob("*.toml"))]
+        self._answered = b""
         self._models = [path.read_text(encoding="utf-8") for path in sorted(models_directory().rglob("*.cat"))]
 
     def __call__(self, number: int) -> Input:
         """The input of this number, always the same one."""
         rng = random.Random(f"{self._seed}:{number}")
         tests = (self._test,) * 6
-        return rng.choice((*tests, self._model, self._model, self._table, self._module))(rng)
+        others = (self._table, self._alphabet, self._array, self._cache, self._pipe)
+        given = rng.choice((*tests, self._model, self._model, self._module, *others))(rng)
+        if given.kind in CACHED and rng.random() < 0.1:
+            kept = rng.choice(("--cache", "--resume")) if given.arguments[0] in ("run", "check") else "--cache"
+            given = replace(given, arguments=(*given.arguments, kept, "kept"))
+        return given
 
     def _test(self, rng: random.Random) -> Input:
         kind = rng.choice(("statements", "meaning", "bytes"))
@@ -178,6 +230,82 @@ class Maker:
         command = ("check", "k.ptx", "--launch", "l.json", "--format", rng.choice(FORMATS))
         return Input("modules", (*command, *LIMITS), files)
 
+    def _alphabet(self, rng: random.Random) -> Input:
+        lines = rng.choice(self._alphabets).split("\n")
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(lines))
+            key, equals, _ = lines[at].partition("=")
+            if equals and rng.random() < 0.8:
+                lines[at] = f"{key}= {rng.choice(VALUES)}"
+            elif rng.random() < 0.5:
+                lines.insert(at, rng.choice(lines))
+            else:
+                lines[at] = "[" * rng.choice((1, 3, 4000)) + lines[at]
+        sizes = ("--size", rng.choice(("2", "3", "32", "1000000000")), "--limit", "2", "--every", "5")
+        out = rng.choice(((), ("-o", "out")))
+        return Input(
+            "alphabets",
+            ("generate", "--edges", "a.toml", *sizes, *out, *LIMITS[:2]),
+            {"a.toml": "\n".join(lines).encode("utf-8", "replace")},
+        )
+
+    def _array(self, rng: random.Random) -> Input:
+        data = bytearray(ARRAY)
+        for _ in range(rng.randint(0, 6)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        cut = bytes(data[: rng.choice((len(data), len(data), rng.randrange(len(data) + 1)))])
+        name = rng.choice(("x.npy", "x.npy", "x.bin"))
+        return Input(
+            "arrays", ("exec", "a.litmus", "--load", f"x={name}", *LIMITS), {"a.litmus": MP.encode(), name: cut}
+        )
+
+    def _cache(self, rng: random.Random) -> Input:
+        """A cache with the answer about the test, changed in its file, in its rows or in what they unpack to."""
+        data = self._kept()
+        match rng.randrange(3):
+            case 0:
+                changed = bytearray(data)
+                for _ in range(rng.choice((1, 4, 400))):
+                    changed[rng.randrange(len(changed))] = rng.randrange(256)
+                data = bytes(changed[: rng.choice((len(changed), len(changed), rng.randrange(len(changed)))) or 1])
+            case 1:
+                data = _altered(data, rng.choice(STATEMENTS))
+            case _:
+                data = _rewritten(data, rng)
+        command = rng.choice(
+            (("run", "a.litmus"), ("cache", "kept"), ("cache", "kept", "--check"), ("cache", "kept", "--clear"))
+        )
+        arguments = command if command[0] == "cache" else (*command, "--cache", "kept", *LIMITS)
+        return Input("caches", arguments, {f"kept/{FILE}": data, "a.litmus": MP.encode()})
+
+    def _kept(self) -> bytes:
+        """The file of a cache that holds the answer about the test."""
+        if not self._answered:
+            with tempfile.TemporaryDirectory() as folder:
+                given = Input("", ("run", "a.litmus", "--cache", "kept"), {"a.litmus": MP.encode()})
+                attempt(given, Path(folder))
+                self._answered = (Path(folder) / "kept" / FILE).read_bytes()
+        return self._answered
+
+    def _pipe(self, rng: random.Random) -> Input:
+        """A pipe in the place of a file, which nobody writes to."""
+        name = rng.choice(("a.litmus", "k.ptx", "k.json", "m.cat", "parts.cat"))
+        files = {
+            "a.litmus": MP.replace("{ x", "model m.cat\n{ x").encode(),
+            "k.ptx": b".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n",
+            "k.json": b"{}",
+            "m.cat": b'"m"\ninclude "parts.cat"\nacyclic po | com as Order\n',
+            "parts.cat": b"let com = rf | co\n",
+        }
+        path = "k.ptx" if name.startswith("k.") else "a.litmus"
+        command = ("check", path) if path == "k.ptx" else (rng.choice(("run", "check", "outcomes")), path)
+        kept = (
+            rng.choice(((), ("--cache", "kept")))
+            if command[0] == "outcomes"
+            else rng.choice(((), ("--cache", "kept"), ("--resume", "kept")))
+        )
+        return Input("pipes", (*command, *kept, *LIMITS), {**files, name: None})
+
     def _table(self, rng: random.Random) -> Input:
         rows = [rng.choice((*ROWS, "a.litmus,1", "a.litmus,0")) for _ in range(rng.randint(1, 6))]
         data = "\n".join(rows).encode()
@@ -186,6 +314,43 @@ class Maker:
             data = data[:at] + rng.randbytes(3) + data[at:]
         paths = rng.choice(((), ("a.litmus",)))
         return Input("tables", ("run", *paths, "--expect", "t.csv", *LIMITS), {"t.csv": data, "a.litmus": MP.encode()})
+
+
+def _altered(data: bytes, statement: str) -> bytes:
+    """The file of a cache after a statement of SQL."""
+    with tempfile.NamedTemporaryFile(suffix=".sqlite") as file:
+        Path(file.name).write_bytes(data)
+        with closing(sqlite3.connect(file.name)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute(statement)
+        return Path(file.name).read_bytes()
+
+
+def _rewritten(data: bytes, rng: random.Random) -> bytes:
+    """The file of a cache whose answer somebody changed and sealed again."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / FILE).write_bytes(data)
+        with closing(Store(folder, version())) as store:
+            ((key, row),) = store.own()
+            made, answer = parted(row)
+            text = zlib.decompress(answer).decode()
+            at = rng.randrange(len(text))
+            match rng.randrange(4):
+                case 0:
+                    text = (
+                        text[:at]
+                        + rng.choice(("[", "]", "null", "9" * 5000, '"', ",", "{}", "1e999", "-1"))
+                        + text[at + 1 :]
+                    )
+                case 1:
+                    text = "[" * 100_000 + text
+                case 2:
+                    text = '"' + "x" * (200 << 20) + '"'
+                case _:
+                    text = text.replace('"pass"', rng.choice(('"proved"', "7", "[]", "null"))).replace('"fail"', "1")
+            store.remove(key)
+            store.put(key, entry(made, zlib.compress(text.encode(), 9)))
+        return (Path(folder) / FILE).read_bytes()
 
 
 def _command(rng: random.Random) -> tuple[str, ...]:
@@ -214,7 +379,12 @@ def attempt(given: Input, folder: Path, after: Callable[[], object] = int) -> tu
     ``after`` is called in that process when the command has ended.
     """
     for name, data in given.files.items():
-        (folder / name).write_bytes(data)
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if data is None:
+            os.mkfifo(path)
+        else:
+            path.write_bytes(data)
     said = folder / "said"
     sys.stdout.flush()
     pid = os.fork()
@@ -284,7 +454,7 @@ def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tall
             if save is not None:
                 save.mkdir(parents=True, exist_ok=True)
                 for name, data in given.files.items():
-                    (save / f"{number}-{name}").write_bytes(data)
+                    (save / f"{number}-{name.replace('/', '-')}").write_bytes(data or b"")
         tally.kinds[given.kind] += 1
         tally.statuses[str(status)] += 1
         if given.arguments[0] != "doc":

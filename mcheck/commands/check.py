@@ -62,6 +62,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.cache
 @options.resume
 @options.scheduler
+@options.tls
 @options.timeout
 @options.memory
 @options.unroll
@@ -86,6 +87,7 @@ def command(
     cache: str | None,
     resume: str | None,
     scheduler: str | None,
+    tls: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -131,7 +133,7 @@ def command(
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
-    how = options.means(jobs, cache, resume, scheduler, timeout)
+    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
     with how as means, another(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @options.cache
 @options.scheduler
+@options.tls
 @options.memory
 @options.unroll
 @options.assume
@@ -56,6 +57,7 @@ def command(
     jobs: int | None,
     cache: str | None,
     scheduler: str | None,
+    tls: str | None,
     timeout: float,
     memory: int | None,
     unroll: int,
@@ -90,7 +92,7 @@ def command(
         show_warning(f"{left_out(bare)}: left out", None, color=color)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if paper:
-        with options.means(jobs, cache, None, scheduler, timeout) as means:
+        with options.means(jobs, cache, None, scheduler, timeout, tls) as means:
             return _paper(cases, settings, folder, title, means)
     problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
     with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
@@ -113,6 +115,7 @@ def command(
                 jobs=jobs or default_jobs(),
                 cache=cache,
                 scheduler=scheduler,
+                tls=tls,
                 say=problems.line,
                 each=each,
             )

@@ -120,6 +120,11 @@ scheduler = click.option(
     metavar="ADDRESS|local",
     help="Run tests on the workers of a scheduler of Dask; local: one on this machine, with --jobs workers.",
 )
+tls = click.option(
+    "--tls",
+    metavar="DIR",
+    help="With --scheduler tls://...: ca.pem, cert.pem and key.pem of this client lie in DIR.",
+)
 color = click.option(
     "--color",
     type=click.Choice(("auto", "always", "never")),
@@ -149,7 +154,12 @@ def format_(*choices: str) -> Decorator:
 
 @contextmanager
 def means(
-    jobs: int | None, cache: str | None, resume: str | None, scheduler: str | None, timeout: float | None
+    jobs: int | None,
+    cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
+    timeout: float | None,
+    tls: str | None = None,
 ) -> Iterator[Means]:
     """What these options ask for."""
     from mcheck.run.means import Means
@@ -157,12 +167,12 @@ def means(
     if cache is not None and resume is not None:
         raise click.UsageError("--resume keeps what --cache does, and more: give one of them")
     if cache is None and resume is None:
-        yield Means(jobs=jobs, scheduler=scheduler, say=_say)
+        yield Means(jobs=jobs, scheduler=scheduler, tls=tls, say=_say)
         return
     from mcheck.store.database import opened
 
     with opened(cache or resume, timeout=timeout, say=_warn) as store:
-        yield Means(jobs=jobs, scheduler=scheduler, store=store, resumes=resume is not None, say=_say)
+        yield Means(jobs=jobs, scheduler=scheduler, tls=tls, store=store, resumes=resume is not None, say=_say)
 
 
 def _say(text: str) -> None:

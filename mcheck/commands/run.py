@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.resume
 @options.scheduler
+@options.tls
 @options.timeout
 @options.memory
 @options.unroll
@@ -67,6 +68,7 @@ def command(
     cache: str | None,
     resume: str | None,
     scheduler: str | None,
+    tls: str | None,
     timeout: float | None,
     memory: int | None,
     unroll: int,
@@ -109,7 +111,7 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    how = options.means(jobs, cache, resume, scheduler, timeout)
+    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
     with how as means, another(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 

@@ -289,6 +289,12 @@ def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
     for pair in dict.fromkeys(_field(document, row, "ends", list[str], [], at)):
         if len(pair) != 2 or any(e not in (*THREAD_ENDS, *COPY_ENDS) for e in pair):
             raise document.error(f"the ends {pair[:40]} of {name} are not two of R W r w", at, "ends")
+        if "issue" in path and pair[1] not in COPY_ENDS:
+            raise document.error(f"{name} issues the copy that it leads to, and {pair} leads to none", at, "ends")
+        if any(step.startswith("wait") for step in path) and pair[0] not in COPY_ENDS:
+            raise document.error(
+                f"{name} waits for the copy that it comes from, and {pair} comes from none", at, "ends"
+            )
         for where in _each(moved):
             if not isinstance(where, bool):
                 raise document.error("moved is neither true nor false", at, "moved")

@@ -7,12 +7,13 @@ and sends again what it has no results of. A batch whose workers die again and a
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import queue
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -68,26 +69,47 @@ class _Batch:
     future: Future | None = field(default=None, repr=False)
 
 
-def run_remote(cases: Sequence[Case], job: Job[T], address: str, jobs: int, say: Callable[[str], None]) -> Iterator[T]:
+def run_remote(
+    cases: Sequence[Case], job: Job[T], address: str, jobs: int, say: Callable[[str], None], tls: str | None = None
+) -> Iterator[T]:
     """The results of ``cases``, in their order, by the workers of the scheduler at ``address``; ``local`` starts one
     with ``jobs`` workers on this machine. ``say`` hears what a person may have to know meanwhile.
     """
+    certificates = _certificates(address, tls)
     try:
         import distributed  # noqa: F401 - whether it is there
     except ImportError:
         raise InputError(f"--scheduler {address} needs Dask", hint=NO_DASK) from None
-    run: _Run[T] = _Run(cases, job, _Cluster(address, jobs, say))
+    run: _Run[T] = _Run(cases, job, _Cluster(address, jobs, say, certificates))
     try:
         yield from by_number(run.results())
     finally:
         run.stop()
 
 
+def _certificates(address: str, folder: str | None) -> Mapping[str, str]:
+    """What Dask is to be told of the certificates in a folder, by its own words; nothing without one, and then Dask
+    goes by its configuration.
+    """
+    if folder is None:
+        return {}
+    if not address.startswith("tls://"):
+        raise InputError(f"--tls is for a scheduler at tls://..., and not {address}")
+    files = {name: os.path.join(folder, f"{name}.pem") for name in ("ca", "cert", "key")}
+    for path in files.values():
+        if not os.path.isfile(path):
+            raise InputError(f"--tls {folder}: there is no {path}")
+    return {"tls_ca_file": files["ca"], "tls_client_cert": files["cert"], "tls_client_key": files["key"]}
+
+
 class _Cluster:
     """The way to a scheduler: the connection that there is, and another one when that is lost."""
 
-    def __init__(self, address: str, jobs: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, address: str, jobs: int, say: Callable[[str], None], certificates: Mapping[str, str] | None = None
+    ) -> None:
         self.address = address
+        self._certificates = certificates or {}
         self._jobs = jobs
         self._say = say
         self._own: Any = None
@@ -120,14 +142,16 @@ class _Cluster:
 
     def _connected(self) -> Client:
         from distributed import Client
+        from distributed.security import Security
 
+        secure = {"security": Security(require_encryption=True, **self._certificates)} if self._certificates else {}
         until = time.monotonic() + PATIENCE
         told = False
         while True:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # versions that differ: mcheck's own are looked at
-                    return Client(self.address, set_as_default=False, timeout=5)
+                    return Client(self.address, set_as_default=False, timeout=5, **secure)
             except ValueError as error:
                 raise InputError(f"{self.address} is no address of a scheduler: {error}") from None
             except (OSError, TimeoutError) as error:

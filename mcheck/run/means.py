@@ -18,12 +18,13 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """``jobs`` tests at a time (``None``: as many as there are cores), on this machine or by the workers of the
-    ``scheduler`` of Dask at an address (``mcheck.machines``). What ``store`` has is not asked again; ``resumes``: it is
-    that of an interrupted run, which limits are a part of. ``say`` hears what a person may have to know meanwhile.
+    ``scheduler`` of Dask at an address (``mcheck.machines``), with the certificates in the folder ``tls``. What
+    ``store`` has is not asked again; ``resumes``: it is that of an interrupted run, which limits are a part of. ``say`` hears what a person may have to know meanwhile.
     """
 
     jobs: int | None = None
     scheduler: str | None = None
+    tls: str | None = None
     store: Store | None = None
     resumes: bool = False
     say: Callable[[str], None] = lambda _: None
@@ -50,4 +51,4 @@ def compute(
     from mcheck.machines.client import Job, run_remote
 
     job = Job(task=task, lost=lost, settings=settings, others=others)
-    return run_remote(cases, job, means.scheduler, jobs, means.say)
+    return run_remote(cases, job, means.scheduler, jobs, means.say, means.tls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from math import prod
+from tokenize import TokenError
 from typing import TYPE_CHECKING, BinaryIO
 
 from mcheck.errors import InputError
@@ -15,7 +16,17 @@ from mcheck.simulate.result import Execution, labels
 if TYPE_CHECKING:
     import numpy as np
 
-_DAMAGE = (ValueError, TypeError, LookupError, SyntaxError, EOFError, OverflowError, RecursionError, MemoryError)
+_DAMAGE = (
+    TokenError,
+    ValueError,
+    TypeError,
+    LookupError,
+    SyntaxError,
+    EOFError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
 """What reading a header ends in that nobody wrote as one: it is an expression of Python."""
 _DTYPES = {"f16": "<f2", "f32": "<f4", "f64": "<f8"}
 

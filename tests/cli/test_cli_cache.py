@@ -281,20 +281,21 @@ def test_nothing_is_made_but_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
 RESULT = Result(path="a.litmus", name="a", verdict="pass", model="sc", source="PTX a", outcomes=(Outcome(state=()),))
 
 
-@pytest.mark.parametrize("place", range(len(json.loads(zlib.decompress(packing.pack(RESULT, "a.litmus"))))))
-@pytest.mark.parametrize(
-    "value", [None, True, 7, 1.5, "x", [], [[]], [None], [["x", [1, 2]]], [[[["x", 1]], "y", []]], "deep", {"a": 1}]
-)
-def test_no_field_holds_what_it_cannot(place: int, value: object) -> None:
+OTHERS = (None, True, 7, 1.5, "x", [], [[]], [None], [["x", [1, 2]]], [[[["x", 1]], "y", []]], "deep", {"a": 1})
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=str)
+def test_no_field_holds_what_it_cannot(value: object) -> None:
     """Each field with values of other types: an answer of the declared types, or none."""
     fields = json.loads(zlib.decompress(packing.pack(RESULT, "a.litmus")))
-    text = json.dumps([*fields[:place], "HERE", *fields[place + 1 :]])
-    text = text.replace('"HERE"', "[" * 5000 + "]" * 5000 if value == "deep" else json.dumps(value))
-    try:
-        found = packing.unpack(Result, zlib.compress(text.encode()), "a.litmus")
-    except packing.Foreign:
-        return
-    assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
+    for place in range(len(fields)):
+        text = json.dumps([*fields[:place], "HERE", *fields[place + 1 :]])
+        text = text.replace('"HERE"', "[" * 5000 + "]" * 5000 if value == "deep" else json.dumps(value))
+        try:
+            found = packing.unpack(Result, zlib.compress(text.encode()), "a.litmus")
+        except packing.Foreign:
+            continue
+        assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
 
 
 @pytest.mark.parametrize(

@@ -298,3 +298,31 @@ def test_two_models_of_one_name(mcheck: Callable, litmus: Callable, tmp_path: Pa
     for more in ((), ("--cache", tmp_path / "c"), ("--cache", tmp_path / "c")):
         done = mcheck("run", one, two, "--format", "json", "--jobs", 1, *more)
         assert [row["verdict"] for row in json.loads(done.out)["tests"]] == ["pass", "fail"]
+
+
+# --- what is written ----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_written_through_a_link(mcheck: Callable, litmus: Callable, tmp_path: Path) -> None:
+    path = litmus("a", text=CLEAN)
+    (tmp_path / "theirs").write_text("theirs")
+    for name, target in (("link", "theirs"), ("loose", "nowhere")):
+        (tmp_path / name).symlink_to(target)
+        done = mcheck("run", path, "-o", tmp_path / name)
+        assert done.status == 2
+        assert f"it is a link to {tmp_path / target}" in done.err
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "linked").symlink_to("folder")
+    assert mcheck("run", path, "-o", tmp_path / "linked" / "report").status == 0, "a folder may be one"
+    assert mcheck("run", path, "-o", tmp_path / "theirs").status == 0
+    assert "theirs" not in (tmp_path / "theirs").read_text().split()
+
+
+def test_annotations_hold_no_commands_of_terminals(mcheck: Callable, litmus: Callable) -> None:
+    path = litmus("\x1b[2Jgone\x9b1m", text=RACY + "exists (P1:r1 == 5)\nexpect pass\n")
+    done = mcheck("run", path, "--format", "github")
+    assert done.status == 1
+    assert "\\x1b[2Jgone\\x9b1m" in done.out
+    assert not {"\x1b", "\x9b"} & set(done.out)

@@ -10,6 +10,13 @@ import pytest
 from mcheck.errors import InputError
 from mcheck.generate.alphabet import load, names
 
+COPY = """[[copy]]
+name = "Store"
+code = "cp.async.bulk.global.shared::cta.bulk_group [{dst}], [{src}], 16"
+source = "shared"
+target = "global"
+signal = "bulk"
+"""
 EDGE = '[[edge]]\nname = "Rf"\nrelation = "rf"\nends = ["WR"]\nfar = "gpu"\n'
 
 
@@ -42,6 +49,16 @@ def test_every_arc_joins_ends_of_its_edge() -> None:
         ('[ends]\nX = ["rlx"]\n' + EDGE, r"2:5: \[\[ends\]\] has no X"),
         ('[[edge]]\nname = "x"\n', r"1:3: \[\[edge\]\] needs relation, ends"),
         (EDGE + '[[copy]]\nname = "C"\n', r"6:3: \[\[copy\]\] needs code, source, target, signal"),
+        ("sizes = [1000000000]\n" + EDGE, "1:9: a cycle has 2 to 32 edges"),
+        (EDGE.replace("Rf", "../../x"), "2:8: '../../x' is no name"),
+        (EDGE + COPY.replace("{dst}", "{dst:>1500000000}"), "8:8: {dst:>1500000000} stands for no operand"),
+        (EDGE + COPY.replace("{dst}", "{dst.__class__}"), "8:8: {dst.__class__} stands for no operand"),
+        (EDGE + COPY.replace("{dst}", "{0}"), r"8:8: \{0\} stands for no operand"),
+        (EDGE + COPY.replace('"bulk"', '"flag"'), "11:10: there is no signal 'flag' of a copy"),
+        (EDGE.replace('"gpu"', "[" * 900 + "]" * 900), ""),
+        (EDGE.replace('"gpu"', f"{{{'.'.join('a' * 5000)} = 1}}"), "5:7: the distance no text of Rf"),
+        (EDGE + 'path = ["issue"]\n', "4:8: Rf issues the copy that it leads to, and WR leads to none"),
+        (EDGE + 'path = ["wait"]\n', "4:8: Rf waits for the copy that it comes from, and WR comes from none"),
         (EDGE.replace("rf", "po") + 'path = ["bar", "mbar"]\n', "6:8: Rf hands over more than once"),
     ],
 )
@@ -60,3 +77,20 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(InputError) as raised:
         load("klassik")
     assert "classic" in (raised.value.hint or "")
+
+
+def test_many_of_everything(tmp_path: Path) -> None:
+    """A small file with a great many pairs of ends."""
+    notes = [f"n{k}" for k in range(90)]
+    head = "[annotations]\n" + "".join(f'{note} = "relaxed.gpu"\n' for note in notes)
+    head += f"[ends]\nR = {notes}\nW = {notes}\n"
+    path = tmp_path / "mine.toml"
+    path.write_text(head + "".join(EDGE.replace("Rf", f"Rf{k}") for k in range(30)))
+    with pytest.raises(InputError, match="more than 100,000 pairs of ends"):
+        load(str(path))
+    path.write_text("[annotations]\n" + "".join(f'n{k} = ""\n' for k in range(2000)) + 'rlx = ""\n' + EDGE)
+    with pytest.raises(InputError, match="more than 100 of annotations"):
+        load(str(path))
+    path.write_text("#" * (1 << 20))
+    with pytest.raises(InputError, match="holds more than"):
+        load(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from io import StringIO
 from pathlib import Path
@@ -111,3 +112,32 @@ def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
 def test_an_alphabet_that_is_not_there_is_a_usage_error(capsys) -> None:
     assert main(["generate", "--edges", "none"]) == 2
     assert "there is no alphabet none" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_whole_files_or_none(tmp_path: Path, capsys, monkeypatch) -> None:
+    real, left = os.replace, iter((True, True, False))
+
+    def replace(*given: str) -> None:
+        if not next(left):
+            raise OSError(28, "No space left on device")
+        real(*given)
+
+    monkeypatch.setattr(os, "replace", replace)
+    assert main(["generate", "--edges", "families", "--size", "4", "--every", "9", "-o", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"cannot write {tmp_path}" in said
+    assert "No space left on device" in said
+    files = list(tmp_path.iterdir())
+    assert len(files) == 2
+    assert all(path.suffix == ".litmus" and path.read_text().startswith("PTX") for path in files)
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path, capsys) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["generate", "--edges", "families", "--limit", "1", "-o", str(tmp_path / "file" / "sub")]) == 2
+    assert f"cannot write to the folder {tmp_path / 'file' / 'sub'}" in capsys.readouterr().err
+
+
+def test_a_size_that_nobody_means(capsys) -> None:
+    assert main(["generate", "--edges", "families", "--size", "1000000000"]) == 2
+    capsys.readouterr()

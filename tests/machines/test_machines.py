@@ -12,15 +12,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from mcheck.cat.library import give, load_model
 from mcheck.errors import InputError
 from mcheck.machines.batches import SECONDS, Batches
-from mcheck.machines.client import LOCAL, UNWATCHED, _Cluster
+from mcheck.machines.client import LOCAL, UNWATCHED, Job, _certificates, _Cluster, _Run
 from mcheck.machines.parcel import MOST, Item, Parcel, Unpacked, item
-from mcheck.machines.worker import Done, Dropped, Foreign, work
+from mcheck.machines.worker import Done, Dropped, Foreign, end, work
 from mcheck.run.case import Case, Result, Settings
 from mcheck.run.single import lost, run_case
 from mcheck.store.keys import version
@@ -297,3 +298,65 @@ def test_resume_keeps_what_limits_cut(litmus: Callable, tmp_path: Path) -> None:
     both = mcheck("run", litmus("a"), "--resume", tmp_path / "r", "--cache", tmp_path / "r")
     assert both.returncode == 2
     assert "give one of them" in both.communicate()[1]
+
+
+# --- limits and rights --------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_travel_has_its_limits(litmus: Callable, tmp_path: Path) -> None:
+    """A pipe that nobody writes to, where the client would read it."""
+    os.mkfifo(tmp_path / "pipe.litmus")
+    assert isinstance(item(0, Case(str(tmp_path / "pipe.litmus")), Settings()), Unpacked)
+    settings = Settings(timeout=1.0)
+    job: Job = Job(task=run_case, lost=lost, settings=settings)
+    run: _Run = _Run([], job, _Cluster(LOCAL, 1, print))
+    try:
+        assert run._by_itself(Case(str(tmp_path / "pipe.litmus"))).verdict == "unknown"
+    finally:
+        run.stop()
+
+
+def test_the_models_of_tests_in_two_folders(tmp_path: Path) -> None:
+    """Each names ``m.cat``; together in a parcel each has its own."""
+    paths = []
+    for name, condition in (("one", "0"), ("two", "rf")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.cat").write_text(f'"m"\nempty {condition} as E\n')
+        paths.append(tmp_path / name / "a.litmus")
+        text = "PTX a\nmodel m.cat\n{ x=0; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 | ld.weak r1, x ;\n"
+        paths[-1].write_text(f"{text}exists (P1:r1 == 1)\n")
+    sent = parcel(paths)
+    assert len(dict(sent.models)) == 2
+    for path in paths:
+        (path.parent / "m.cat").unlink()
+    try:
+        assert [r.verdict for r in results(work(pickle.dumps(sent), always))] == ["pass", "fail"]
+    finally:
+        end()
+
+
+def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("tcp://192.0.2.7:8786", LOCAL):
+        with pytest.raises(InputError, match="--tls is for a scheduler at tls://"):
+            _certificates(address, str(tmp_path))
+    with pytest.raises(InputError, match=r"there is no .*ca\.pem"):
+        _certificates("tls://192.0.2.7:8786", str(tmp_path))
+    for name in ("ca", "cert", "key"):
+        (tmp_path / f"{name}.pem").write_text("")
+    given = _certificates("tls://192.0.2.7:8786", str(tmp_path))
+    seen: list[dict] = []
+    dask = ModuleType("distributed")
+    dask.Client = lambda address, **more: seen.append({"address": address, **more})
+    security = ModuleType("distributed.security")
+    security.Security = dict
+    monkeypatch.setitem(sys.modules, "distributed", dask)
+    monkeypatch.setitem(sys.modules, "distributed.security", security)
+    _Cluster("tls://192.0.2.7:8786", 1, print, given)._connected()
+    _Cluster("tcp://192.0.2.7:8786", 1, print)._connected()
+    assert seen[0]["security"] == {
+        "require_encryption": True,
+        "tls_ca_file": str(tmp_path / "ca.pem"),
+        "tls_client_cert": str(tmp_path / "cert.pem"),
+        "tls_client_key": str(tmp_path / "key.pem"),
+    }
+    assert "security" not in seen[1]

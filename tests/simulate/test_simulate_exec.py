@@ -11,7 +11,7 @@ import pytest
 
 from mcheck.cli import main
 from mcheck.report.finding import to_json
-from mcheck.simulate import schedule
+from mcheck.simulate import files, schedule
 from mcheck.simulate.machine import machine
 from mcheck.simulate.result import execute
 from mcheck.syntax import parse
@@ -386,3 +386,34 @@ def test_tensor_copies_of_unknown_bytes(elemtype: str, store: str, tensor: str, 
     expected = (loaded or tensor).replace(" ", "")
     assert done["memory"]["d@0"][: len(expected)] == expected
     assert done["memory"]["d@0"][-16:] == "00" * 8
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00\x10\x00{'descr':",
+        b"\x93NUMPY\x07\x00\x10\x00{'descr': '<u4'}",
+        b"\x93NUMPY\x01\x00\x46\x00{'descr': '<u4', 'fortran_order': False, 'shape': (1000000000000,)}      ",
+        b"\x93NUMPY\x01\x00\x3e\x00{'descr': '<u4', 'fortran_order': False, 'shape': (1024,)}     ",
+        b"\x93NUMPY\x01\x00\x3a\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,)}     ",
+        b"\x93NUMPY\x01\x00\x40\x00" + b"(" * 64,
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
+        b"PK\x03\x04 an archive",
+        b"\x80\x05K\x01.",
+    ],
+)
+def test_a_file_that_is_no_array(data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "src.npy").write_bytes(data)
+    (tmp_path / "ring.litmus").write_text(RING)
+    assert main(["exec", str(tmp_path / "ring.litmus"), "--load", f"src={tmp_path / 'src.npy'}"]) == 2
+    assert str(tmp_path / "src.npy") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["<u4", ">u4", "<f2", "u1"])
+def test_arrays_of_all_layouts(kind: str, order: str, tmp_path: Path) -> None:
+    words = np.arange(24).reshape(2, 3, 4).astype(kind)
+    np.save(tmp_path / "a.npy", np.asarray(words, order=order))
+    assert files._contents(str(tmp_path / "a.npy"), 4096) == words.astype(words.dtype.newbyteorder("<")).tobytes()

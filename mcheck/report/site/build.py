@@ -95,7 +95,8 @@ class _Plan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
-    workers make them (``mcheck.machines``). ``each`` hears of every page as it is done, ``say`` of troubles on the way.
+    workers make them (``mcheck.machines``), by the certificates in ``tls``. ``each`` hears of every page as it is done,
+    ``say`` of troubles on the way.
     ``playground`` is the address of one, as seen from the site's start, or empty. ``left_out`` are modules without a
     page, because nothing says how they are launched.
     """
@@ -111,6 +112,7 @@ class Site:
     left_out: Sequence[str]
     cache: str | None
     scheduler: str | None
+    tls: str | None
     say: Callable[[str], None]
     each: Callable[[Entry], None]
 
@@ -247,7 +249,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     def elsewhere() -> Iterator[Entry]:
         asked = [p.case for p in plans if not p.foreign]
         with opened(site.cache, timeout=settings.timeout, say=site.say) as store:
-            means = Means(jobs=site.jobs, scheduler=site.scheduler, store=store, say=site.say)
+            means = Means(jobs=site.jobs, scheduler=site.scheduler, tls=site.tls, store=store, say=site.say)
 
             def fresh(cases: Sequence[Case]) -> Iterator[Page]:
                 return compute(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
