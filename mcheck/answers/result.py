@@ -45,6 +45,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Covers:
+    """Of how many ``clusters`` of the grid of a launch an answer speaks; so many were followed ``together``."""
+
+    clusters: int
+    of: int
+    together: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What an engine says of a program under a model, the same for every engine and every question.
 
@@ -55,7 +64,8 @@ class Answer:
     a finding; ``bound``: what the search went up to, if that is why. ``undefined``: some execution has undefined
     behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
     looked at. ``forbidden_by`` are the axioms that some execution fails by.
-    ``chosen`` is why this engine was asked. ``cut``: with more time there might be more to say.
+    ``chosen`` is why this engine was asked. ``cut``: with more time there might be more to say. ``covers`` is given for
+    a launch.
     """
 
     verdict: str
@@ -72,3 +82,4 @@ class Answer:
     forbidden_by: tuple[str, ...] = ()
     chosen: str = ""
     cut: bool = False
+    covers: Covers | None = None

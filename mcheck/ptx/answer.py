@@ -10,6 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.grid.coverage import Coverage, coverage, covers_of
 from mcheck.limit import Limit, TimeOut, no_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
@@ -37,6 +38,7 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     limit = Limit(question.timeout)
     found: list[tuple[Followed, Answer]] = []
     unknown: str | None = None
+    launched: Coverage | None = None
     try:
         for way in follow(module, launch, limit):
             way = replace(way, program=way.program.assuming(launch.assume))
@@ -50,11 +52,14 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
                 break
             if given.verdict == "unknown" and limit.over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
+        footprints = [way.footprint for way, _ in found if way.footprint is not None]
+        if footprints and not any(_worst(given.findings) for _, given in found):
+            launched = coverage(footprints, launch.cluster, limit)
     except TimeOut as over:
         unknown = no_time(question.timeout, str(over))
     except Unsupported as error:
         unknown = error.message
-    joined = _joined(launch, found, unknown)
+    joined = _joined(launch, found, unknown, launched)
     return replace(joined, chosen=WHY) if engine == "auto" else joined
 
 
@@ -101,7 +106,9 @@ def _worst(findings: Iterable[Finding]) -> bool:
     return any(f.severity == "error" for f in findings)
 
 
-def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str | None) -> Answer:
+def _joined(
+    launch: Launch, found: list[tuple[Followed, Answer]], unknown: str | None, launched: Coverage | None
+) -> Answer:
     findings: dict[object, Finding] = {}
     for _, given in found:
         for finding in given.findings:
@@ -110,17 +117,18 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str |
     reasons = [unknown] if unknown is not None else []
     reasons += [given.reason or "" for _, given in found if given.verdict == "unknown"]
     bounds = [given.reason or "" for _, given in found if given.verdict == "bounded"]
+    beyond = [launched.reason] if launched is not None and launched.reason is not None else []
     kept = tuple(findings.values())
     verdict, reason = "proved", None
     if _worst(kept):
         verdict, reason = "finding", "; ".join(reasons) or None
     elif reasons:
         verdict, reason = "unknown", "; ".join(dict.fromkeys(reasons))
-    elif gaps or bounds:
-        verdict, reason = "bounded", "; ".join(dict.fromkeys([*bounds, *_words(gaps)]))
+    elif gaps or bounds or beyond:
+        verdict, reason = "bounded", "; ".join(dict.fromkeys([*bounds, *_words(gaps), *beyond]))
     elif any(map(decides, kept)):
         verdict = "finding"
-    all_seen = not reasons and not gaps and not bounds and all(given.covered for _, given in found)
+    all_seen = not reasons and not gaps and not bounds and not beyond and all(given.covered for _, given in found)
     first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
     said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
@@ -133,6 +141,7 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str |
         assumptions=tuple(dict.fromkeys(said)),
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
+        covers=covers_of(launch) if launched is None else launched.covers,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from mcheck.grid.footprint import Footprint
+from mcheck.grid.watch import watch_of
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
@@ -52,6 +54,8 @@ class Followed:
     operations: int
     steps: int = 0
     last_leads: bool = False
+    footprint: Footprint | None = None
+    """What the cluster touches of global memory, where the grid has others."""
 
 
 def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterator[Followed]:
@@ -65,7 +69,8 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        cluster = runner.run(way)
+        watch = watch_of(launch)
+        cluster = runner.run(way, watch)
         named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
         if (named, counters) != (runner.code.named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
@@ -75,7 +80,7 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
             if more not in planned and len(planned) < MOST_WAYS:
                 planned.add(more)
                 todo.append(more)
-        yield runner.followed(cluster)
+        yield replace(runner.followed(cluster), footprint=None if watch is None else watch.footprint)
 
 
 @dataclass(frozen=True, slots=True)

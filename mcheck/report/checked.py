@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mcheck.answers.result import Covers
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import leading
@@ -89,7 +90,9 @@ def describe(
     not beside it.
     """
     expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
-    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
+    covers = result.covers
+    part = f" ({covers.clusters} of {covers.of} clusters)" if covers is not None and covers.clusters < covers.of else ""
+    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{part}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
@@ -148,8 +151,13 @@ def _result(result: Checked) -> dict[str, Any]:
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
+        **({} if result.covers is None else {"covers": _covers(result.covers)}),
         **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
     }
+
+
+def _covers(covers: Covers) -> dict[str, int]:
+    return {"clusters": covers.clusters, "of": covers.of, "together": covers.together}
 
 
 def _summary(tally: Tally) -> dict[str, int]:
