@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcheck.errors import Span
 from mcheck.grid.space import MOST_SYMBOLS, Space, trimmed
 from mcheck.ptx.affine import Numbers, Rule, Slopes, Value, rule_of
-from mcheck.ptx.bits import cut, width
+from mcheck.ptx.bits import cut, number_of, width
 from mcheck.ptx.lanes import Mask
 
 Conditions = NDArray[np.int32]
@@ -138,7 +138,48 @@ def made(opcode: tuple[str, ...]) -> Rule | None:
     """The rule of an instruction; ``None`` where what depends on the coordinates is not followed through it."""
     if opcode[0] == "and" and width(opcode[-1]) > 1:
         return _masked(opcode, rule_of(opcode))
+    if opcode[0] == "bfe" and opcode[-1][0] == "u":
+        return _field(opcode[-1])
+    if opcode[0] == "bfi":
+        return _inserted(width(opcode[-1]))
     return rule_of(opcode)
+
+
+def _field(kind: str) -> Rule:
+    """``bfe``: what is left of a quotient by a power of two, of which whole multiples of another one are taken off."""
+    bits = width(kind)
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        base, fits = n.number(s[0], kind)
+        at, length = (np.minimum(cut(x.base, 8), np.uint64(bits)).astype(np.int64) for x in s[1:3])
+        end = np.minimum(at + length, bits)
+        lower, known = n.floor(s[0], base, np.int64(1) << np.minimum(at, 62))
+        upper, also = n.floor(s[0], base, np.int64(1) << np.minimum(end, 62))
+        bad = s[0].bad | ~s[1].still | ~s[2].still | ~fits | ~known | ~also | (end > 62)
+        return Value(s[0].base, lower - (upper << (end - np.minimum(at, end))), bad)
+
+    return run
+
+
+def _inserted(bits: int) -> Rule:
+    """``bfi``: a number that fits its field, or whose field goes up to the end, put into one that does not move."""
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        given, into, position, length = s
+        at, size = (np.minimum(cut(x.base, 8), np.uint64(64)).astype(np.int64) for x in (position, length))
+        base = number_of(given.base, f"u{bits}")
+        fits = at + size >= bits
+        for many in np.unique(size[~fits]).tolist():
+            some = ~fits & (size == many)
+            fits[some] = n.between(base[some], given.slopes[:, some], 0, (1 << many) - 1)
+        fits &= (at < min(bits, 40)) & position.still & length.still & into.still
+        slopes = given.slopes << np.minimum(at, 40)
+        steep = (np.abs(given.slopes) >= 1 << 20).any(axis=0)
+        if bits < 64:
+            slopes = (slopes + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return Value(given.base, slopes, given.bad | ~fits | steep)
+
+    return run
 
 
 def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.errors import InputError, Unsupported
-from mcheck.executor.tensor_map import element_size
+from mcheck.executor.tensor_map import bounding_box, element_size, is_im2col, step_bytes
 from mcheck.graph.maps import MAP_SIZE, decode
 from mcheck.graph.terms import type_size
 from mcheck.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
@@ -119,6 +119,8 @@ class Touching(State):
                     return self._matrix(unit, statement)
                 case "tensormap":
                     return self._map(unit, statement)
+                case "fence" if statement.operands and isinstance(statement.operands[0], ptx.Address):
+                    return self._plain(unit, statement, Kind(READ, 0, aligned=MAP_SIZE))
                 case "multimem" | "st" | "red":
                     if name == "multimem" or not any(p.startswith("shared") for p in statement.opcode):
                         return self._anywhere(unit, statement)
@@ -304,7 +306,8 @@ class Touching(State):
         place = next(o for o in statement.operands if isinstance(o, ptx.Address) and o.rest)
         items = [x for o in place.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         mapped = ptx.Address(place.base, place.offset)
-        coords = {r for o in items for r in registers(o)} if op.mode == "tile" else set()
+        follows = op.mode in ("tile", "im2col", "im2col_no_offs")
+        coords = {r for o in items for r in registers(o)} if follows else set()
         others = [r for o in statement.operands for r in registers(o) if r not in coords]
         others = [r for r in others if r not in set(registers(mapped))]
         rest, fetch = self.fixed(unit, statement, others), self.compiler.fetch(unit, mapped)
@@ -339,20 +342,21 @@ class Touching(State):
             self._unplaced(statement, kind)
             return
         unit = element_size(spec.elemtype) if kind == REDUCE else 0
-        moving = any(v.slopes.any() or v.bad.any() for v in parts)
-        if op.mode != "tile" or spec.interleave_layout != "none" or len(parts) != spec.rank:
-            if moving:
-                self.space.lose(f"the coordinates of '{statement.text}' by a map of this kind", statement.span)
-            form = Form(buffer=int(self.bases[tensor]), kind=kind, unit=unit, proxy="async", whole=True)
-            self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))
-            return
         if any(v.bad.any() for v in parts):
             self.space.lose(f"the coordinates of '{statement.text}' are not followed", statement.span)
             self._unplaced(statement, kind)
             return
         numbers = [self.coordinates.number(v, "s32") for v in parts]
-        if (parts[0].slopes * element_size(spec.elemtype) % COPIED).any() or not all(fits.all() for _, fits in numbers):
+        moves = parts[0].slopes * step_bytes(spec)
+        if (moves % COPIED).any() or not all(fits.all() for _, fits in numbers):
             self.space.lose(f"the coordinates of '{statement.text}' do not stay aligned, or overflow", statement.span)
+        if is_im2col(spec):
+            for (base, _), part, (low, high) in zip(numbers[1:], parts[1:], bounding_box(spec), strict=False):
+                self.coordinates.between(base, part.slopes, low, high)
+        if op.mode != "tile" or spec.interleave_layout != "none" or len(parts) != spec.rank:
+            form = Form(buffer=int(self.bases[tensor]), kind=kind, unit=unit, proxy="async", whole=True)
+            self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))
+            return
         starts = np.stack([base.astype(np.int64) for base, _ in numbers], axis=1)
         shape = (spec.global_address, spec.elemtype, spec.global_dim, spec.global_stride)
         slopes = np.stack([v.slopes for v in parts], axis=2)
@@ -395,6 +399,8 @@ class Touching(State):
             if value.bad.any():
                 self._unplaced(statement, kind.kind)
             ours &= ~value.bad
+        if kind.size == 0 and (value.slopes[:, ours] % kind.aligned).any():
+            self.space.lose(f"the alignment of '{statement.text}' depends on the coordinates", statement.span)
         if not ours.any() or kind.size == 0:
             return
         optional = None if self.optional is None else self.optional[ours]

@@ -141,7 +141,7 @@ class Watch(Touching):
         used = {unit.frame + r.index for r in (*reads(statement), *writes(statement))}
         told = not COORDINATES.isdisjoint(specials(statement))
         concerned = told or not used.isdisjoint(self.tainted)
-        if name in IDLE:
+        if name in IDLE or "prefetch" in statement.opcode:
             return None
         if computes(statement):
             return self._computation(unit, statement) if concerned else None
