@@ -23,6 +23,9 @@ MOST_CLUSTERS = 1 << 16
 MOST_REASONS = 3
 """Reasons that are named one by one."""
 
+DIM = 2
+"""Where the extents of the tensor stand in the shape of a form."""
+
 _DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 
 
@@ -110,9 +113,7 @@ def conflict(a: Form, b: Form) -> bool:
     return not (a.kind == REDUCE and b.kind == REDUCE and a.unit == b.unit and a.proxy == b.proxy)
 
 
-def _meetings(
-    footprint: Footprint, cluster: Extent, limit: Limit, *, whole: bool
-) -> Iterator[tuple[Span | None, str]]:
+def _meetings(footprint: Footprint, cluster: Extent, limit: Limit, *, whole: bool) -> Iterator[tuple[Span | None, str]]:
     """Pairs of accesses that two clusters may make of the same bytes, or one cluster otherwise than here; if the class
     is not the ``whole`` grid, only such as are easy to find.
     """
@@ -129,6 +130,9 @@ def _meetings(
         for form in (a, b):
             if form not in regions:
                 regions[form] = footprint.regions(form)
+        if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
+            said = "part of this box is outside of the tensor in the cluster that was looked at, and not in others"
+            yield next(iter(footprint.starts[a if _clipped(footprint, a) else b])), said
         found = meeting(space, regions[a], regions[b], limit, apart=True, solve=whole)
         if found is None and a.slopes != b.slopes:
             found = meeting(space, regions[a], regions[b], limit, apart=False, solve=whole)
@@ -136,9 +140,20 @@ def _meetings(
             yield _told(footprint, cluster, a, b, found)
 
 
-def _told(
-    footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer
-) -> tuple[Span | None, str]:
+def _clipped(footprint: Footprint, form: Form) -> bool:
+    """Whether a box of a tensor lies outside of it in part, in the cluster that is executed: what two copies have in
+    common there is not seen.
+    """
+    if not form.shape:
+        return False
+    starts, dim = footprint.all(form), form.shape[DIM]
+    assert isinstance(dim, tuple)
+    moves = np.array([any(s) for s in form.slopes])
+    outside = (starts < 0) | (starts + np.array(form.lengths) > np.array(dim))
+    return bool((outside & moves).any())
+
+
+def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:
     space = footprint.space
     here, there = _places(footprint, a, b, found)
     name = footprint.name(a.buffer if a.buffer != ANY else b.buffer)
@@ -167,4 +182,3 @@ def _meet_in(space: Space, mine: Sequence[Region], theirs: Sequence[Region], pai
     """Whether regions have something in common in two clusters."""
     x, y = space.symbols(pair.first), space.symbols(pair.second)
     return any(meet(p, q, x, y, SPELLED) for p in mine for q in theirs)
-

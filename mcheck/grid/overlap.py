@@ -214,11 +214,11 @@ def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, 
     return OPEN if unknown else APART
 
 
-def _sum(slopes, symbols):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Z3's terms have no types
+def _sum(slopes, symbols):  # type: ignore[no-untyped-def]
     return sum(slope * symbol for slope, symbol in zip(slopes, symbols, strict=False))
 
 
-def _stepped(solver, context, extent: Extent, name: str):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _stepped(solver, context, extent: Extent, name: str):  # type: ignore[no-untyped-def]
     import z3
 
     total = 0

@@ -1,4 +1,4 @@
-"""Regions: sums of strided ranges, in as many dimensions as there are, that begin at affine forms in the coordinates."""
+"""Regions: products of strided ranges, one per dimension, that begin at affine forms in the coordinates."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Space:
         key = trimmed(slopes)
         known = self.conditions.get(key)
         if known is None or bound < known.bound:
-            self.conditions[key] = Condition(key, bound, span if known is None or known.span is None else known.span)
+            self.conditions[key] = Condition(key, bound, span)
 
     def lose(self, reason: str, span: Span | None) -> None:
         """Leaves no other cluster in the class."""

@@ -88,9 +88,7 @@ class State:
     def spoil(self, rows: Iterable[int], lanes: Indices) -> None:
         """Nobody knows what these registers are in other clusters."""
         count = len(lanes)
-        nothing = Value(
-            np.zeros(count, np.uint64), np.zeros((MOST_SYMBOLS, count), np.int64), np.ones(count, np.bool_)
-        )
+        nothing = Value(np.zeros(count, np.uint64), np.zeros((MOST_SYMBOLS, count), np.int64), np.ones(count, np.bool_))
         for row in rows:
             self.put(row, lanes, nothing)
 

@@ -238,10 +238,14 @@ class Touching(State):
         self, unit: Unit, statement: ptx.Statement, place: ptx.Address, kind: Kind, *,
         amount: ptx.Operand | None = None, sizes: bool = False,
     ) -> Before:  # fmt: skip
-        """A copy from or to a place in global memory; how much of the source it reads may be less with ``sizes``."""
-        left = {r for o in statement.operands[3:] for r in registers(o)} if sizes else set()
-        amounts = self._wanted(unit, left)
-        others = [r for o in statement.operands if o is not place for r in registers(o) if r not in left]
+        """A copy from or to a place in global memory; of ``cp.async`` (``sizes``) the bytes that it reads may be fewer
+        than it writes.
+        """
+        left = statement.operands[3:] if sizes else ()
+        if left and not (isinstance(left[0], ptx.Register) and left[0].type == "pred"):
+            amount = left[0]
+        amounts = self._wanted(unit, [r for o in left for r in registers(o)])
+        others = [r for o in statement.operands if o is not place and o not in left for r in registers(o)]
         rest = self.fixed(unit, statement, others)
         fetch = self.compiler.fetch(unit, place)
         size = None if amount is None else self.compiler.fetch(unit, amount)
@@ -251,7 +255,7 @@ class Touching(State):
             for row in amounts:
                 if row in self.slopes or row in self.bad:
                     self.space.lose(f"how much '{statement.text}' reads depends on the coordinates", statement.span)
-            if size is None:
+            if size is None or self.depends(amounts):
                 self.touch(unit, statement, place, fetch, lanes, kind)
                 return
             given = np.broadcast_to(size()[0], c.lanes.exists.shape)[lanes] & np.uint64(0xFFFFFFFF)
@@ -410,6 +414,8 @@ class Touching(State):
             if buffer < 0:
                 continue
             mine = np.flatnonzero((buffers == buffer) & (at < self.ends[buffer]))
+            if not len(mine):
+                continue
             for some, (by,) in _alike(slopes[:, mine, None]):
                 chosen = mine[some]
                 self._record(statement, kind, buffer, at[chosen], by, None if optional is None else optional[chosen])

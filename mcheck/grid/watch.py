@@ -253,9 +253,7 @@ class Watch(Touching):
         when = self.table.both(when, np.where(alike, ALWAYS, by).astype(np.int32))
         return Value(value.base, value.slopes, value.bad & ~alike), when
 
-    def _junction(
-        self, *, decisive: bool
-    ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]]:
+    def _junction(self, *, decisive: bool) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]]:
         """``and`` and ``or`` of predicates: one that decides the result is enough."""
 
         def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
@@ -327,6 +325,8 @@ class Watch(Touching):
 
         def before(_: Cluster, lanes: Indices) -> None:
             dependent = told or self.depends(given)
+            if dependent:
+                self.handed.add("own")
             (self.spoil if dependent else self.clear)(formals, lanes)
             (self.spoil if dependent or inside else self.clear)(results, lanes)
 

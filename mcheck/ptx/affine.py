@@ -365,6 +365,8 @@ def _converted(to: str, source: str) -> Rule | None:
         bad = s[0].bad
         if width(to) > width(source):
             bad = bad | ~n.number(s[0], source)[1]
+        elif width(to) < min(width(source), 32):  # the register may be wider than the result
+            bad = bad | ~n.number(s[0], to)[1]
         return _made(s[0], s[0].slopes, bad, min(width(to), 64))
 
     return run

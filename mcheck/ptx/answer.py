@@ -25,13 +25,19 @@ from mcheck.ptx.trace import Gap
 MOST_REASONS = 4
 """Gaps that a reason names one by one."""
 ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
+ALL_ALIKE = (
+    "one cluster of the grid is followed, the one with CTA {}; the others do the same and keep off its memory (shown)"
+)
 BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
 WHY = "it is that for modules"
 """Why the kernel engine is asked where nobody names one."""
 
 
-def answer(module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto") -> Answer:
-    """What an engine (the kernel engine unless another one is named) finds in the cluster of a launch.
+def answer(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
+) -> Answer:
+    """What an engine (the kernel engine unless another one is named) finds in the cluster of a launch, and whether that
+    is an answer about all clusters of the grid; of this one only if it is looked at ``alone``.
 
     Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
     """
@@ -40,7 +46,7 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
     unknown: str | None = None
     launched: Coverage | None = None
     try:
-        for way in follow(module, launch, limit):
+        for way in follow(module, launch, limit, alone=alone):
             way = replace(way, program=way.program.assuming(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
@@ -130,7 +136,8 @@ def _joined(
         verdict = "finding"
     all_seen = not reasons and not gaps and not bounds and not beyond and all(given.covered for _, given in found)
     first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
-    said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
+    followed = ONE_CLUSTER if launched is None or launched.reasons else ALL_ALIKE
+    said = [*first.assumptions, followed.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,

@@ -16,6 +16,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.several import ends_search, is_whole, left_open, proved, taken, together
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
+from mcheck.grid.coverage import covers_of
 from mcheck.limit import Limit, TimeOut, no_time, timed_out
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
@@ -49,7 +50,19 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     except Missing:
         if not names:
             raise
-    return _Every(module, launch, model, question, engine, names).answer()
+    return _of_one(_Every(module, launch, model, question, engine, names).answer(), launch)
+
+
+def _of_one(given: Answer, launch: Launch) -> Answer:
+    """A proof for all numbers is one for the cluster that was looked at: that others keep off its memory is known of
+    single numbers only.
+    """
+    covers = covers_of(launch)
+    if covers.clusters < covers.of and given.verdict == "proved":
+        said = f"one of {covers.of} clusters of the grid was looked at, for every number"
+        reason = f"{said}; {given.reason}" if given.reason else said
+        return replace(given, verdict="bounded", reason=reason, covered=False, covers=covers)
+    return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.of)
 
 
 @dataclass(slots=True)
@@ -201,7 +214,7 @@ class _Every:
         if numbers not in self.found:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            given = answer(self.module, launch, self.model, asked, self.engine)
+            given = answer(self.module, launch, self.model, asked, self.engine, alone=True)
             if timed_out(given.reason):
                 raise TimeOut
             self.found[numbers] = given

@@ -58,8 +58,9 @@ class Followed:
     """What the cluster touches of global memory, where the grid has others."""
 
 
-def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterator[Followed]:
-    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader.
+def follow(module: Module, launch: Launch, limit: Limit | None = None, *, alone: bool = False) -> Iterator[Followed]:
+    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader. What
+    it has in common with other clusters of the grid is not looked at if it is ``alone``.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
@@ -69,7 +70,7 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        watch = watch_of(launch)
+        watch = None if alone else watch_of(launch)
         cluster = runner.run(way, watch)
         named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
         if (named, counters) != (runner.code.named, runner.counters):

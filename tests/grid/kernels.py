@@ -160,7 +160,8 @@ class Kernel:
             self.compute()
         for _ in range(self.rng.randint(1, 5)):
             part = self.rng.choices(
-                (self.compute, self.compare, self.access, self.branch, self.loop, self.shuffle), (4, 3, 5, 1.5, 0.7, 0.5)
+                (self.compute, self.compare, self.access, self.branch, self.loop, self.shuffle),
+                (4, 3, 5, 1.5, 0.7, 0.5),
             )[0]
             part()
         self.access()
