@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement, islice
+from itertools import combinations_with_replacement, islice, product
 from math import prod
 
 import numpy as np
@@ -12,7 +12,7 @@ from mcheck.answers.result import Covers
 from mcheck.errors import Span
 from mcheck.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
 from mcheck.grid.overlap import OPEN, SPELLED, Answer, Pair, meeting
-from mcheck.grid.regions import Region, meet
+from mcheck.grid.regions import Region, common, meet
 from mcheck.grid.space import Space
 from mcheck.limit import Limit
 from mcheck.ptx.launch import Extent, Launch
@@ -30,11 +30,32 @@ _DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """One access of a clash: the first CTA of its cluster, where it stands, what it does."""
+
+    cta: str
+    span: Span | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two weak accesses of the same bytes by clusters between which nothing can order anything."""
+
+    sides: tuple[Side, Side]
+    object: str
+    bytes: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """``reasons`` are why nothing is said of the other clusters, each with its place; none where all are covered."""
+    """``reasons`` are why nothing is said of the other clusters, each with its place; none where all are covered.
+    ``clashes`` are races of two clusters, for sure if the way that was followed is.
+    """
 
     covers: Covers
     reasons: tuple[tuple[Span | None, str], ...] = ()
+    clashes: tuple[Clash, ...] = ()
 
     @property
     def reason(self) -> str | None:
@@ -58,6 +79,7 @@ def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> 
     first = footprints[0]
     of = first.space.clusters
     found: list[tuple[Span | None, str]] = []
+    clashes: list[Clash] = []
     if any(not _same(first, other) for other in footprints[1:]):
         found.append((None, "it can go several ways, and what they access is not compared"))
     for footprint in footprints:
@@ -65,9 +87,9 @@ def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> 
         found += [
             (span, f"other clusters may leave {footprint.name(buffer)} here") for buffer, span in footprint.outside
         ]
-        found += _meetings(footprint, cluster, limit, whole=not found)
+        found += _meetings(footprint, cluster, limit, clashes, whole=not found)
     reasons = tuple(dict.fromkeys(found))
-    return Coverage(Covers(clusters=1 if reasons else of, of=of, together=1), reasons)
+    return Coverage(Covers(clusters=1 if reasons else of, of=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
 
 
 def _same(a: Footprint, b: Footprint) -> bool:
@@ -113,9 +135,11 @@ def conflict(a: Form, b: Form) -> bool:
     return not (a.kind == REDUCE and b.kind == REDUCE and a.unit == b.unit and a.proxy == b.proxy)
 
 
-def _meetings(footprint: Footprint, cluster: Extent, limit: Limit, *, whole: bool) -> Iterator[tuple[Span | None, str]]:
+def _meetings(
+    footprint: Footprint, cluster: Extent, limit: Limit, clashes: list[Clash], *, whole: bool
+) -> Iterator[tuple[Span | None, str]]:
     """Pairs of accesses that two clusters may make of the same bytes, or one cluster otherwise than here; if the class
-    is not the ``whole`` grid, only such as are easy to find.
+    is not the ``whole`` grid, only such as are easy to find. Adds those to ``clashes`` that are races.
     """
     space = footprint.space
     regions: dict[Form, tuple[Region, ...]] = {}
@@ -138,6 +162,26 @@ def _meetings(footprint: Footprint, cluster: Extent, limit: Limit, *, whole: boo
             found = meeting(space, regions[a], regions[b], limit, apart=False, solve=whole)
         if isinstance(found, Pair) or (found == OPEN and whole):
             yield _told(footprint, cluster, a, b, found)
+        sure = a.plain and a.sure and b.plain and b.sure and not footprint.signals
+        if isinstance(found, Pair) and sure and found.first != found.second:
+            clashes += _clash(footprint, cluster, a, b, found)
+
+
+def _clash(footprint: Footprint, cluster: Extent, a: Form, b: Form, pair: Pair) -> Iterator[Clash]:
+    space = footprint.space
+    here, there = _places(footprint, a, b, pair)
+    x, y = space.symbols(pair.first), space.symbols(pair.second)
+    mine, theirs = (dict(footprint.places(form))[span] for form, span in ((a, here), (b, there)))
+    for p, q in product(mine, theirs):
+        found = common(p.dimensions[0], q.dimensions[0], x, y, SPELLED)
+        if found is not None:
+            sides = [
+                Side(_cta(space, c, cluster), span, form.kind)
+                for c, span, form in ((pair.first, here, a), (pair.second, there, b))
+            ]
+            at = found[0] - a.buffer, found[1] - a.buffer
+            yield Clash((sides[0], sides[1]), footprint.name(a.buffer), at)
+            return
 
 
 def _clipped(footprint: Footprint, form: Form) -> bool:

@@ -57,6 +57,8 @@ class Footprint:
     starts: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
     """By form and place in the code, where accesses begin: arrays of a row per access, a column per dimension."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
+    signals: bool = False
+    """Whether the code has an instruction by which clusters may order what they do."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
         """Accesses that begin there."""

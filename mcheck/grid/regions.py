@@ -123,6 +123,18 @@ def _common(x: NDArray[np.int64], long: int, y: NDArray[np.int64], other: int) -
     return bool((y[after[inside]] < x[inside] + long).any())
 
 
+def common(a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], most: int) -> tuple[int, int] | None:
+    """The first range that two dimensions have in common, each in its cluster."""
+    x, y = spelled(a, first, most), spelled(b, second, most)
+    if x is None or y is None:
+        return None
+    after = np.searchsorted(y, x - b.length, side="right")
+    for low, k in zip(x.tolist(), after.tolist(), strict=True):
+        if k < len(y) and y[k] < low + a.length:
+            return max(low, int(y[k])), min(low + a.length, int(y[k]) + b.length)
+    return None
+
+
 def hull(extents: Iterable[Extent]) -> tuple[int, int]:
     """From where to where dimensions of the same slopes go in the cluster that is executed."""
     found = list(extents)

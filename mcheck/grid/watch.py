@@ -17,7 +17,7 @@ from mcheck.grid.forms import ALWAYS, NEVER, Conditions, compared, made
 from mcheck.grid.space import MOST_SYMBOLS, Space
 from mcheck.grid.state import Indices
 from mcheck.grid.taint import COORDINATES, specials, tainted
-from mcheck.grid.touches import Touching
+from mcheck.grid.touches import STRONG, Touching
 from mcheck.ptx import module as ptx
 from mcheck.ptx.affine import Value, chosen
 from mcheck.ptx.bits import arithmetic
@@ -49,6 +49,15 @@ def space_of(launch: Launch) -> Space:
     )  # fmt: skip
 
 
+def signals(statement: ptx.Statement) -> bool:
+    """Whether an instruction may order what different clusters do: all by which one can signal to another."""
+    opcode = statement.opcode
+    outside = not any(part.startswith("shared") for part in opcode)
+    if opcode[0] in ("ld", "st"):
+        return outside and not STRONG.isdisjoint(opcode)
+    return opcode[0] in ("multimem", "call", "trap") or (outside and opcode[0] in ("atom", "red"))
+
+
 def watch_of(launch: Launch) -> Watch | None:
     """Who watches a cluster of a launch; nobody, if there is no other one."""
     space = space_of(launch)
@@ -67,6 +76,7 @@ class Watch(Touching):
         self.tainted = tainted(compiler.module, compiler.code)
         out = list(steps)
         for at, statement, unit in statements(compiler):
+            self.footprint.signals |= signals(statement)
             before = None if fault(statement) is not None else self._before(unit, statement)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:

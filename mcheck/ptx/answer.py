@@ -10,12 +10,14 @@ from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.grid.clashes import races_of
 from mcheck.grid.coverage import Coverage, coverage, covers_of
 from mcheck.limit import Limit, TimeOut, no_time
 from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
 from mcheck.ptx.batches import batched, batches
+from mcheck.ptx.dependent import finding_of
 from mcheck.ptx.follow import LEADERS, Followed, follow
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import others
@@ -50,6 +52,8 @@ def answer(
             way = replace(way, program=way.program.assuming(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
+            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early]
+            given = replace(given, findings=(*given.findings, *early)) if early else given
             if way.last_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), found[0][1]
                 continue
@@ -61,6 +65,9 @@ def answer(
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
             launched = coverage(footprints, launch.cluster, limit)
+            sure = len(found) == 1 and found[0][1].verdict in ("proved", "finding") and not found[0][0].gaps
+            races = races_of(launched, module, question.profile) if sure else ()
+            found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
         unknown = no_time(question.timeout, str(over))
     except Unsupported as error:

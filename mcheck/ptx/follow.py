@@ -23,6 +23,7 @@ from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.counters import Counters
+from mcheck.ptx.dependent import Early
 from mcheck.ptx.dispatch import steps_of
 from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
@@ -54,6 +55,8 @@ class Followed:
     operations: int
     steps: int = 0
     last_leads: bool = False
+    early: tuple[Early, ...] = ()
+    """What lanes access before they wait for the grids before this one."""
     footprint: Footprint | None = None
     """What the cluster touches of global memory, where the grid has others."""
 
@@ -213,7 +216,10 @@ class Runner:
             taken.append(KEEP_UP.format(", ".join(map(str, waits))))
         if c.elects:
             taken.append(LEADERS)
-        return Followed(program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads)
+        return Followed(
+            program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads,
+            early=tuple(c.trace.early.values()),
+        )  # fmt: skip
 
 
 def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:

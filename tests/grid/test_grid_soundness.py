@@ -12,6 +12,7 @@ from mcheck.grid.footprint import Footprint
 from mcheck.grid.regions import spelled
 from mcheck.limit import Limit
 from mcheck.ptx.follow import follow
+from mcheck.ptx.launch import Launch
 from tests.grid.kernels import Bytes, each, kernel
 
 SEEDS = 60
@@ -32,6 +33,10 @@ def told(footprint: Footprint, cluster: tuple[int, ...]) -> tuple[Bytes, Bytes]:
             if form.sure:
                 sure[form.kind].update(found)
     return sure, perhaps
+
+
+def cta(given: Launch, cluster: tuple[int, ...]) -> str:
+    return f"CTA ({', '.join(str(a + b) for a, b in zip(given.first, cluster, strict=True))})"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -62,6 +67,12 @@ def look(seed: int) -> tuple[bool, bool]:
             assert operations == way.operations
     given_answer = coverage([footprint], given.cluster, Limit(None))
     covers = given_answer.covers
+    for clash in given_answer.clashes:
+        first, second = ({c: b for c, (b, _) in clusters.items() if cta(given, c) == s.cta} for s in clash.sides)
+        (a,), (b,) = first.values(), second.values()
+        base = next(i.base for i in footprint.buffers if i.object.name == clash.object)
+        bytes_ = range(base + clash.bytes[0], base + clash.bytes[1])
+        assert a[clash.sides[0].kind].issuperset(bytes_) and b[clash.sides[1].kind].issuperset(bytes_)
     if covers.clusters == covers.of:
         assert all(map(space.contains, clusters))
         for (one, (a, _)), (other, (b, _)) in product(clusters.items(), clusters.items()):
