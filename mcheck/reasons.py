@@ -40,6 +40,8 @@ class Cause(StrEnum):
     """The engine lists the states of programs without races only."""
     STATES = "states"
     """The engine does not list the states of such a program, or not all of them."""
+    CLUSTERS = "clusters"
+    """Not all clusters of a launch were looked at."""
     OTHER_CLUSTERS = "other-clusters"
     """Other clusters of the grid decide."""
     NUMBERS = "numbers"
@@ -70,7 +72,9 @@ class Cause(StrEnum):
 
 _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})
 _GROUNDS = frozenset({Cause.SMALLEST, Cause.PERIODIC, Cause.UNDEFINED, Cause.ENDLESS, Cause.NONE_ENDS})
-_BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS})
+_LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS})
+"""Whose own reasons are listed behind a colon."""
+_BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS, Cause.CLUSTERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ def _text(reason: Reason) -> str:
     why = in_words(reason.because)
     if why is not None:
         # What several numbers or engines say is told of each behind its name.
-        text = f"{text}: {why}" if reason.cause in (Cause.NUMBERS, Cause.ONE_ENGINE) else f"{text} ({why})"
+        text = f"{text}: {why}" if reason.cause in _LISTS else f"{text} ({why})"
     span = reason.span
     return text if span is None else f"{span.path}:{span.line}:{span.column}: {text}"
 

@@ -48,6 +48,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Covers:
+    """Of how many ``clusters`` of the grid of a launch an answer speaks; so many were followed ``together``."""
+
+    clusters: int
+    of: int
+    together: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What an engine says of a program under a model, the same for every engine and every question.
 
@@ -59,7 +68,8 @@ class Answer:
     behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
     looked at. ``forbidden_by`` are the axioms that some execution fails by.
     ``chosen`` is why this engine was asked. ``cut``: with more time or memory there might be more to say, as where one
-    of the reasons says so; whoever meets the end of a time that leaves no reason behind says it here.
+    of the reasons says so; whoever meets the end of a time that leaves no reason behind says it here. ``covers`` is
+    given for a launch.
     """
 
     verdict: Verdict
@@ -75,6 +85,7 @@ class Answer:
     forbidden_by: tuple[str, ...] = ()
     chosen: str = ""
     cut: bool = False
+    covers: Covers | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
+from mcheck.answers.result import Covers
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
 from mcheck.program.program import CLEAN, Expectation, Kinds
@@ -53,7 +54,8 @@ class Checked:
     """A file's answer.
 
     ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason. ``digest`` is that
-    of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more.
+    of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more;
+    ``covers``: of a launch, how many of its clusters the answer speaks of.
     """
 
     path: str
@@ -75,6 +77,7 @@ class Checked:
     source: str = ""
     digest: str = ""
     cut: bool = False
+    covers: Covers | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

@@ -98,6 +98,7 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         warnings=(*program.warnings, *warnings),
         source=program.source,
         cut=given.cut,
+        covers=given.covers,
     )
 
 

@@ -19,6 +19,7 @@ def _entries() -> dict[str, Entry]:
     from mcheck.findings import (
         barriers,
         deadlocks,
+        grids,
         mbarriers,
         operands,
         phases,
@@ -28,7 +29,7 @@ def _entries() -> dict[str, Entry]:
         tensors,
     )
 
-    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, deadlocks)
+    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, grids, deadlocks)
     return {entry.code: entry for group in groups for entry in group.ENTRIES}
 
 

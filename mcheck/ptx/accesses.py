@@ -20,6 +20,7 @@ from mcheck.ptx.bits import Word, cut
 from mcheck.ptx.cluster import Cluster, Missing, Step
 from mcheck.ptx.code import Unit
 from mcheck.ptx.compiler import Compiler, Fetch, makes, skip
+from mcheck.ptx.dependent import look_back
 from mcheck.ptx.flow import registers, writes
 from mcheck.ptx.lanes import WARP, Mask, Quality
 from mcheck.ptx.lower import template
@@ -555,9 +556,12 @@ OTHER_GRIDS = "one grid is followed: what it takes over from the one before it (
 @makes("griddepcontrol")
 def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """What it waits for, or lets go, is another grid, which is not followed."""
+    waits = "wait" in statement.opcode
 
     def step(c: Cluster, mask: Mask) -> Mask:
         c.trace.assumptions[OTHER_GRIDS] = None
+        if waits:
+            look_back(c, mask, statement)
         return mask
 
     return step

@@ -52,6 +52,11 @@ class Numbers:
     least: int
     spare: int
 
+    @property
+    def divides(self) -> bool:
+        """Whether quotients are followed that do not grow evenly."""
+        return False
+
     def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
         """Of which lanes a value with these slopes grows by no more than ``room`` (0 or more), numbers being taken away
         where too large ones would make it.
@@ -94,6 +99,17 @@ class Numbers:
         else:
             low, high = 0, (1 << bits) - 1
         return base, self.between(base, value.slopes, low, high)
+
+    def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
+        """The slopes of quotients by ``block``, rounded down, and which are known: the slopes are multiples of it, or
+        the values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
+        """
+        whole = value.slopes % block == 0
+        slopes = np.where(whole, value.slopes // block, 0)
+        rest = np.where(whole, 0, value.slopes)
+        inside = np.array([int(x) % int(y) for x, y in zip(base, block, strict=True)], object)
+        room = np.array([int(y) for y in block], object) - 1 - inside
+        return slopes, self.below(room, rest) & self.below(inside, -rest)
 
 
 def rule_of(opcode: tuple[str, ...]) -> Rule | None:
@@ -202,12 +218,14 @@ def _upper(kind: str) -> Rule:
             for d in range(1, MOST_DIVISOR + 1):
                 a, e = divmod(m * d, 1 << 32)
                 whole = (other.slopes[:, some] * a) % d == 0
-                if e > NEARLY or not whole.all():
+                if e > NEARLY or not (n.divides or whole.all()):
                     continue
                 most = ((1 << 32) - 1) // e if e else (1 << 32) - 1
                 bad[some] = ~n.between(base[some], other.slopes[:, some], 0, most)
+                times = Value(other.base[some], other.slopes[:, some] * a, other.bad[some])
+                quotient, known = n.floor(times, base[some].astype(np.int64) * a, np.full(len(some), d, np.int64))
                 less = other.slopes[:, some] if kind[0] == "s" and m >> 31 else 0  # as a signed number m is m - 2^32
-                slopes[:, some] = other.slopes[:, some] * a // d - less
+                slopes[:, some], bad[some] = quotient - less, bad[some] | ~known
                 break
         return _made(other, slopes, bad, 32)
 
@@ -224,25 +242,13 @@ def _left(bits: int) -> Rule:
     return run
 
 
-def _floor(n: Numbers, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
-    """The slopes of quotients by ``block``, rounded down, and which are known: the slopes are multiples of it, or the
-    values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
-    """
-    whole = value.slopes % block == 0
-    slopes = np.where(whole, value.slopes // block, 0)
-    rest = np.where(whole, 0, value.slopes)
-    inside = np.array([int(x) % int(y) for x, y in zip(base, block, strict=True)], object)
-    room = np.array([int(y) for y in block], object) - 1 - inside
-    return slopes, n.below(room, rest) & n.below(inside, -rest)
-
-
 def _right(kind: str) -> Rule:
     bits = width(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind if kind[0] == "s" else f"u{bits}")
         by = np.minimum(cut(s[1].base, 32), np.uint64(bits - 1 if kind[0] == "s" else min(bits, 62)))
-        slopes, known = _floor(n, s[0], base, np.int64(1) << np.minimum(by, np.uint64(62)).astype(np.int64))
+        slopes, known = n.floor(s[0], base, np.int64(1) << np.minimum(by, np.uint64(62)).astype(np.int64))
         return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~known, bits)
 
     return run
@@ -254,7 +260,7 @@ def _divided(name: str, kind: str) -> Rule:
         by = number_of(s[1].base, kind)
         natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
         block = np.where(natural, by, 1).astype(np.int64)
-        slopes, known = _floor(n, s[0], np.where(natural, base, 0).astype(np.int64), block)
+        slopes, known = n.floor(s[0], np.where(natural, base, 0).astype(np.int64), block)
         if name == "rem":
             slopes = s[0].slopes - slopes * block
         return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, width(kind))
@@ -359,6 +365,8 @@ def _converted(to: str, source: str) -> Rule | None:
         bad = s[0].bad
         if width(to) > width(source):
             bad = bad | ~n.number(s[0], source)[1]
+        elif width(to) < min(width(source), 32):  # the register may be wider than the result
+            bad = bad | ~n.number(s[0], to)[1]
         return _made(s[0], s[0].slopes, bad, min(width(to), 64))
 
     return run

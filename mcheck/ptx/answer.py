@@ -10,11 +10,14 @@ from mcheck.answers.result import Answer
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
+from mcheck.grid.clashes import races_of
+from mcheck.grid.coverage import Coverage, coverage, covers_of
 from mcheck.limit import Limit, TimeOut
 from mcheck.policy.ask import ask
 from mcheck.policy.question import Question
 from mcheck.program.program import Program
 from mcheck.ptx.batches import batched, batches
+from mcheck.ptx.dependent import finding_of
 from mcheck.ptx.follow import LEADERS, Followed, follow
 from mcheck.ptx.launch import Launch
 from mcheck.ptx.launch_answers import others
@@ -26,24 +29,33 @@ from mcheck.verdicts import Verdict
 MOST_REASONS = 4
 """Gaps that a reason names one by one."""
 ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
+ALL_ALIKE = (
+    "one cluster of the grid is followed, the one with CTA {}; the others do the same and keep off its memory (shown)"
+)
 BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
 WHY = "it is that for modules"
 """Why the kernel engine is asked where nobody names one."""
 
 
-def answer(module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto") -> Answer:
-    """What an engine (the kernel engine unless another one is named) finds in the cluster of a launch.
+def answer(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
+) -> Answer:
+    """What an engine (the kernel engine unless another one is named) finds in the cluster of a launch, and whether that
+    is an answer about all clusters of the grid; of this one only if it is looked at ``alone``.
 
     Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
     """
     limit = Limit(question.timeout)
     found: list[tuple[Followed, Answer]] = []
     unknown: Reasons = ()
+    launched: Coverage | None = None
     try:
-        for way in follow(module, launch, limit):
+        for way in follow(module, launch, limit, alone=alone):
             way = replace(way, program=way.program.assuming(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
+            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early]
+            given = replace(given, findings=(*given.findings, *early)) if early else given
             if way.last_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
                 continue
@@ -52,11 +64,17 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
                 break
             if given.verdict is Verdict.UNKNOWN and limit.over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
+        footprints = [way.footprint for way, _ in found if way.footprint is not None]
+        if footprints and not any(_worst(given.findings) for _, given in found):
+            launched = coverage(footprints, launch.cluster, limit)
+            sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
+            races = races_of(launched, module, question.profile) if sure else ()
+            found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
         unknown = (no_time(question.timeout, str(over)),)
     except Unsupported as error:
         unknown = (of_error(error),)
-    joined = _joined(launch, found, unknown)
+    joined = _joined(launch, found, unknown, launched)
     return replace(joined, chosen=WHY) if engine == "auto" else joined
 
 
@@ -106,7 +124,9 @@ def _worst(findings: Iterable[Finding]) -> bool:
     return any(f.severity == "error" for f in findings)
 
 
-def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: Reasons) -> Answer:
+def _joined(
+    launch: Launch, found: list[tuple[Followed, Answer]], unknown: Reasons, launched: Coverage | None
+) -> Answer:
     findings: dict[object, Finding] = {}
     for _, given in found:
         for finding in given.findings:
@@ -114,10 +134,13 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: Reaso
     gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
     reasons = once(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
-    covered = bool(found) and not reasons and not gaps and all(given.covered for _, given in found)
-    verdict, reasons = verdict_of(kept, covered=covered, reasons=reasons if _worst(kept) else (*reasons, *gaps))
+    beyond = () if launched is None else launched.bound
+    covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)
+    left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
+    verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
     first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
-    said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
+    followed = ONE_CLUSTER if launched is None or launched.reasons else ALL_ALIKE
+    said = [*first.assumptions, followed.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,
@@ -129,6 +152,7 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: Reaso
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
         cut=any(given.cut for _, given in found),
+        covers=covers_of(launch) if launched is None else launched.covers,
     )
 
 

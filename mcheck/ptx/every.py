@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from mcheck.answers.judgement import verdict_of
 from mcheck.answers.result import Answer
 from mcheck.answers.several import is_whole, left_open, proved, taken, together
 from mcheck.cat.ast import Model
+from mcheck.grid.coverage import covers_of
 from mcheck.limit import Limit, TimeOut
 from mcheck.policy.numbers import Looked, Unproved, attempted
 from mcheck.policy.question import Question
@@ -49,7 +51,19 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     except Missing:
         if not names:
             raise
-    return _Every(module, launch, model, question, engine, names).answer()
+    return _of_one(_Every(module, launch, model, question, engine, names).answer(), launch)
+
+
+def _of_one(given: Answer, launch: Launch) -> Answer:
+    """A proof for all numbers is one for the cluster that was looked at: that others keep off its memory is known of
+    single numbers only.
+    """
+    covers = covers_of(launch)
+    if covers.clusters < covers.of and given.verdict is Verdict.PROVED:
+        said = Reason(Cause.CLUSTERS, f"one of {covers.of} clusters of the grid was looked at, for every number")
+        verdict, bound = verdict_of(given.findings, covered=False, reasons=(said,))
+        return replace(given, verdict=verdict, reasons=(*bound, *given.reasons), covered=False, covers=covers)
+    return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.of)
 
 
 @dataclass(slots=True)
@@ -189,7 +203,7 @@ class _Every:
         if numbers not in self.looked:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            self.looked.take(numbers, answer(self.module, launch, self.model, asked, self.engine))
+            self.looked.take(numbers, answer(self.module, launch, self.model, asked, self.engine, alone=True))
         if numbers in self.looked.slow:
             raise TimeOut
         return self.looked.ends(self.looked.found[numbers])

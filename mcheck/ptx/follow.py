@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from mcheck.grid.footprint import Footprint
+from mcheck.grid.watch import watch_of
 from mcheck.limit import Limit
 from mcheck.program.condition import Condition
 from mcheck.program.program import Place, Program, Thread
@@ -21,6 +23,7 @@ from mcheck.ptx.cluster import DONE, MOST_CHOSEN, Cluster, Step
 from mcheck.ptx.code import Code, code_of, computes
 from mcheck.ptx.compiler import Compiler
 from mcheck.ptx.counters import Counters
+from mcheck.ptx.dependent import Early
 from mcheck.ptx.dispatch import steps_of
 from mcheck.ptx.flow import reads, writes
 from mcheck.ptx.lanes import WARP, Lanes, ctas_of
@@ -52,10 +55,15 @@ class Followed:
     operations: int
     steps: int = 0
     last_leads: bool = False
+    early: tuple[Early, ...] = ()
+    """What lanes access before they wait for the grids before this one."""
+    footprint: Footprint | None = None
+    """What the cluster touches of global memory, where the grid has others."""
 
 
-def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterator[Followed]:
-    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader.
+def follow(module: Module, launch: Launch, limit: Limit | None = None, *, alone: bool = False) -> Iterator[Followed]:
+    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader. What
+    it has in common with other clusters of the grid is not looked at if it is ``alone``.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
@@ -65,7 +73,8 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        cluster = runner.run(way)
+        watch = None if alone else watch_of(launch)
+        cluster = runner.run(way, watch)
         named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
         if (named, counters) != (runner.code.named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
@@ -75,7 +84,7 @@ def follow(module: Module, launch: Launch, limit: Limit | None = None) -> Iterat
             if more not in planned and len(planned) < MOST_WAYS:
                 planned.add(more)
                 todo.append(more)
-        yield runner.followed(cluster)
+        yield replace(runner.followed(cluster), footprint=None if watch is None else watch.footprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,10 @@ class Runner:
             taken.append(KEEP_UP.format(", ".join(map(str, waits))))
         if c.elects:
             taken.append(LEADERS)
-        return Followed(program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads)
+        return Followed(
+            program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads,
+            early=tuple(c.trace.early.values()),
+        )  # fmt: skip
 
 
 def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:

@@ -80,3 +80,8 @@ class Launch:
     first: Extent
     arguments: tuple[Argument, ...]
     assume: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """The lanes of a CTA: its threads, rounded up to whole warps."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32

@@ -59,6 +59,8 @@ class Trace:
     """Whether control, an address or an operand has depended on the order in which the threads were run."""
     possible: bool = True
     """Whether the order of this run is one that lanes can have."""
+    early: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    """What was accessed before a wait for the grids before this one (``mcheck.ptx.dependent.Early``), by the places."""
     doubles: bool = False
     """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
 

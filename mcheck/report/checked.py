@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mcheck.answers.result import Covers
 from mcheck.check.case import Checked, Tally
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import leading
@@ -90,10 +91,11 @@ def describe(
     """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
     not beside it.
     """
-    expected = (
-        " (as expected)" if result.verdict is Verdict.FINDING and result.status == "ok" and result.expected else ""
-    )
-    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
+    wrong = result.verdict is Verdict.FINDING
+    expected = " (as expected)" if wrong and result.status == "ok" and result.expected else ""
+    covers = result.covers
+    part = f" ({covers.clusters} of {covers.of} clusters)" if covers is not None and covers.clusters < covers.of else ""
+    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{part}{expected}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
@@ -154,7 +156,12 @@ def _result(result: Checked) -> dict[str, Any]:
         "seconds": round(result.seconds, 6),
         **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
+        **({} if result.covers is None else {"covers": _covers(result.covers)}),
     }
+
+
+def _covers(covers: Covers) -> dict[str, int]:
+    return {"clusters": covers.clusters, "of": covers.of, "together": covers.together}
 
 
 def _summary(tally: Tally) -> dict[str, int]:
