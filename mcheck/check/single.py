@@ -8,16 +8,16 @@ from time import perf_counter
 from mcheck.answers.judgement import NOT_ALL, decides
 from mcheck.answers.result import Answer
 from mcheck.check.case import Checked, Options, Settings, Subject
+from mcheck.check.selection import answered, selected
 from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import by_cause
-from mcheck.findings.suppress import apply, suppressions
+from mcheck.findings.suppress import apply
 from mcheck.limit import of_all_the_time
 from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.program.program import CLEAN, Program
-from mcheck.run.case import DEFAULT_MODEL, Case, kinds_hold
-from mcheck.run.single import internal, left, load, located, model_of, out_of_memory, traceback_of
+from mcheck.program.program import Program
+from mcheck.run.case import DEFAULT_MODEL, Case
+from mcheck.run.single import internal, load, located, model_of, out_of_memory, traceback_of
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
@@ -28,13 +28,9 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         program = load(case.path, settings.assume, case.text, every=True)
         name = settings.model or program.model or DEFAULT_MODEL
         model = model_of(name, None if settings.model else program.model_span)
-        asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
-        given = ask(program, model, asked, options.engine)
-        if given.verdict == "finding" and not (given.covered or _expected(program, given)):
-            # An engine stops soon after its first error: what the file expects may be what it has not come to.
-            asked = replace(asked, timeout=left(settings.timeout, started), thorough=True, excused=None)
-            more = ask(program, model, asked, options.engine)
-            given = more if _expected(program, more) else given
+        given = answered(
+            lambda asked: ask(program, model, asked, options.engine), program, settings, options, started
+        )
         given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
@@ -42,33 +38,9 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     return replace(concluded, digest=model.digest)
 
 
-def _expected(program: Program, given: Answer) -> bool:
-    """Whether the answer has findings of the kinds that the file asks for, if it asks for any."""
-    kinds = program.expectation.kinds
-    return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
-
-
-def question(program: Program | Subject, settings: Settings, options: Options) -> Question:
-    """What is asked of an engine: to look on after an error that is left out of the answer."""
-    left_out = bool(options.select or options.ignore or suppressions(program.source))
-
-    def excused(finding: Finding) -> bool:
-        return not (_selected(finding, options) and apply((finding,), program.source, program.path)[0])
-
-    return Question(
-        about=About.FINDINGS,
-        profile=settings.profile,
-        unroll=settings.unroll,
-        timeout=settings.timeout,
-        thorough=left_out,
-        excused=excused if left_out else None,
-        limit=options.limit,
-    )
-
-
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
     """The answer without what is not asked for and what the file suppresses."""
-    chosen = tuple(f for f in given.findings if _selected(f, options))
+    chosen = tuple(f for f in given.findings if selected(f, options))
     kept, left, warnings = apply(
         chosen, program.source, program.path, all_found=given.verdict != "finding" or given.covered
     )
@@ -99,12 +71,6 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         source=program.source,
         cut=given.cut,
     )
-
-
-def _selected(finding: Finding, options: Options) -> bool:
-    if options.select and not finding.code.startswith(options.select):
-        return False
-    return not (options.ignore and finding.code.startswith(options.ignore))
 
 
 def _line(finding: Finding) -> int:

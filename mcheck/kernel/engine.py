@@ -14,6 +14,7 @@ from itertools import permutations
 
 from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
+from mcheck.answers.several import Excused, counts
 from mcheck.cat.ast import Model
 from mcheck.findings.finding import Finding
 from mcheck.kernel import exchanges, garbage, sequential, symmetry
@@ -61,7 +62,7 @@ class Search:
     limit: int = MAX_EXECUTIONS
     thorough: bool = False
     brief: bool = False
-    excused: Callable[[Finding], bool] | None = None
+    excused: Excused = None
     """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
     given: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
@@ -271,7 +272,7 @@ class Search:
             if key not in self.findings and not says_less(problem, self.findings.values()):
                 found = self.findings[key] = finding_of(machine, problem, self.profile)
                 self.last_found = self.executions, self.steps
-                if found.severity == "error" and (self.excused is None or not self.excused(found)):
+                if counts(found, self.excused):
                     self.errors.append(found)
 
 
@@ -380,7 +381,7 @@ def answer(
     limit: int = MAX_EXECUTIONS,
     thorough: bool = False,
     brief: bool = False,
-    excused: Callable[[Finding], bool] | None = None,
+    excused: Excused = None,
 ) -> Answer:
     """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 

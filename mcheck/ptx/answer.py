@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
+from mcheck.answers.several import ends_search
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
@@ -46,7 +47,7 @@ def answer(module: Module, launch: Launch, model: Model, question: Question, eng
                 found[0] = _by_leader(found[0][0], given), found[0][1]
                 continue
             found.append((way, given))
-            if _worst(found[-1][1].findings) and not question.thorough:
+            if ends_search(given, question.excused) and not question.thorough:
                 break
             if given.verdict == "unknown" and limit.over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
