@@ -55,6 +55,7 @@ class Answer:
     a finding; ``bound``: what the search went up to, if that is why. ``undefined``: some execution has undefined
     behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
     looked at. ``forbidden_by`` are the axioms that some execution fails by.
+    ``ends``: some execution ends, as far as is known; told of programs without a condition.
     ``chosen`` is why this engine was asked. ``cut``: with more time there might be more to say.
     """
 
@@ -70,5 +71,6 @@ class Answer:
     engine: str = "explicit"
     reason: str | None = None
     forbidden_by: tuple[str, ...] = ()
+    ends: bool = True
     chosen: str = ""
     cut: bool = False

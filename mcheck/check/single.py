@@ -39,26 +39,28 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
 
 
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
-    """The answer without what is not asked for and what the file suppresses."""
-    chosen = tuple(f for f in given.findings if selected(f, options))
-    kept, left, warnings = apply(
-        chosen, program.source, program.path, all_found=given.verdict != "finding" or given.covered
+    """The answer without what is not asked for and what the file suppresses, which it still counts."""
+    others, left, warnings = apply(
+        given.findings, program.source, program.path, all_found=given.verdict != "finding" or given.covered
     )
+    kept = tuple(f for f in others if selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if selected(f, options))
+    deselected = tuple(f for f in given.findings if not selected(f, options))
     assumptions = list(given.assumptions)
-    assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in left]
-    if len(chosen) < len(given.findings):
-        codes = sorted({f.code for f in given.findings} - {f.code for f in chosen})
-        assumptions.append(f"not selected: {', '.join(codes)}")
+    assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in suppressed]
+    if deselected:
+        assumptions.append(f"not selected: {', '.join(sorted({f.code for f in deselected}))}")
     verdict = given.verdict
     reason = given.reason
     if verdict == "finding" and not any(map(decides, kept)):
-        verdict, reason = ("proved", None) if given.covered else ("bounded", reason or NOT_ALL)
+        verdict, reason = ("finding", None) if given.covered else ("bounded", reason or NOT_ALL)
     return Checked(
         path=path,
         name=program.name,
         verdict=verdict,
         findings=by_cause(kept),
-        suppressed=left,
+        suppressed=suppressed,
+        deselected=deselected,
         expected=program.expectation.kinds,
         expectation_span=program.expectation.span,
         assumptions=tuple(assumptions),

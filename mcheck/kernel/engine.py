@@ -71,6 +71,8 @@ class Search:
     executions: int = 0
     possible: bool = False
     """Whether one of them is an execution of the model."""
+    ends: bool = False
+    """Whether one of them comes to its end."""
     bounded: str | None = None
     overtaken: str | None = None
     """Which operation on an mbarrier may take effect behind a later one of its thread."""
@@ -108,6 +110,11 @@ class Search:
     def settled(self) -> bool:
         """Whether an error is enough of an answer, and there is one."""
         return self.wrong and not self.whole
+
+    @property
+    def none_ends(self) -> bool:
+        """Whether none comes to its end, as far as they were looked at, and what was found says why."""
+        return not self.ends and self.bounded is None and any(f.severity == "error" for f in self.findings.values())
 
     def found(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
@@ -224,6 +231,7 @@ class Search:
                     self._plan(_alternatives(machine, self.settled), alike, planned, todo)
                 continue
             self.possible = True
+            self.ends = self.ends or (machine.ended == "end" and all(a.status == "done" for a in machine.agents))
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
@@ -412,6 +420,7 @@ def answer(
         executions=search.executions,
         engine="protocol",
         reason=reason,
+        ends=not search.none_ends,
     )
 
 

@@ -132,6 +132,7 @@ def answer(
         assumptions=(*assumptions(program), INTERLEAVED),
         engine="protocol",
         reason=why,
+        ends=not search.none_ends,
     )
 
 

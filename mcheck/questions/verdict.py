@@ -6,7 +6,7 @@ from mcheck.answers.final import truth_of
 from mcheck.answers.judgement import assumptions
 from mcheck.answers.reports import describe
 from mcheck.answers.result import Answer, Outcome, in_order
-from mcheck.questions.endings import STOPPED, why_none_ends
+from mcheck.questions.endings import STOPPED, some_end, why_none_ends
 from mcheck.questions.run import Run
 
 CUT = "a loop whose state does not repeat was cut at the unrolling bound"
@@ -44,6 +44,7 @@ def conclude(run: Run, reason: str | None, *, witnesses: bool) -> Answer:
         executions=run.executions,
         reason="; ".join(dict.fromkeys(filter(None, (why, reason)))) or none_ends or run.note,
         forbidden_by=forbidden,
+        ends=condition.kind != "none" or run.prop == "liveness" or reason is not None or some_end(run),
     )
 
 

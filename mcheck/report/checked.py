@@ -35,6 +35,7 @@ VERDICT_STYLES = {
     "proved": "green",
     "bounded": "yellow",
     "finding": "bold red",
+    "ignored": "yellow",
     "unknown": "yellow",
     "error": "bold red",
 }
@@ -73,8 +74,13 @@ class TextReport:
             (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
             ", ",
             (f"{tally.findings} with findings", "bold red" if tally.exit_status == 1 else ""),
+            _only_ignored(tally),
             f", {tally.unknown} unknown, {count(tally.error, 'error', 'errors')}",
         )
+
+
+def _only_ignored(tally: Tally) -> str:
+    return f" ({tally.ignored} with ignored ones only)" if tally.ignored else ""
 
 
 def describe(
@@ -88,8 +94,9 @@ def describe(
     """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
     not beside it.
     """
-    expected = " (as expected)" if result.verdict == "finding" and result.status == "ok" and result.expected else ""
-    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{expected}"
+    expected = " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected else ""
+    ignored = f" ({result.left_out})" if result.left_out else ""
+    yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{expected}{ignored}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
@@ -144,12 +151,22 @@ def _result(result: Checked) -> dict[str, Any]:
         "path": result.path,
         "name": result.name,
         "verdict": result.verdict,
+        "headline": result.headline,
         "findings": [to_json(f) for f in result.findings],
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
+        "suppressed": len(result.suppressed),
+        "ignored": [_ignored(result, f) for f in result.ignored],
         **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
     }
+
+
+def _ignored(result: Checked, finding: Finding) -> dict[str, Any]:
+    """A finding that is left out, and who left it out: a comment of the file, or the selection of codes."""
+    by = "selection" if finding in result.deselected else "comment"
+    line = next((a.line for a in finding.accesses if a.line is not None), None)
+    return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
 
 
 def _summary(tally: Tally) -> dict[str, int]:
@@ -157,6 +174,7 @@ def _summary(tally: Tally) -> dict[str, int]:
         "files": tally.files,
         "clean": tally.clean,
         "findings": tally.findings,
+        "ignored": tally.ignored,
         "unknown": tally.unknown,
         "error": tally.error,
     }
@@ -172,6 +190,8 @@ def github(results: list[Checked], tally: Tally) -> str:
     lines = []
     for result in results:
         lines += [of_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
+        if result.left_out:
+            lines.append(annotation("notice", place_of(None, result.path), "ignored", result.left_out))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
             lines += [
@@ -180,7 +200,7 @@ def github(results: list[Checked], tally: Tally) -> str:
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
-    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
+    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings{_only_ignored(tally)}"
     errors = count(tally.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
     return "\n".join(lines) + "\n"
@@ -209,7 +229,7 @@ def _case(result: Checked) -> Case:
     from mcheck.report.junit import Case, of_error
 
     if result.status == "ok":
-        return Case(result.path, result.seconds, "ok")
+        return Case(result.path, result.seconds, "ok", result.left_out)
     if result.verdict == "error" and result.problem is not None:
         return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))

@@ -49,6 +49,7 @@ def _test(result: Result) -> dict[str, Any]:
         "expected": result.expected,
         "model": result.model,
         "ok": result.ok,
+        "headline": result.headline,
         "states": [dict(outcome.state) for outcome in _sorted(result.outcomes)],
         "complete": result.complete,
         "undefined": result.undefined,
@@ -69,6 +70,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
         "mismatch": summary.mismatch,
         "unknown": summary.unknown,
         "error": summary.error,
+        "found": summary.found,
         "seconds": round(summary.seconds, 6),
     }
 

@@ -55,7 +55,7 @@ def of_checked(checked: Checked, settings: Settings) -> Result:
     return Result(
         path=checked.path,
         name=os.path.basename(checked.path) if is_module(checked.path) else checked.name,
-        verdict=checked.verdict,
+        verdict=checked.headline,
         model=settings.model or DEFAULT_MODEL,
         expected_kinds=checked.expected,
         findings=checked.findings,

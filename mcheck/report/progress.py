@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 DELAY = 0.5
-VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "unknown", "error")
+VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "ignored", "unknown", "error")
 """What is counted, in this order."""
 
 

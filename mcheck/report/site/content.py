@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mcheck.check.case import Checked
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Kinds
 from mcheck.records import dataclass
@@ -25,6 +26,12 @@ class Verdict:
     reason: str
     own: bool
     grave: bool = False
+
+
+def of_checked(checked: Checked, model: str) -> Verdict:
+    """The verdict of what is asked for findings alone."""
+    reason = "; ".join(filter(None, (checked.reason, checked.left_out)))
+    return Verdict(model, checked.headline, 0, True, False, reason, True)
 
 
 @dataclass(frozen=True, slots=True)
