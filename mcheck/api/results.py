@@ -89,13 +89,13 @@ class CheckResult:
         name: The name in the first line.
         verdict: ``proved``, ``bounded``, ``finding`` or ``unknown``.
         findings: Races, undefined behaviour and deadlocks, without those that are left out.
-        ignored: Those that the file suppresses or that are not selected, but advice; where there is nothing else the
-            verdict is still ``finding``.
         assumptions: What the answer takes for granted.
         executions: How many executions were looked at.
         engine: The engine whose answer it is.
         seconds: How long it took.
         reason: Why the verdict is no better, where it is not ``proved``.
+        ignored: Findings that the file suppresses or that are not selected, advice aside; where there is nothing else
+            the verdict is still ``finding``.
     """
 
     path: str

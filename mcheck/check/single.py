@@ -28,9 +28,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         program = load(case.path, settings.assume, case.text, every=True)
         name = settings.model or program.model or DEFAULT_MODEL
         model = model_of(name, None if settings.model else program.model_span)
-        given = answered(
-            lambda asked: ask(program, model, asked, options.engine), program, settings, options, started
-        )
+        given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
         given = replace(given, reason=of_all_the_time(given.reason, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)

@@ -123,7 +123,8 @@ def _joined(launch: Launch, found: list[tuple[Followed, Answer]], unknown: str |
         verdict = "finding"
     all_seen = not reasons and not gaps and not bounds and all(given.covered for _, given in found)
     first = found[0][1] if found else Answer(verdict="unknown", engine="protocol")
-    said = [*first.assumptions, ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
+    said = [text for _, given in found for text in given.assumptions]
+    said += [ONE_CLUSTER.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,

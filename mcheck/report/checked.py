@@ -151,14 +151,20 @@ def _result(result: Checked) -> dict[str, Any]:
         "path": result.path,
         "name": result.name,
         "verdict": result.verdict,
-        "headline": result.headline,
         "findings": [to_json(f) for f in result.findings],
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),
+        **(_left_out(result) if result.suppressed or result.ignored else {}),
+        **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
+    }
+
+
+def _left_out(result: Checked) -> dict[str, Any]:
+    return {
+        "headline": result.left_out or result.headline,
         "suppressed": len(result.suppressed),
         "ignored": [_ignored(result, f) for f in result.ignored],
-        **({"errors": problems_to_json(result.problem)} if result.verdict == "error" and result.problem else {}),
     }
 
 
@@ -174,9 +180,9 @@ def _summary(tally: Tally) -> dict[str, int]:
         "files": tally.files,
         "clean": tally.clean,
         "findings": tally.findings,
-        "ignored": tally.ignored,
         "unknown": tally.unknown,
         "error": tally.error,
+        **({"ignored": tally.ignored} if tally.ignored else {}),
     }
 
 

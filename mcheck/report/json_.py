@@ -49,7 +49,6 @@ def _test(result: Result) -> dict[str, Any]:
         "expected": result.expected,
         "model": result.model,
         "ok": result.ok,
-        "headline": result.headline,
         "states": [dict(outcome.state) for outcome in _sorted(result.outcomes)],
         "complete": result.complete,
         "undefined": result.undefined,
@@ -58,6 +57,7 @@ def _test(result: Result) -> dict[str, Any]:
         "engine": result.engine,
         "seconds": round(result.seconds, 6),
         "reason": result.reason,
+        **({"headline": result.headline} if result.headline != result.status else {}),
         **({"assumptions": list(result.assumptions)} if result.assumptions else {}),
         **({"errors": to_json(result.problem)} if result.status == "error" and result.problem else {}),
     }
@@ -70,7 +70,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
         "mismatch": summary.mismatch,
         "unknown": summary.unknown,
         "error": summary.error,
-        "found": summary.found,
+        **({"found": summary.found} if summary.found else {}),
         "seconds": round(summary.seconds, 6),
     }
 
