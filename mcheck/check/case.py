@@ -51,9 +51,9 @@ class Subject:
 class Checked:
     """A file's answer. ``verdict`` is proved, bounded, finding, unknown or error.
 
-    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason, ``deselected`` those
-    whose codes are not wanted: where there is nothing else the verdict is still finding. ``digest`` is that
-    of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more.
+    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason, ``deselected``
+    those whose codes are not wanted: where there is nothing else the verdict is still finding. ``digest`` is that of
+    the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more.
     """
 
     path: str

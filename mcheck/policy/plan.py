@@ -109,10 +109,9 @@ def settles(given: Answer, program: Program, question: Question) -> bool:
 
 def _is_finding(given: Answer, question: Question) -> bool:
     """Whether the answer has a finding, not only what the asker leaves out: then no other engine is needed."""
-    excused = question.excused
-    return given.verdict == "finding" and (
-        excused is None or any(decides(f) and not excused(f) for f in given.findings)
-    )
+    if given.verdict != "finding" or question.excused is None:
+        return given.verdict == "finding"
+    return any(decides(f) and not question.excused(f) for f in given.findings)
 
 
 def operations(program: Program) -> int:

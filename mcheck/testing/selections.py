@@ -32,9 +32,9 @@ WITHOUT = "without a selection"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """``lost``: what some selection should have and has not, by the selection; ``more``: what only selections find, which
-    look on behind an error that they leave out; ``open``: those that had no time. ``cut``: without a selection the
-    search ended before all executions were looked at.
+    """``lost``: what some selection should have and has not, by the selection; ``more``: what only selections find,
+    which look on behind an error that they leave out; ``open``: those that had no time. ``cut``: without a selection
+    the search ended before all executions were looked at.
     """
 
     findings: int
