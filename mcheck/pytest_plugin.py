@@ -96,6 +96,9 @@ class LitmusTest(pytest.Item):
         answer = _answer(self.name, os.path.relpath(self.path), _settings(self.config))
         for message, span in answer.warnings:
             self.warn(LitmusWarning(render_warning(message, span)))
+        if said := _beside(answer):
+            self.user_properties.append(("mcheck", said))
+            self.add_report_section("call", "mcheck", said)
         if answer.status != "ok":
             raise NotAsExpected("\n".join(_told(answer)))
 
@@ -144,6 +147,15 @@ def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     if command == "run":
         return next(iter(run_cases(case, settings, 1, run.run_case, run.lost)))
     return next(iter(run_cases(case, settings, 1, task(Options()), lost)))
+
+
+def _beside(answer: Checked | Result) -> str:
+    """What was found all the same where a file is as it should be."""
+    from mcheck.check.case import Checked
+
+    if isinstance(answer, Checked):
+        return answer.left_out
+    return f"{', '.join(answer.unasked)} found" if answer.unasked else ""
 
 
 def _told(answer: Checked | Result) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from mcheck.answers.readings import readings
 from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Program
@@ -58,6 +59,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
     return (
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair: whoever can go on does, and every write is seen at last",
+        *readings(program),
         *program.assumptions.described(),
     )
 

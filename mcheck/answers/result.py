@@ -69,7 +69,7 @@ class Answer:
     looked at. ``forbidden_by`` are the axioms that some execution fails by.
     ``chosen`` is why this engine was asked. ``cut``: with more time or memory there might be more to say, as where one
     of the reasons says so; whoever meets the end of a time that leaves no reason behind says it here. ``covers`` is
-    given for a launch.
+    given for a launch. ``ends``: some execution ends, as far as is known; given for programs without a condition.
     """
 
     verdict: Verdict
@@ -83,6 +83,7 @@ class Answer:
     engine: str = "explicit"
     reasons: Reasons = ()
     forbidden_by: tuple[str, ...] = ()
+    ends: bool = True
     chosen: str = ""
     cut: bool = False
     covers: Covers | None = None

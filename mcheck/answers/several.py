@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from mcheck.answers.judgement import LOOPS, verdict_of
 from mcheck.answers.result import Answer
+from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.reasons import Cause, Reason
 from mcheck.verdicts import Verdict
 
 K = TypeVar("K")
 Excused = Callable[[Finding], bool] | None
-"""Which findings the asker leaves out."""
+"""Which findings end no search: those that the asker leaves out, else what the profile makes less than an error."""
 
 
 def together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
@@ -23,8 +24,9 @@ def together(answers: Sequence[Answer]) -> tuple[Finding, ...]:
 
 
 def counts(found: Finding, excused: Excused) -> bool:
-    """Whether a finding is an error that the asker does not leave out."""
-    return found.severity == "error" and (excused is None or not excused(found))
+    """Whether a finding ends a search. It is an error under the default profile: a stricter one looks as far."""
+    left_out = found.severity != "error" if excused is None else excused(found)
+    return not left_out and catalogue.severity(found.code, "ptx") == "error"
 
 
 def ends_search(given: Answer, excused: Excused) -> bool:

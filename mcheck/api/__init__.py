@@ -145,7 +145,8 @@ def check(
         Unsupported: The program has what mcheck does not model.
     """
     from mcheck.check.case import Options
-    from mcheck.check.single import conclude, question
+    from mcheck.check.selection import answered
+    from mcheck.check.single import conclude
     from mcheck.policy.ask import ask
     from mcheck.run.case import Settings
 
@@ -155,7 +156,7 @@ def check(
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
-    given = ask(program, read, question(program, settings, options), engine)
+    given = answered(lambda asked: ask(program, read, asked, engine), program, settings, options, started)
     return CheckResult.of(conclude(program.path, program, given, options, perf_counter() - started))
 
 

@@ -88,12 +88,14 @@ class CheckResult:
         path: The file, or ``test.litmus`` for a text.
         name: The name in the first line.
         verdict: ``proved``, ``bounded``, ``finding`` or ``unknown``.
-        findings: Races, undefined behaviour and deadlocks, without those that the file suppresses.
+        findings: Races, undefined behaviour and deadlocks, without those that are left out.
         assumptions: What the answer takes for granted.
         executions: How many executions were looked at.
         engine: The engine whose answer it is.
         seconds: How long it took.
         reason: Why the verdict is no better, where it is not ``proved``.
+        ignored: Findings that the file suppresses or that are not selected, advice aside; where there is nothing else
+            the verdict is still ``finding``.
     """
 
     path: str
@@ -105,6 +107,7 @@ class CheckResult:
     engine: str
     seconds: float
     reason: str | None
+    ignored: tuple[Finding, ...] = ()
 
     @classmethod
     def of(cls, checked: Checked) -> CheckResult:
@@ -113,6 +116,8 @@ class CheckResult:
 
     def _repr_html_(self) -> str:
         said = [self.reason] if self.reason else []
+        if self.ignored:
+            said.append(f"ignored: {', '.join(sorted({f.code for f in self.ignored}))}")
         given = [f"taking for granted: {'; '.join(self.assumptions)}"] if self.assumptions else []
         return paragraph(f"{self.name}: {self.verdict}", *said, *given) + _findings(self.findings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
+from mcheck.answers.judgement import decides
 from mcheck.answers.result import Covers
 from mcheck.errors import InternalError, McheckError, Span
 from mcheck.findings.finding import Finding
@@ -51,18 +52,14 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A file's answer.
-
-    ``suppressed`` are the findings that a line of the file asks to leave out, each with its reason. ``digest`` is that
-    of the model (``mcheck.cat.ast.Model``); ``cut``: a limit of time or memory kept the answer from being more;
-    ``covers``: of a launch, how many of its clusters the answer speaks of.
-    """
+    """A file's answer."""
 
     path: str
     name: str
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[tuple[Finding, str], ...] = ()
+    deselected: tuple[Finding, ...] = ()
     expected: Kinds = ()
     expectation_span: Span | None = None
     assumptions: tuple[str, ...] = ()
@@ -97,6 +94,29 @@ class Checked:
         return replace(self, path=path)
 
     @property
+    def ignored(self) -> tuple[Finding, ...]:
+        """What was found and is left out of the answer, though it would decide the verdict."""
+        return tuple(f for f in (*(g for g, _ in self.suppressed), *self.deselected) if decides(f))
+
+    @property
+    def nothing_else(self) -> bool:
+        """Whether all that was found and would decide the verdict is left out."""
+        return bool(self.ignored) and not any(map(decides, self.findings))
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a word: ``ignored`` for findings that are all left out of the answer."""
+        return "ignored" if self.verdict == "finding" and self.nothing_else else self.verdict
+
+    @property
+    def left_out(self) -> str:
+        """How many findings are left out of the answer, and their codes, in words; empty if there are none."""
+        if not self.ignored:
+            return ""
+        said = f"{len(self.ignored)} ignored: {', '.join(sorted({f.code for f in self.ignored}))}"
+        return f"no finding but {said}" if self.nothing_else else f"besides {said}"
+
+    @property
     def as_expected(self) -> bool:
         """Whether what was found is what the file expects; without an ``expect`` line, that nothing grave was."""
         kinds = self.expected or CLEAN
@@ -121,11 +141,14 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts by verdict, and the exit status that follows from the statuses."""
+    """Counts by verdict, and the exit status that follows from the statuses; ``ignored``: of the files with findings
+    those where all are left out.
+    """
 
     files: int
     clean: int
     findings: int
+    ignored: int
     unknown: int
     error: int
     exit_status: int
@@ -145,6 +168,7 @@ def tally(results: list[Checked], seconds: float) -> Tally:
         findings=verdicts.count(Verdict.FINDING),
         unknown=sum(v.open for v in verdicts),
         error=verdicts.count(Verdict.ERROR),
+        ignored=sum(r.headline == "ignored" for r in results),
         exit_status=status,
         seconds=seconds,
     )

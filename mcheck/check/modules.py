@@ -8,10 +8,10 @@ from time import perf_counter
 
 from mcheck.check.case import Checked, LaunchText, Options, Settings, Subject
 from mcheck.check.files import launch_beside
-from mcheck.check.single import conclude, failed, question
+from mcheck.check.selection import answered
+from mcheck.check.single import conclude, failed
 from mcheck.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.limit import Limit
 from mcheck.ptx import launching, reading
 from mcheck.ptx.every import answer_for_every
 from mcheck.ptx.launch import Buffer, Extent, Launch
@@ -46,7 +46,6 @@ def check_text(
 ) -> Checked:
     """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
-    within = Limit(settings.timeout)
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
         module = reading.module(text, path)
@@ -55,8 +54,10 @@ def check_text(
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
         model = model_of(settings.model or DEFAULT_MODEL)
-        asked = question(subject, replace(settings, timeout=within.left()), options)
-        found = answer_for_every(module, launch, model, asked, options.engine)
+        found = answered(
+            lambda asked: answer_for_every(module, launch, model, asked, options.engine),
+            subject, settings, options, started,
+        )  # fmt: skip
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(path, subject, error, settings, perf_counter() - started)
     lines = source_lines(module, launch.entry)

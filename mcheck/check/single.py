@@ -8,16 +8,16 @@ from time import perf_counter
 from mcheck.answers.judgement import decides, verdict_of
 from mcheck.answers.result import Answer
 from mcheck.check.case import Checked, Options, Settings, Subject
+from mcheck.check.selection import answered, selected
 from mcheck.errors import InputError, McheckError, Unsupported
 from mcheck.findings.finding import Finding
 from mcheck.findings.order import by_cause
-from mcheck.findings.suppress import apply, suppressions
+from mcheck.findings.suppress import apply
 from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.program.program import CLEAN, Program
+from mcheck.program.program import Program
 from mcheck.reasons import Cause, Reason, of_all_the_time, of_error
-from mcheck.run.case import Case, kinds_hold
-from mcheck.run.single import internal, left, load, model_for, out_of_memory, traceback_of
+from mcheck.run.case import Case
+from mcheck.run.single import internal, load, model_for, out_of_memory, traceback_of
 from mcheck.verdicts import Verdict
 
 
@@ -28,13 +28,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     try:
         program = load(case.path, settings.assume, case.text, every=True)
         model = model_for(settings.model, program.model, program.path, program.model_span)
-        asked = question(program, replace(settings, timeout=left(settings.timeout, started)), options)
-        given = ask(program, model, asked, options.engine)
-        if given.verdict is Verdict.FINDING and not (given.covered or _expected(program, given)):
-            # An engine stops soon after its first error: what the file expects may be what it has not come to.
-            asked = replace(asked, timeout=left(settings.timeout, started), thorough=True, excused=None)
-            more = ask(program, model, asked, options.engine)
-            given = more if _expected(program, more) else replace(given, cut=given.cut or more.cut)
+        given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
         given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
@@ -42,51 +36,29 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     return replace(concluded, digest=model.digest)
 
 
-def _expected(program: Program, given: Answer) -> bool:
-    """Whether the answer has findings of the kinds that the file asks for, if it asks for any."""
-    kinds = program.expectation.kinds
-    return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
-
-
-def question(program: Program | Subject, settings: Settings, options: Options) -> Question:
-    """What is asked of an engine: to look on after an error that is left out of the answer."""
-    left_out = bool(options.select or options.ignore or suppressions(program.source))
-
-    def excused(finding: Finding) -> bool:
-        return not (_selected(finding, options) and apply((finding,), program.source, program.path)[0])
-
-    return Question(
-        about=About.FINDINGS,
-        profile=settings.profile,
-        unroll=settings.unroll,
-        timeout=settings.timeout,
-        thorough=left_out,
-        excused=excused if left_out else None,
-        limit=options.limit,
-    )
-
-
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
-    """The answer without what is not asked for and what the file suppresses."""
-    chosen = tuple(f for f in given.findings if _selected(f, options))
-    kept, left, warnings = apply(
-        chosen, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
+    """The answer without what is not asked for and what the file suppresses, which it still counts."""
+    others, left, warnings = apply(
+        given.findings, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
     )
+    kept = tuple(f for f in others if selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if selected(f, options))
+    deselected = tuple(f for f in given.findings if not selected(f, options))
     assumptions = list(given.assumptions)
-    assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in left]
-    if len(chosen) < len(given.findings):
-        codes = sorted({f.code for f in given.findings} - {f.code for f in chosen})
-        assumptions.append(f"not selected: {', '.join(codes)}")
+    assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in suppressed]
+    if deselected:
+        assumptions.append(f"not selected: {', '.join(sorted({f.code for f in deselected}))}")
     verdict, reasons = given.verdict, given.reasons
-    if verdict is Verdict.FINDING and not any(map(decides, kept)):
+    if verdict is Verdict.FINDING and not given.covered and not any(map(decides, kept)):
         reasons = reasons or (Reason(Cause.FIRST_ERRORS),)  # an engine stops soon after them, and gives no reason
-        verdict, reasons = verdict_of(kept, covered=given.covered, reasons=reasons)
+        verdict, reasons = verdict_of(kept, covered=False, reasons=reasons)
     return Checked(
         path=path,
         name=program.name,
         verdict=verdict,
         findings=by_cause(kept),
-        suppressed=left,
+        suppressed=suppressed,
+        deselected=deselected,
         expected=program.expectation.kinds,
         expectation_span=program.expectation.span,
         assumptions=tuple(assumptions),
@@ -100,12 +72,6 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         cut=given.cut,
         covers=given.covers,
     )
-
-
-def _selected(finding: Finding, options: Options) -> bool:
-    if options.select and not finding.code.startswith(options.select):
-        return False
-    return not (options.ignore and finding.code.startswith(options.ignore))
 
 
 def _line(finding: Finding) -> int:

@@ -152,7 +152,7 @@ def command(
                 if text is not None:
                     text.result(result)
                 results.append(result)
-                bar.advance(result.verdict, ok=result.status == "ok")
+                bar.advance(result.headline, ok=result.status == "ok")
         counts = tally(results, perf_counter() - started)
         if text is not None:
             if len(cases) > 1:

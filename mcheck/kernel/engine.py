@@ -14,6 +14,7 @@ from itertools import permutations
 
 from mcheck.answers.judgement import assumptions, judged, voids
 from mcheck.answers.result import Answer
+from mcheck.answers.several import Excused
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
@@ -69,7 +70,7 @@ class Search:
     limit: int = MAX_EXECUTIONS
     thorough: bool = False
     brief: bool = False
-    excused: Callable[[Finding], bool] | None = None
+    excused: Excused = None
     """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
     given: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
@@ -78,6 +79,8 @@ class Search:
     executions: int = 0
     possible: bool = False
     """Whether one of them is an execution of the model."""
+    ends: bool = False
+    """Whether one of them comes to its end."""
     bounded: str | None = None
     overtaken: str | None = None
     """Which operation on an mbarrier may take effect behind a later one of its thread."""
@@ -129,6 +132,11 @@ class Search:
     def bound(self) -> Reason | None:
         """What the search went up to, if it left something out."""
         return None if self.bounded is None else Reason(Cause.BOUND, self.bounded)
+
+    @property
+    def none_ends(self) -> bool:
+        """Whether none comes to its end, as far as they were looked at, and what was found says why."""
+        return not self.ends and self.bounded is None and any(f.severity == "error" for f in self.findings.values())
 
     def found(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
@@ -245,6 +253,7 @@ class Search:
                     self._plan(_alternatives(machine, self.settled), alike, planned, todo)
                 continue
             self.possible = True
+            self.ends = self.ends or (machine.ended == "end" and all(a.status == "done" for a in machine.agents))
             if self.work > MAX_WORK:
                 self.bounded = f"{self.executions} executions"
                 todo.clear()
@@ -434,7 +443,7 @@ def answer(
     limit: int = MAX_EXECUTIONS,
     thorough: bool = False,
     brief: bool = False,
-    excused: Callable[[Finding], bool] | None = None,
+    excused: Excused = None,
 ) -> Answer:
     """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
@@ -464,6 +473,7 @@ def answer(
         executions=search.executions,
         engine="protocol",
         reasons=tuple(r for r in (unsure or bound,) if r is not None),
+        ends=not search.none_ends,
     )
 
 

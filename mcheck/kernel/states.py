@@ -134,6 +134,7 @@ def answer(
         assumptions=(*assumptions(program), INTERLEAVED),
         engine="protocol",
         reasons=once(r for r in (why, reason) if r is not None and (r is why or r.cut)),
+        ends=not search.none_ends,
     )
 
 

@@ -70,7 +70,7 @@ def check(text: str, model: str) -> str:
         {
             "report": report,
             "status": result.status,
-            "verdict": result.verdict,
+            "verdict": result.headline,
             "codes": [f.code for f in result.findings],
             "places": _places(result),
             "pictures": False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mcheck.answers.final import terms_of
+from mcheck.answers.judgement import decides
 from mcheck.answers.result import Answer
 from mcheck.policy.question import About, Question
 from mcheck.policy.size import choose
@@ -100,11 +101,18 @@ def settles(given: Answer, program: Program, question: Question) -> bool:
         return False
     match question.about:
         case About.FINDINGS:
-            return given.verdict is Verdict.FINDING or given.engine != "protocol" or not is_litmus(program)
+            return _is_finding(given, question) or given.engine != "protocol" or not is_litmus(program)
         case About.STATES:
             return given.complete or given.undefined or not has_states(program)
         case _:
             return True
+
+
+def _is_finding(given: Answer, question: Question) -> bool:
+    """Whether the answer has a finding, not only what the asker leaves out: then no other engine is needed."""
+    if given.verdict is not Verdict.FINDING or question.excused is None:
+        return given.verdict is Verdict.FINDING
+    return any(decides(f) and not question.excused(f) for f in given.findings)
 
 
 def operations(program: Program) -> int:

@@ -38,6 +38,6 @@ class Question:
     findings: bool = False
     thorough: bool = False
     excused: Callable[[Finding], bool] | None = None
-    """Which findings the asker leaves out."""
+    """Which findings end no search (``mcheck.answers.several``)."""
     brief: bool = False
     limit: int | None = None

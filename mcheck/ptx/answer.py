@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mcheck.answers.judgement import judged, verdict_of
 from mcheck.answers.result import Answer
+from mcheck.answers.several import ends_search
 from mcheck.cat.ast import Model
 from mcheck.errors import Unsupported
 from mcheck.findings.finding import Finding
@@ -60,7 +61,7 @@ def answer(
                 found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
                 continue
             found.append((way, given))
-            if _worst(found[-1][1].findings) and not question.thorough:
+            if ends_search(given, question.excused) and not question.thorough:
                 break
             if given.verdict is Verdict.UNKNOWN and limit.over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
@@ -140,7 +141,8 @@ def _joined(
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
     first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
     followed = ONE_CLUSTER if launched is None or launched.reasons else ALL_ALIKE
-    said = [*first.assumptions, followed.format(", ".join(map(str, launch.first))), BUFFERS]
+    said = [text for _, given in found for text in given.assumptions]
+    said += [followed.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,

@@ -32,14 +32,21 @@ def without_bystanders(program: Program) -> tuple[Program, tuple[int, ...]]:
     its waits, and what is wrong with one of them is wrong with that of the other thread. Its fences, between which it
     does nothing, stay where the lanes meet again: one of them may hand on what it has learnt. Nobody may end the life
     of these mbarriers.
+
+    So it is with a bystander that meets the other thread again at a barrier behind the waits, which ends no earlier
+    than that thread's waits and hands on what they have shown: idle or not is the same before the end and before a
+    barrier. A single wait on each mbarrier is followed as it is.
     """
     ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
     lighter: dict[int, Code] = {}
     for _, several in groupby(program.threads, key=lambda t: t.place.cta):
         threads = list(several)
+        shared = _of_all(threads)
         different = list({tuple(map(id, t.code)): t.code for t in threads}.values())
         for _, lanes in groupby(threads, key=lambda t: t.place.warp):
-            lighter |= _lighter(list(lanes), different, ended)
+            warp = list(lanes)
+            found = _lighter(warp, different, ended)
+            lighter |= found | _until_they_meet(warp, found, different, ended, shared)
     if not lighter:
         return program, ()
     lines: set[int] = set()
@@ -68,6 +75,41 @@ def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -
             if code is not None:
                 found[thread.index] = code
     return found
+
+
+def _until_they_meet(
+    warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], shared: set[int]
+) -> dict[int, Code]:
+    """Those that are bystanders until they come to a barrier, by index, each with its code without the waits; and
+    without those ``at_the_end``, of some.
+    """
+    found = {t.index: at_the_end.get(t.index, t.code) for t in warp}
+    met: dict[tuple[int, int], Op] = {}
+    for code in {tuple(map(id, t.code)): t.code for t in warp}.values():
+        met |= {(k, sum(op is end for op in code[:k])): end for k, end in enumerate(code) if id(end) in shared
+                and k and (_key(code[k - 1]) or isinstance(code[k - 1], OF_A_WARP + FENCES))}  # fmt: skip
+    for (_, count), end in sorted(met.items(), key=lambda item: item[0], reverse=True):
+        parts = [replace(t, code=part) for t in warp if (part := _before(t.code, end, count)) is not None]
+        if len(parts) < len(warp) or not any(_falls_behind(t.code, ended) for t in parts):
+            continue
+        there = [part for code in others if (part := _before(code, end, count)) is not None]
+        for index, code in _lighter(parts, there, ended).items():
+            part = next(t.code for t in parts if t.index == index)
+            found[index] = code + found[index][len(part) :]
+    return {t.index: found[t.index] for t in warp if len(found[t.index]) < len(t.code)}
+
+
+def _before(code: Code, end: Op, count: int) -> Code | None:
+    """What a thread does before it comes to a barrier once more than so many times."""
+    places = [k for k, op in enumerate(code) if op is end]
+    return code[: places[count]] if count < len(places) else None
+
+
+def _falls_behind(code: Code, ended: set[Expr]) -> bool:
+    """Whether a thread that only waits does so for several phases of an mbarrier."""
+    start = _start(code, ended)
+    places = [key[0] for op in code[start:] if (key := _key(op)) is not None] if start is not None else []
+    return len(set(places)) < len(places)
 
 
 def _start(code: Code, ended: set[Expr]) -> int | None:
@@ -140,6 +182,25 @@ def _meets(op: Op) -> bool:
         case ops.ClusterBarrier(kind=kind):
             return kind == "wait"
     return False
+
+
+def _of_all(threads: Sequence[Thread]) -> set[int]:
+    """The barriers, by identity, at which all threads of a CTA that come to one of their number wait for each other:
+    no round of them ends without one of these.
+    """
+    barriers: dict[int, ops.Barrier] = {}
+    users: dict[Expr | None, set[int]] = {}
+    for thread in threads:
+        for op in thread.code:
+            if isinstance(op, ops.Barrier):
+                barriers[id(op)] = op
+                users.setdefault(op.barrier, set()).add(thread.index)
+    return {
+        k
+        for k, op in barriers.items()
+        if op.kind != "arrive" and isinstance(op.barrier, Const)
+        and (op.count is None or (isinstance(op.count, Const) and len(users[op.barrier]) <= op.count.value))
+    }  # fmt: skip
 
 
 def _key(op: Op) -> tuple[int, int] | None:

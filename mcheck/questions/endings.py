@@ -47,6 +47,16 @@ def why_none_ends(run: Run) -> Reason | None:
     raise InternalError("the program has no execution at all, and nothing explains why")
 
 
+def some_end(run: Run) -> bool:
+    """Whether some execution of a program that was explored ends, as far as that is known."""
+    if run.bounded:
+        return True
+    try:
+        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.every])
+    except (TimeOut, Unsupported):
+        return True
+
+
 def _some_end(run: Run, complete: list[list[Path]]) -> bool:
     """Whether some execution ends and misuses nothing."""
     if run.ends or (run.complete and run.prop != "liveness"):

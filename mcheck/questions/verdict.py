@@ -6,7 +6,7 @@ from mcheck.answers.final import truth_of
 from mcheck.answers.judgement import assumptions
 from mcheck.answers.reports import describe
 from mcheck.answers.result import Answer, Outcome, in_order
-from mcheck.questions.endings import STOPPED, why_none_ends
+from mcheck.questions.endings import STOPPED, some_end, why_none_ends
 from mcheck.questions.run import Run
 from mcheck.reasons import Cause, Reason, Reasons, once
 from mcheck.verdicts import Verdict
@@ -46,6 +46,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         executions=run.executions,
         reasons=once(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
         forbidden_by=forbidden,
+        ends=condition.kind != "none" or run.prop == "liveness" or reason is not None or some_end(run),
     )
 
 

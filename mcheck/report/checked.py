@@ -38,6 +38,7 @@ VERDICT_STYLES = {
     "proved": "green",
     "bounded": "yellow",
     "finding": "bold red",
+    "ignored": "yellow",
     "unknown": "yellow",
     "error": "bold red",
 }
@@ -76,8 +77,13 @@ class TextReport:
             (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
             ", ",
             (f"{tally.findings} with findings", "bold red" if tally.exit_status == 1 else ""),
+            _only_ignored(tally),
             f", {tally.unknown} unknown, {count(tally.error, 'error', 'errors')}",
         )
+
+
+def _only_ignored(tally: Tally) -> str:
+    return f" ({tally.ignored} with ignored ones only)" if tally.ignored else ""
 
 
 def describe(
@@ -91,11 +97,11 @@ def describe(
     """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
     not beside it.
     """
-    wrong = result.verdict is Verdict.FINDING
-    expected = " (as expected)" if wrong and result.status == "ok" and result.expected else ""
+    expected = " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected else ""
     covers = result.covers
     part = f" ({covers.clusters} of {covers.of} clusters)" if covers is not None and covers.clusters < covers.of else ""
-    yield (f"{result.verdict:<8}", VERDICT_STYLES[result.verdict]), f" {result.path}{part}{expected}"
+    ignored = f" ({result.left_out})" if result.left_out else ""
+    yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{part}{expected}{ignored}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
@@ -157,11 +163,27 @@ def _result(result: Checked) -> dict[str, Any]:
         **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
         **({} if result.covers is None else {"covers": _covers(result.covers)}),
+        **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
 
 
 def _covers(covers: Covers) -> dict[str, int]:
     return {"clusters": covers.clusters, "of": covers.of, "together": covers.together}
+
+
+def _left_out(result: Checked) -> dict[str, Any]:
+    return {
+        "headline": result.left_out or result.headline,
+        "suppressed": len(result.suppressed),
+        "ignored": [_ignored(result, f) for f in result.ignored],
+    }
+
+
+def _ignored(result: Checked, finding: Finding) -> dict[str, Any]:
+    """A finding that is left out, and who left it out: a comment of the file, or the selection of codes."""
+    by = "selection" if finding in result.deselected else "comment"
+    line = next((a.line for a in finding.accesses if a.line is not None), None)
+    return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
 
 
 def _summary(tally: Tally) -> dict[str, int]:
@@ -171,6 +193,7 @@ def _summary(tally: Tally) -> dict[str, int]:
         "findings": tally.findings,
         "unknown": tally.unknown,
         "error": tally.error,
+        **({"ignored": tally.ignored} if tally.ignored else {}),
     }
 
 
@@ -184,6 +207,8 @@ def github(results: list[Checked], tally: Tally) -> str:
     lines = []
     for result in results:
         lines += [of_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
+        if result.left_out:
+            lines.append(annotation("notice", place_of(None, result.path), "ignored", result.left_out))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
             lines += [
@@ -192,7 +217,7 @@ def github(results: list[Checked], tally: Tally) -> str:
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
-    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings"
+    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings{_only_ignored(tally)}"
     errors = count(tally.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
     return "\n".join(lines) + "\n"
@@ -221,7 +246,7 @@ def _case(result: Checked) -> Case:
     from mcheck.report.junit import Case, of_error
 
     if result.status == "ok":
-        return Case(result.path, result.seconds, "ok")
+        return Case(result.path, result.seconds, "ok", result.left_out)
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))

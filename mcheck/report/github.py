@@ -30,7 +30,8 @@ def document(results: list[Result], summary: Summary) -> str:
     lines += [of_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
     mismatches = count(summary.mismatch, "mismatch", "mismatches")
     errors = count(summary.error, "error", "errors")
-    counts = f"{summary.ok} of {summary.tests} tests ok, {mismatches}, {summary.unknown} unknown, {errors}"
+    found = f" ({summary.found} with errors that nobody expects)" if summary.found else ""
+    counts = f"{summary.ok} of {summary.tests} tests ok{found}, {mismatches}, {summary.unknown} unknown, {errors}"
     lines.append(f"::notice title=mcheck::{counts}")
     return "\n".join(lines) + "\n"
 
@@ -61,7 +62,7 @@ def _annotation(result: Result) -> str:
         text = "\n".join(in_short(result.problem))
     else:
         text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))
-    title = f"{result.name}: {result.status}"
+    title = f"{result.name}: {result.headline}"
     return annotation(_LEVELS[result.status], place_of(span, result.path), title, text)
 
 

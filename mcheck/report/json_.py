@@ -59,6 +59,7 @@ def _test(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 6),
         "reason": result.reason,
         **reasons_to_json(result.reasons, cut=result.cut),
+        **({"headline": result.headline} if result.headline != result.status else {}),
         **({"assumptions": list(result.assumptions)} if result.assumptions else {}),
         **({"errors": to_json(result.problem)} if result.status == "error" and result.problem else {}),
     }
@@ -71,6 +72,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
         "mismatch": summary.mismatch,
         "unknown": summary.unknown,
         "error": summary.error,
+        **({"found": summary.found} if summary.found else {}),
         "seconds": round(summary.seconds, 6),
     }
 

@@ -30,7 +30,7 @@ FAILURES = ("mismatch", "finding")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file; ``message`` and ``text`` say why it is not ``ok``."""
+    """A file; ``message`` and ``text`` say why it is not ``ok``, or what was found all the same."""
 
     path: str
     seconds: float
@@ -46,7 +46,8 @@ def document(results: Iterable[Result], when: datetime | None = None) -> str:
 
 def _case(result: Result) -> Case:
     if result.ok:
-        return Case(result.path, result.seconds, "ok")
+        found = f"{', '.join(result.unasked)} found" if result.unasked else ""
+        return Case(result.path, result.seconds, "ok", found)
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
     lines = [plain(line) for line in describe(result)]
@@ -88,7 +89,8 @@ def _suite(root: Element, number: int, folder: str, cases: list[Case], stamp: st
             tag = "failure" if case.status in FAILURES else "error"
             why = SubElement(element, tag, {"type": case.status, "message": _clean(case.message)})
             why.text = _clean(case.text)
-    SubElement(suite, "system-out")
+    found = [f"{os.path.basename(case.path)}: {case.message}" for case in cases if case.status == "ok" and case.message]
+    SubElement(suite, "system-out").text = _clean("\n".join(found)) or None
     SubElement(suite, "system-err")
 
 

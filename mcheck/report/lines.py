@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 Segment = str | tuple[str, str]
 Line = tuple[Segment, ...]
 
-STATUS_STYLES = {"ok": "green", "mismatch": "bold red", "unknown": "yellow", "error": "bold red"}
+STATUS_STYLES = {
+    "ok": "green",
+    "found": "yellow",
+    "mismatch": "bold red",
+    "undefined": "bold red",
+    "deadlock": "bold red",
+    "unknown": "yellow",
+    "error": "bold red",
+}
 
 
 def plain(line: Line) -> str:

@@ -82,6 +82,8 @@ def _answer(result: Result) -> str:
     """The verdict, and where it is not the expected one, that."""
     if result.kind == "none" and result.verdict is Verdict.PASS:
         return ""
+    if result.verdict is Verdict.FINDING and not result.findings:
+        return "ignored"  # all that was found is left out of the answer
     missed = result.status == "mismatch" and result.expected not in (None, result.verdict)
     return f"{result.verdict} (expected {result.expected})" if missed else result.verdict
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DELAY = 0.5
 OFTEN, SELDOM = 0.2, 10.0
 """Seconds between two pieces of news, on a terminal and in a file."""
-VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "unknown", "error")
+VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "ignored", "unknown", "error")
 """What is counted, in this order."""
 
 

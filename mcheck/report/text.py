@@ -20,6 +20,7 @@ NOTHING_NAMED = (
     "no final states, for the test names nothing to look at: add a line such as `exists (P:r0 == 1)` or "
     "`locations [P:r0;]`; `mcheck check` looks for races, undefined behaviour and deadlocks without one"
 )
+NOTHING_ENDS = "no execution ends; a test that means this says so: `expect undefined`, or `expect deadlock`"
 WIDE = 1 << 64
 """Numbers from here on nobody reads in decimal."""
 
@@ -58,13 +59,18 @@ class TextReport:
         self._printer.line(
             count(summary.tests, "test", "tests") + ": ",
             (f"{summary.ok} ok", "green" if summary.ok == summary.tests else ""),
-            f" ({summary.unjudged} without an expectation), " if summary.unjudged else ", ",
+            f" ({_unjudged(summary)}), " if summary.unjudged else ", ",
             (count(summary.mismatch, "mismatch", "mismatches"), bad if summary.mismatch else ""),
             ", ",
             (f"{summary.unknown} unknown", "yellow" if summary.unknown else ""),
             ", ",
             (count(summary.error, "error", "errors"), bad if summary.error else ""),
         )
+
+
+def _unjudged(summary: Summary) -> str:
+    found = f", {summary.found} of them with errors" if summary.found else ""
+    return f"{summary.unjudged} without an expectation{found}"
 
 
 def describe(
@@ -80,8 +86,11 @@ def describe(
     ``errors``: an error is told here and not beside it; ``findings``: so are they.
     """
     status = result.status
-    verdict = result.verdict if result.verdict.judges else ""
-    yield (f"{status:<9}", STATUS_STYLES[status]), f"{verdict:<5}", result.path
+    verdict = result.verdict if result.verdict.judges and not result.comes_to_nothing else ""
+    found = f" ({', '.join(result.unasked)} found)" if status == "ok" and result.unasked else ""
+    yield (f"{result.headline:<9}", STATUS_STYLES[result.headline]), f"{verdict:<5}", f"{result.path}{found}"
+    if result.comes_to_nothing and not result.reason:
+        yield (f"{_INDENT}{NOTHING_ENDS}",)
     if result.expected is not None and result.verdict.judges and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):

@@ -55,7 +55,7 @@ class Result:
     """One test's answer beside its expectation.
 
     ``problem`` is the exception behind an error or an unknown.
-    ``assumptions`` are those that were asked for.
+    ``assumptions`` are those that were asked for. ``ends`` is ``mcheck.answers.result.Answer.ends``.
     ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
     empty where it could not be read, ``digest`` that of the model (``mcheck.cat.ast.Model``). ``cut``: a limit of time
     or memory kept the answer from being more.
@@ -73,6 +73,7 @@ class Result:
     outcomes: tuple[Outcome, ...] = ()
     complete: bool = False
     undefined: bool = False
+    ends: bool = True
     findings: tuple[Finding, ...] = ()
     executions: int = 0
     engine: str = "explicit"
@@ -113,9 +114,34 @@ class Result:
         if self.verdict is Verdict.UNKNOWN:
             clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
             return "mismatch" if clean_broken else "unknown"
-        if self.expected is not None and self.expected != self.verdict:
+        if self.comes_to_nothing or (self.expected is not None and self.expected != self.verdict):
             return "mismatch"
         return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
+
+    @property
+    def comes_to_nothing(self) -> bool:
+        """Whether no execution ends, each being undefined or waiting for ever, of a test that asks for nothing and
+        expects nothing: what passes so is no answer.
+        """
+        asks = self.kind != "none" or self.expected is not None or self.expected_kinds
+        return self.verdict == "pass" and not self.ends and not asks
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The codes of errors of which no ``expect`` line speaks."""
+        spoken = {kind for line in self.expected_kinds for kind in line}
+        return tuple(sorted({f.code for f in self.findings if f.severity == "error" and f.kind not in spoken}))
+
+    @property
+    def headline(self) -> str:
+        """The status in a word: ``undefined`` or ``deadlock`` where no execution ends for that, and ``found`` where all
+        is well but that errors were found of which the test says nothing, nor anything else that it expects.
+        """
+        if self.comes_to_nothing:
+            kinds = {f.kind for f in self.findings if f.severity == "error"}
+            return next((kind for kind in ("undefined", "deadlock") if kind in kinds), self.status)
+        nothing_expected = self.expected is None and not self.expected_kinds
+        return "found" if self.status == "ok" and nothing_expected and self.unasked else self.status
 
     @property
     def was_read(self) -> bool:
@@ -147,7 +173,9 @@ def kinds_hold(kinds: Kinds, findings: tuple[Finding, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts by status; ``internal``: errors that are our own; ``unjudged``: tests that nothing is expected of."""
+    """Counts by status; ``internal``: errors that are our own; ``unjudged``: tests that nothing is expected of, and
+    ``found`` those of them with errors.
+    """
 
     tests: int
     ok: int
@@ -156,6 +184,7 @@ class Summary:
     error: int
     internal: int = 0
     unjudged: int = 0
+    found: int = 0
     seconds: float = 0.0
 
     @property

@@ -113,6 +113,7 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         outcomes=given.outcomes,
         complete=given.complete,
         undefined=given.undefined,
+        ends=given.ends,
         findings=by_cause(given.findings),
         executions=given.executions,
         engine=given.engine,

@@ -22,10 +22,11 @@ def run_suite(
     """Runs ``cases``, gives every result to ``each`` in the order of the cases, and counts."""
     started = perf_counter() if started is None else started
     counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
-    crashes = unjudged = 0
+    crashes = unjudged = found = 0
     for result in results(cases, settings, means):
         counts[result.status] += 1
         crashes += result.crashed
+        found += result.headline == "found"
         unjudged += result.was_read and result.expected is None and not result.expected_kinds
         each(result)
     return Summary(
@@ -36,6 +37,7 @@ def run_suite(
         error=counts["error"],
         internal=crashes,
         unjudged=unjudged,
+        found=found,
         seconds=perf_counter() - started,
     )
 

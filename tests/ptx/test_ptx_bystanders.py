@@ -95,6 +95,22 @@ def test_who_only_waits_is_taken_to_keep_up(block: int, producers: int, each: st
     assert "at line 32," in said[0]
 
 
+@pytest.mark.parametrize(("block", "producers"), [(64, 32), (96, 64), (128, 96)])
+@pytest.mark.parametrize("end", ["", "bar.sync 13, {};", "bar.sync 13, {};\n\tld.shared.u32 %r9, [%r2];"])
+def test_so_they_are_where_they_meet_again(block: int, producers: int, end: str) -> None:
+    """A barrier behind the loop makes no difference, whatever comes then."""
+    found = answered(block, producers, end=end.format(producers))
+    assert found.verdict == ("finding" if "ld" in end else "proved")
+    assert not any(f.kind == "deadlock" for f in found.findings)
+    assert any(text.startswith("threads that only wait") for text in found.assumptions)
+
+
+def test_a_barrier_that_does_not_wait_for_the_other_warp_is_no_meeting() -> None:
+    """Each warp passes it alone, and the one that only waits may sleep before it."""
+    found = answered(96, 64, end="bar.sync 13, 32;")
+    assert "DEAD003" in {f.code for f in found.findings}
+
+
 def test_of_who_cannot_fall_behind_nothing_is_assumed() -> None:
     """The lanes meet between the wait and what it is for."""
     found = answered(64, 32, old="@%p1 bra NEXT;", new="bar.warp.sync -1;\n@%p1 bra NEXT;")

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from mcheck import verdicts
+from mcheck.check.case import Checked
 from mcheck.findings.finding import Finding
 from mcheck.program.program import Kinds
 from mcheck.reasons import Reasons
@@ -29,6 +30,12 @@ class Verdict:
     own: bool
     grave: bool = False
     cut: bool = False
+
+
+def of_checked(checked: Checked, model: str) -> Verdict:
+    """The verdict of what is asked for findings alone."""
+    reason = "; ".join(filter(None, (checked.reason, checked.left_out)))
+    return Verdict(model, checked.headline, 0, True, False, reason, True)
 
 
 @dataclass(frozen=True, slots=True)

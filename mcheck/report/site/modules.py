@@ -9,7 +9,7 @@ from mcheck import verdicts
 from mcheck.check.case import Options, Settings
 from mcheck.check.files import launch_beside
 from mcheck.errors import InputError, InternalError
-from mcheck.report.site.content import Page, Verdict
+from mcheck.report.site.content import Page, of_checked
 from mcheck.report.site.problems import BROKEN, UNREAD, failed
 from mcheck.report.site.schedules import with_schedules
 from mcheck.report.site.topics import topics_of_module
@@ -42,7 +42,7 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
         doc=(f"PTX module, kernel {checked.name}.",),
         topics=topics_of_module(checked.source),
         model=model,
-        verdicts=(Verdict(model, checked.verdict, 0, True, False, checked.reason or "", True),),
+        verdicts=(of_checked(checked, model),),
         assumptions=checked.assumptions,
         findings=findings,
         pictures=pictures,

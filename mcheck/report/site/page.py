@@ -18,7 +18,7 @@ from mcheck.policy.question import About, Question
 from mcheck.program.condition import Notation
 from mcheck.program.program import in_words
 from mcheck.reasons import Reason
-from mcheck.report.site.content import Page, Picture, Row, Verdict
+from mcheck.report.site.content import Page, Picture, Row, Verdict, of_checked
 from mcheck.report.site.listing import listing_of
 from mcheck.report.site.modules import module_page
 from mcheck.report.site.problems import BROKEN, UNANSWERED, UNREAD, failed, name_of_file, without_answer
@@ -206,7 +206,7 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
         sketch=True,
         cut=checked.cut,
         status="ok" if checked.as_expected or not checked.expected else "mismatch",
-        verdicts=(Verdict(model, checked.verdict, 0, True, False, checked.reason or "", True),),
+        verdicts=(of_checked(checked, model),),
         assumptions=checked.assumptions,
         pictures=pictures,
         findings=findings,
