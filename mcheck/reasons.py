@@ -161,6 +161,11 @@ def of_own_time(reasons: Reasons) -> Reasons:
     return tuple(replace(r, own=r.seconds is not None, because=of_own_time(r.because)) for r in reasons)
 
 
+def unplaced(reasons: Iterable[Reason]) -> Reasons:
+    """The reasons without where they are, for those who count how often one is met."""
+    return tuple(replace(r, span=None, because=unplaced(r.because)) for r in reasons)
+
+
 # --- in words -------------------------------------------------------------------------------------------------
 
 

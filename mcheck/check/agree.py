@@ -9,7 +9,7 @@ from mcheck.policy.agree import COUNTED, kinds_of
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
-from mcheck.reasons import Reasons
+from mcheck.reasons import Reasons, in_words, unplaced
 from mcheck.records import dataclass
 
 
@@ -22,6 +22,11 @@ class Said:
     complete: bool
     reasons: Reasons
     findings: tuple[Finding, ...]
+
+    @property
+    def reason(self) -> str:
+        """The reasons in words, without places."""
+        return in_words(unplaced(self.reasons)) or ""
 
     @property
     def kinds(self) -> frozenset[str]:

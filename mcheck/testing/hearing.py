@@ -22,7 +22,7 @@ from mcheck.policy.agree import COUNTED
 from mcheck.policy.engines import ask_engine
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
-from mcheck.reasons import Cause, in_words
+from mcheck.reasons import Cause, in_words, unplaced
 from mcheck.verdicts import Verdict
 
 ENGINES = ("explicit", "z3", "protocol")
@@ -104,7 +104,7 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
         kinds=frozenset(f.kind for f in counted) if complete else None,
         codes=frozenset(f.code for f in counted) if complete else None,
         states=frozenset(o.state for o in told.outcomes) if listed else None,
-        reason=in_words(found.reasons if found and not complete else told.reasons) or "",
+        reason=in_words(unplaced(found.reasons if found and not complete else told.reasons)) or "",
         none=told.executions == 0 and complete,
     )
 
@@ -118,9 +118,7 @@ def _racy(program: Program, found: Said) -> Heard:
 
 def _late(found: Said) -> Heard:
     """No answer in the time given."""
-    return Heard(
-        verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=in_words(found.reasons) or ""
-    )
+    return Heard(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
 
 
 def _crash(name: str, message: str) -> Heard:

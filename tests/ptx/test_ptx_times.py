@@ -9,7 +9,9 @@ import pytest
 from benchmarks.modules import cases
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.limit import Limit
+from mcheck.check.case import Options, Settings
+from mcheck.check.modules import check_text
+from mcheck.limit import Limit, TimeOut
 from mcheck.policy.question import About, Question
 from mcheck.program.program import Program
 from mcheck.ptx import answer as answering
@@ -60,3 +62,20 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     question = Question(about=About.FINDINGS, timeout=60)
     found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_an_answer_that_the_time_cut_is_not_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The time is over before the first way of the cluster, or before the second one."""
+    case = next(c for c in cases() if c.label == "cuda/ring_bulk")
+    follow = answering.follow
+
+    def ways(*a: object) -> Iterator[Followed]:
+        yield from list(follow(*a))[:after]  # type: ignore[arg-type]
+        raise TimeOut("a lane is in round 7 of its loops")
+
+    monkeypatch.setattr(answering, "follow", ways)
+    checked = check_text(case.text(), str(case.path), from_object(case.launch()), Settings(timeout=60), Options())
+    assert (checked.cut, checked.lasting) == (True, False)
+    assert checked.reason is not None
+    assert checked.reason.startswith("no answer within 60 s; a lane is in round 7")
