@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Means:
     """``jobs`` tests at a time (``None``: as many as there are cores), on this machine or by the workers of the
     ``scheduler`` of Dask at an address (``mcheck.machines``), with the certificates in the folder ``tls``. What
-    ``store`` has is not asked again; ``resumes``: it is that of an interrupted run, which limits are a part of.
-    ``say`` hears what a person may have to know meanwhile.
+    ``store`` has is not asked again; ``resumes``: it is that of an interrupted run, which limits are a part of. ``say``
+    hears what a person may have to know meanwhile.
     """
 
     jobs: int | None = None

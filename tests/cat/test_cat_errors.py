@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import load_model, parse_model
+from mcheck.cat.library import load_own
 from mcheck.cat.messages import MESSAGES
 from mcheck.errors import InputError
 from tests.effort import effort
@@ -42,7 +43,7 @@ def test_every_expectation_has_its_file() -> None:
 
 def test_every_message_has_a_file_that_causes_it() -> None:
     caused = {path.read_text(encoding="utf-8").split()[0] for path in HERE.glob("*.expected")}
-    without_a_place = {"CAT004", "CAT042"}
+    without_a_place = {"CAT004", "CAT042", "CAT048"}
     assert caused | without_a_place == set(MESSAGES)
 
 
@@ -104,3 +105,15 @@ def test_an_endless_file_is_no_model() -> None:
     with pytest.raises(InputError) as caught:
         load_model("/dev/zero")
     assert caught.value.message == "cannot read the model /dev/zero: it holds more than 1 MiB"
+
+
+@pytest.mark.parametrize("name", ["../m.cat", "/m.cat", "pipe.cat", "absent.cat"])
+def test_a_model_that_a_test_may_not_name(tmp_path: Path, name: str) -> None:
+    """A model that a test names is read from the folder of the test, and is a file."""
+    (tmp_path / "m.cat").write_text("acyclic po as A\n")
+    (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "sub" / "pipe.cat")
+    with pytest.raises(InputError) as caught:
+        load_own(name, str(tmp_path / "sub" / "a.litmus"))
+    assert caught.value.code == "CAT048"
+    assert load_own("m.cat", str(tmp_path / "a.litmus")).statements
