@@ -202,9 +202,9 @@ def _short(name: str) -> str:
         if end <= len(name) and part and not part[0].isdigit() and _END.fullmatch(name, end):
             return part
     rest, last = name[2:].lstrip("ZNL"), ""
-    while (length := re.match(r"\d+", rest)) is not None:
-        end = length.end() + int(length[0][:4])
-        last, rest = rest[length.end() : end], rest[end:]
+    while first := re.match(r"\d+", rest):
+        end = first.end() + int(first[0][:4])
+        last, rest = rest[first.end() : end], rest[end:]
     return last or name
 
 
