@@ -166,8 +166,8 @@ thread too many, or one phase in which somebody arrives twice.""",
             (
                 " arrivals in phase",
                 (
-                    "The operand of an arrive is a number of arrivals, at most the count of the init; "
-                    "mbarrier.arrive.expect_tx takes bytes."
+                    "The operand of an arrive is a number of arrivals, no more than the init counts; bytes are "
+                    "announced by mbarrier.arrive.expect_tx."
                 ),
             ),
         ),

@@ -185,14 +185,14 @@ def _object(
     )  # fmt: skip
 
 
-_LENGTH = re.compile(r"(?<!\d)\d+")
+_LENGTH = re.compile(r"(?<!\d)(?<!L[a-z])\d+")
 _END = re.compile(r"E*(?:_\d|__\d+_)?")
 """What may follow the last part of a mangled name: ends of what encloses it, and which one of its function it is."""
 
 
 def _short(name: str) -> str:
-    """The last part of a name that C++ has mangled, else the name. The arguments of a template stand before it, and
-    are read as parts only if nothing ends as a name does.
+    """The last part of a name that C++ has mangled, else the name. The arguments of a template may stand before it, or
+    behind it.
     """
     if not name.startswith("_Z"):
         return name
@@ -201,15 +201,10 @@ def _short(name: str) -> str:
         part = name[length.end() : end]
         if end <= len(name) and part and not part[0].isdigit() and _END.fullmatch(name, end):
             return part
-    rest, found, last = name[2:].lstrip("ZNL"), "", ""
-    while rest:
-        digits = len(rest) - len(rest.lstrip("0123456789"))
-        if not digits:
-            rest = rest[1:]
-            continue
-        size = int(rest[:digits])
-        found, rest = rest[digits : digits + size], rest[digits + size :]
-        last = found or last
+    rest, last = name[2:].lstrip("ZNL"), ""
+    while first := re.match(r"\d+", rest):
+        end = first.end() + int(first[0][:4])
+        last, rest = rest[first.end() : end], rest[end:]
     return last or name
 
 

@@ -91,6 +91,8 @@ def test_a_module_without_a_launch_is_told_who_makes_one(tmp_path: Path, capsys:
         ("_ZZ1kvE4full_0", "full"),
         ("_ZN3foo3barE", "bar"),
         ("_Z5scalePff", "scale"),
+        ("_ZL4tile", "tile"),
+        ("_Z4flagILb1EE", "flag"),
         ("smem", "smem"),
     ],
 )
