@@ -29,7 +29,7 @@ def _entries() -> dict[str, Entry]:
         tensors,
     )
 
-    groups = (races, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, grids, deadlocks)
+    groups = (races, grids, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, deadlocks)
     return {entry.code: entry for group in groups for entry in group.ENTRIES}
 
 

@@ -91,12 +91,25 @@ class Coordinates(Numbers):
         moving = slopes.any(axis=0)
         if not moving.any():
             return good
-        columns = np.vstack([room[moving].astype(np.int64), slopes[:, moving]])
-        for column in np.unique(columns, axis=1).T.tolist():
-            if column[0] >= 0:
-                self.space.require(column[1:], column[0], self.span)
+        some, by = room[moving], slopes[:, moving]
+        for these, column in _by_slopes(by):
+            left = some[these]
+            left = left[left >= 0]
+            if len(left):
+                self.space.require(column, int(left.min()), self.span)
         good[moving] = room[moving] >= 0
         return good
+
+    def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
+        if not slopes.any():
+            return np.ones(len(value), np.bool_)
+        least, most = int(value.min()), int(value.max())
+        if least < low or most > high or (slopes != slopes[:, :1]).any():
+            return Numbers.between(self, value, slopes, low, high)
+        column = slopes[:, 0].tolist()
+        self.space.require(column, high - most, self.span)
+        self.space.require([-x for x in column], least - low, self.span)
+        return np.ones(len(value), np.bool_)
 
     def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
         whole = (value.slopes % block == 0).all(axis=0)
@@ -218,16 +231,26 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
         return out
     x, fits = n.number(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
     y, also = n.number(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
-    apart = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object).clip(-(1 << 62), 1 << 62)
-    columns = np.vstack([apart.astype(np.int64), slopes[:, moving]])
-    kinds, back = np.unique(columns, axis=1, return_inverse=True)
-    found = np.array([table.number(_kept(test, *column)) for column in _columns(kinds)], np.int32)
-    out[moving] = np.where(fits & also, found[back.reshape(-1)], NEVER)
+    if width(kind) < 64:
+        apart = x.astype(np.int64) - y.astype(np.int64)
+    else:
+        exact = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object)
+        apart = exact.clip(-(1 << 62), 1 << 62).astype(np.int64)
+    found = np.zeros(len(moving), np.int32)
+    for these, column in _by_slopes(slopes[:, moving]):
+        values, back = np.unique(apart[these], return_inverse=True)
+        numbers = np.array([table.number(_kept(test, value, column)) for value in values.tolist()], np.int32)
+        found[these] = numbers[back]
+    out[moving] = np.where(fits & also, found, NEVER)
     return out
 
 
-def _columns(kinds: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
-    return [(int(column[0]), column[1:].tolist()) for column in kinds.T]
+def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
+    """The lanes that have the same slopes, and those."""
+    if not (slopes != slopes[:, :1]).any():
+        return [(np.arange(slopes.shape[1]), slopes[:, 0].tolist())]
+    kinds, back = np.unique(slopes, axis=1, return_inverse=True)
+    return [(np.flatnonzero(back.reshape(-1) == n), kinds[:, n].tolist()) for n in range(kinds.shape[1])]
 
 
 def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:

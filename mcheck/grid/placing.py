@@ -121,7 +121,7 @@ class Placing(State):
 
     def _span(self, by: Slopes, when: Conditions | None, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """From where to where accesses move with the coordinates, as far as the lanes make them."""
-        least, most = self.space.spread(by)
+        least, most = self.space.reach(by)
         low, high = np.full(count, least, np.int64), np.full(count, most, np.int64)
         for number in np.unique(when).tolist() if when is not None else ():
             if number in (ALWAYS, NEVER):

@@ -18,6 +18,9 @@ AXES = 3
 MOST_SYMBOLS = 12
 """Coordinates and quotients together."""
 
+FEW = 1024
+"""Clusters that are looked at one by one."""
+
 Slopes = tuple[int, ...]
 """A number for each symbol, as far as they go."""
 
@@ -79,6 +82,13 @@ class Space:
             elif slope:
                 low, high = low + slope * most, high + slope * least
         return low, high
+
+    def reach(self, slopes: Sequence[int]) -> tuple[int, int]:
+        """The same, exactly where quotients are in it and the grid is small."""
+        if len(slopes) <= AXES or self.clusters > FEW:
+            return self.spread(slopes)
+        found = [dot(slopes, self.symbols(cluster)) for cluster in self.all()]
+        return min(found), max(found)
 
     def holds(self, slopes: Sequence[int], bound: int) -> bool:
         """Whether ``slopes * symbols <= bound`` for every cluster of the grid."""

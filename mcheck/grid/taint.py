@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.ptx import module as ptx
-from mcheck.ptx.code import Code, Unit, call_of
+from mcheck.ptx.code import Code, Unit, call_of, code_of
 from mcheck.ptx.flow import reads, registers, writes
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
@@ -84,3 +84,30 @@ def _call(
     for formal, actual in zip(callee.function.returns, result, strict=False):
         if names.get(formal.name) in found:
             found |= {unit.frame + r.index for r in registers(actual)}
+
+
+def only_reads(module: ptx.Module, entry: str) -> bool:
+    """Whether all clusters of a grid do the same and change nothing that others see: no instruction reads coordinates,
+    and none can write to global memory.
+    """
+    statements = [s for unit in code_of(module, entry).units for s in unit.function.body]
+    return not any(_tells(s) or _may_write(s) for s in statements)
+
+
+def _tells(statement: ptx.Statement) -> bool:
+    return not COORDINATES.isdisjoint(specials(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
+
+
+_LOCAL = ("shared", "local", "param")
+
+
+def _may_write(statement: ptx.Statement) -> bool:
+    name, opcode = statement.opcode[0], statement.opcode
+    if name in ("multimem", "call", "discard", "tensormap", "sust", "sured"):
+        return True
+    if name == "wmma":
+        return opcode[1] == "store" and "shared" not in opcode
+    if name == "cp":
+        first = next((part for part in opcode if part.startswith(("shared", "global"))), "")
+        return first.startswith("global") and "prefetch" not in opcode
+    return name in ("st", "atom", "red") and not any(part.startswith(_LOCAL) for part in opcode)

@@ -17,6 +17,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.several import is_whole, left_open, proved, taken, together
 from mcheck.cat.ast import Model
 from mcheck.grid.coverage import covers_of
+from mcheck.grid.taint import only_reads
 from mcheck.limit import Limit, TimeOut
 from mcheck.policy.numbers import Looked, Unproved, attempted
 from mcheck.policy.question import Question
@@ -51,14 +52,16 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     except Missing:
         if not names:
             raise
-    return _of_one(_Every(module, launch, model, question, engine, names).answer(), launch)
+    return _of_one(_Every(module, launch, model, question, engine, names).answer(), module, launch)
 
 
-def _of_one(given: Answer, launch: Launch) -> Answer:
-    """A proof for all numbers is one for the cluster that was looked at: that others keep off its memory is known of
-    single numbers only.
+def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
+    """A proof for all numbers is one for the cluster that was looked at, unless all only read and do the same: how what
+    they access goes on with the numbers is not compared.
     """
     covers = covers_of(launch)
+    if only_reads(module, launch.entry):
+        covers = replace(covers, clusters=covers.of)
     if covers.clusters < covers.of and given.verdict is Verdict.PROVED:
         said = Reason(Cause.CLUSTERS, f"one of {covers.of} clusters of the grid was looked at, for every number")
         verdict, bound = verdict_of(given.findings, covered=False, reasons=(said,))

@@ -14,7 +14,7 @@ from mcheck.ptx.reading import module
 from mcheck.syntax import parse
 
 CODES = (
-    [f"RACE{n:03}" for n in range(1, 11)]
+    [f"RACE{n:03}" for n in range(1, 12)]
     + [f"UB{n}" for n in range(101, 111)]
     + [f"UB{n}" for n in range(201, 218) if n not in (209, 213)]
     + [f"UB{n}" for n in range(301, 308) if n != 303]
@@ -26,6 +26,7 @@ NOT_ERRORS = {
     "RACE005": "review",
     "RACE007": "review",
     "RACE008": "review",
+    "RACE011": "review",
     "UB212": "review",
     "UB501": "review",
     "UB504": "review",
