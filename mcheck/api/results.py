@@ -68,7 +68,8 @@ class RunResult:
     def of(cls, result: Result) -> RunResult:
         """The same as the suites of the command line have it."""
         own = {f.name: getattr(result, f.name) for f in fields(cls) if f.name != "states"}
-        return cls(states=tuple(dict(outcome.state) for outcome in result.outcomes), **own)
+        states = tuple(dict(outcome.state) for outcome in result.outcomes)
+        return cls(states=states, **{**own, "verdict": result.verdict.value})
 
     def frame(self) -> pd.DataFrame:
         """The states as a data frame of pandas: a row for each, a column for each register and location."""
@@ -112,7 +113,8 @@ class CheckResult:
     @classmethod
     def of(cls, checked: Checked) -> CheckResult:
         """The same as the command line has it."""
-        return cls(**{f.name: getattr(checked, f.name) for f in fields(cls)})
+        own = {f.name: getattr(checked, f.name) for f in fields(cls)}
+        return cls(**{**own, "verdict": checked.verdict.value})
 
     def _repr_html_(self) -> str:
         said = [self.reason] if self.reason else []
