@@ -25,7 +25,7 @@ def is_module(path: str) -> bool:
 def launch_file(module: str) -> str | None:
     """The launch that lies beside a module: of its name, ending in ``.json``."""
     path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
-    return path if os.path.isfile(path) and lies_with(path, module) else None
+    return path if os.path.isfile(path) else None
 
 
 def launch_beside(module: str) -> LaunchText | None:
@@ -33,6 +33,9 @@ def launch_beside(module: str) -> LaunchText | None:
     from mcheck.syntax.source import read
 
     path = launch_file(module)
+    if path is not None and not lies_with(path, module):
+        said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
+        raise InputError(said, hint="--launch FILE.json takes one from anywhere")
     return None if path is None else LaunchText(text=read(path), path=path)
 
 
