@@ -72,7 +72,8 @@ def look(seed: int) -> tuple[bool, bool]:
         (a,), (b,) = first.values(), second.values()
         base = next(i.base for i in footprint.buffers if i.object.name == clash.object)
         bytes_ = range(base + clash.bytes[0], base + clash.bytes[1])
-        assert a[clash.sides[0].kind].issuperset(bytes_) and b[clash.sides[1].kind].issuperset(bytes_)
+        assert a[clash.sides[0].kind].issuperset(bytes_)
+        assert b[clash.sides[1].kind].issuperset(bytes_)
     if covers.clusters == covers.of:
         assert all(map(space.contains, clusters))
         for (one, (a, _)), (other, (b, _)) in product(clusters.items(), clusters.items()):
