@@ -48,7 +48,12 @@ APART = {
     "mad.lo.s32 %r7, %r6, 32, %r2; mul.wide.s32 %rd7, %r7, 4; add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;",
 }
 OPEN = {
-    "counter": ("atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd7, %r5, 4; add.s64 %rd8, %rd1, %rd7; ld.global.u32 %r6, [%rd8];", "", 4096),
+    "counter": (
+        "atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd7, %r5, 4; "
+        "add.s64 %rd8, %rd1, %rd7; ld.global.u32 %r6, [%rd8];",
+        "",
+        4096,
+    ),
     "another way": ("setp.eq.u32 %p1, %r1, 0; @%p1 bra L; bar.sync 0; L:", "go another way here", 4096),
     "neighbour": ("ld.volatile.global.u32 %r5, [%rd4+128]; st.global.u32 [%rd4], 1;", "reads bytes of b", 4096),
     "sums that are read": ("red.global.add.u32 [%rd6], 1; ld.relaxed.gpu.global.u32 %r5, [%rd6];", "adds to", 4096),
