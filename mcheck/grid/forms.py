@@ -133,7 +133,8 @@ class Coordinates(Numbers):
         """The slopes of one quotient: what is whole of its slopes, and a symbol for what is not, unless that stays in
         one block.
         """
-        whole, rest = np.array(by, np.int64) // divisor, [x % divisor for x in by]
+        whole: NDArray[np.int64] = np.array([x // divisor for x in by], np.int64)
+        rest = [x % divisor for x in by]
         # A remainder above the half stands for a negative one: that keeps what is divided small.
         near = np.array([x > divisor // 2 for x in rest])
         whole, rest = whole + near, [x - divisor if up else x for x, up in zip(rest, near.tolist(), strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd
+from typing import Any
 
 from mcheck.grid.regions import Extent, Region, hull, meet
 from mcheck.grid.space import AXES, Space
@@ -162,12 +163,12 @@ def _forced(space: Space, x: Extent, y: Extent, same: set[int]) -> set[int]:
     left = abs(x.low - y.low) + max(x.length, y.length)
     rest = left + sum(size * often for size, often, _ in terms)
     found: set[int] = set()
-    for size, often, axis in sorted(terms, key=lambda t: t[0], reverse=True):
+    for size, often, one in sorted(terms, key=lambda t: t[0], reverse=True):
         rest -= size * often
         if size < rest:
             break
-        if axis is not None:
-            found.add(axis)
+        if one is not None:
+            found.add(one)
     return found
 
 
@@ -214,14 +215,14 @@ def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, 
     return OPEN if unknown else APART
 
 
-def _sum(slopes, symbols):  # type: ignore[no-untyped-def]
+def _sum(slopes: Sequence[int], symbols: Sequence[Any]) -> Any:
     return sum(slope * symbol for slope, symbol in zip(slopes, symbols, strict=False))
 
 
-def _stepped(solver, context, extent: Extent, name: str):  # type: ignore[no-untyped-def]
+def _stepped(solver: Any, context: Any, extent: Extent, name: str) -> Any:
     import z3
 
-    total = 0
+    total: Any = 0
     for k, (stride, count) in enumerate(extent.steps):
         index = z3.Int(f"{name}.{k}", context)
         solver.add(index >= 0, index < count)

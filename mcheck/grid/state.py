@@ -131,7 +131,7 @@ def _put(
             del table[row]
         return
     if row not in table:
-        table[row] = np.zeros(shape, kind)  # type: ignore[assignment]
+        table[row] = np.zeros(shape, kind)
     table[row][..., lanes] = given
 
 

@@ -306,7 +306,7 @@ class Watch(Touching):
 
         return before
 
-    def _slopes(self, row: int, lanes: Indices) -> np.ndarray:  # type: ignore[type-arg]
+    def _slopes(self, row: int, lanes: Indices) -> np.ndarray:
         if row in self.slopes:
             return self.slopes[row][:, lanes]
         return np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
