@@ -242,6 +242,8 @@ def _others(
         if new:
             others[size] = new
             known.update(f.code for f in new)
+        if cut(found[size].reasons):
+            return _Others(others, (_cut_at(program, size, of_own_time(found[size].reasons)),))
     return _Others(others)
 
 
@@ -269,7 +271,7 @@ def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -
     return replace(
         given, findings=together([*smaller, given, *beside]), covered=False, executions=looked.executions,
         reasons=once((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
-        cut=given.cut or bool(missed) or any(a.cut for a in (*smaller, *beside)),
+        cut=bool(missed) or any(a.cut for a in found.values()),
     )  # fmt: skip
 
 

@@ -162,14 +162,16 @@ def _asks(change: Callable[[int, Answer], Answer]) -> Callable[[Program, float |
     return answer
 
 
-@pytest.mark.parametrize("late", [1, 3, 4])
+@pytest.mark.parametrize("late", [1, 3, 4, 5])
 def test_a_smallest_number_is_kept_only_if_no_time_was_over(late: int) -> None:
-    """A smaller number without an answer, the number's own answer, and one behind it that is looked at besides."""
+    """A smaller number without an answer, the number's own answer, and those behind it that are looked at besides, with
+    errors that say nothing new (4) or without an answer (5).
+    """
 
     def change(number: int, given: Answer) -> Answer:
         if number != late:
             return given
-        return replace(given, reasons=(LATE,)) if number == 3 else Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,))
+        return replace(given, reasons=(LATE,)) if number in (3, 4) else Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,))
 
     whole = sizes.every_size(_ring("(k/S)%2", ""), None, _asks(lambda _, given: given))
     cut = sizes.every_size(_ring("(k/S)%2", ""), None, _asks(change))
