@@ -20,7 +20,7 @@ def findings() -> str:
     parts = [
         "# Findings",
         "",
-        "Made from the catalogue (`mcheck/findings/pages`); `mcheck explain CODE` shows the same. A code is never given",
+        "Made from `mcheck/findings/pages`; `mcheck explain CODE` shows the same. A code is never given",
         "a second meaning. Severities depend on `--profile`.",
         "",
         "| code | finding | kind | strict | ptx | permissive |",
