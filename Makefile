@@ -60,7 +60,6 @@ agreement: .venv/.ready
 docs: .venv/.ready
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[docs]'
 	rm -rf site
-	$(BIN)/python docs/generate.py
 	$(BIN)/python -m mkdocs build --strict --site-dir site
 	if npm install --no-save --no-fund --no-audit --prefix build/npm pyodide@$(PYODIDE); \
 	then $(BIN)/mcheck playground -o site/playground --pyodide build/npm/node_modules/pyodide; \

@@ -1,15 +1,15 @@
-"""Writes the pages that are made from the code: every finding, every name of cat.
+"""The pages that MkDocs makes from the code while it builds the site: every finding, every name of cat.
 
-.venv/bin/python docs/generate.py            write them
-.venv/bin/python docs/generate.py --check    say whether they are up to date
+A hook of MkDocs (``hooks`` in mkdocs.yml); the pages are in no checkout.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-HERE = Path(__file__).parent
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 
 def findings() -> str:
@@ -20,8 +20,8 @@ def findings() -> str:
     parts = [
         "# Findings",
         "",
-        "Made from the catalogue by `docs/generate.py`; `mcheck explain CODE` shows the same. A code is never given a",
-        "second meaning. Severities depend on `--profile`.",
+        "Made from `mcheck/findings/pages`; `mcheck explain CODE` shows the same. A code is never given",
+        "a second meaning. Severities depend on `--profile`.",
         "",
         "| code | finding | kind | strict | ptx | permissive |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -39,17 +39,17 @@ def findings() -> str:
             "",
             _plain(entry.explanation.strip()),
             "",
-            f"**What mends it:** {_plain(' '.join(entry.every_remedy.split()))}",
+            f"**Fix:** {_plain(' '.join(entry.every_remedy.split()))}",
             "",
-            f"**Afterwards** {entry.afterwards}.",
+            f"**After this finding** {entry.afterwards}.",
             "",
-            "With this finding:",
+            "Incorrect:",
             "",
             "```ptx",
             entry.bad.strip(),
             "```",
             "",
-            "Without it:",
+            "Correct:",
             "",
             "```ptx",
             entry.good.strip(),
@@ -66,7 +66,7 @@ def names() -> str:
     parts = [
         "# Names of cat",
         "",
-        "Made from `mcheck/cat/names.py` by `docs/generate.py`: what an execution supplies to a model. Sections are",
+        "Made from `mcheck/cat/names.py`: what an execution supplies to a model. Sections are",
         "those of the PTX ISA. Operators: `|` `&` `\\` `;` `*` (product of sets), `~`, `?`, `+`, `*`, `^-1`, `[S]`,",
         "`domain`, `range`; `let`, `let rec`, functions, `include`, `show`. Follow herd's precedence, or write",
         "parentheses. `extending.md` says what holds of models that were written for herd or Dat3M.",
@@ -90,21 +90,10 @@ def _plain(text: str) -> str:
 PAGES = {"findings.md": findings, "cat-names.md": names}
 
 
-def main(arguments: list[str]) -> int:
-    """Writes the pages, or compares them."""
-    stale = [name for name, make in PAGES.items() if _read(HERE / name) != make()]
-    if arguments == ["--check"]:
-        for name in stale:
-            print(f"docs/{name} is not up to date: run docs/generate.py")
-        return 1 if stale else 0
-    for name in stale:
-        (HERE / name).write_text(PAGES[name](), encoding="utf-8")
-    return 0
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages to the files of the site."""
+    from mkdocs.structure.files import File
 
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for name, make in PAGES.items():
+        files.append(File.generated(config, name, content=make()))
+    return files

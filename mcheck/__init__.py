@@ -1,3 +1,3 @@
 """mcheck: what NVIDIA's asynchronous copies allow, checked against formal memory models."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

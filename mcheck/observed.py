@@ -1,4 +1,4 @@
-"""What chips showed: the file of results that ``hardware/litmus`` writes, by the hash of a test's text.
+"""What chips showed: the files of results that ``hardware/litmus`` writes, by the hash of a test's text.
 
 A line of JSON is about a run (device, driver, date, pass), the result of a test in it (counts by state, instances and
 hits of what was looked for by setting), or the text of a test.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcheck.resources import litmus
+_CHECKOUT = Path(__file__).resolve().parents[1] / "hardware" / "observations"
 
 Values = tuple[int, ...]
 
@@ -68,9 +69,14 @@ class Observation:
         return best[1], best[0]
 
 
-def shipped(chip: str = "h200") -> Path:
-    """The file that comes with the suites: of an H200, by far the most, or of an H100."""
-    return Path(litmus()) / "observed" / f"{chip}.jsonl.gz"
+def published(chip: str = "h200") -> Path:
+    """The file of what a chip showed: of an H200, by far the most, or of an H100.
+
+    A checkout has the files in ``hardware/observations``. They are not part of the wheel: whoever has downloaded them
+    names their folder by ``MCHECK_OBSERVATIONS``. Without either the file does not exist.
+    """
+    folder = os.environ.get("MCHECK_OBSERVATIONS")
+    return (Path(folder) if folder else _CHECKOUT) / f"{chip}.jsonl.gz"
 
 
 def hash_of(source: str) -> str:

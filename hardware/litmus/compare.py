@@ -25,7 +25,7 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.graph.terms import type_size
-from mcheck.observed import Observation, Values, load, shipped
+from mcheck.observed import Observation, Values, load, published
 from mcheck.policy.ask import ask
 from mcheck.policy.plan import is_litmus
 from mcheck.policy.question import About, Question
@@ -154,7 +154,7 @@ def all_compared(observations: list[Observation], model: str, jobs: int = 1) -> 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--observed", type=Path, default=shipped())
+    parser.add_argument("--observed", type=Path, default=published())
     parser.add_argument("--model", default="ptx-9.0")
     parser.add_argument("--only", default="", help="tests whose name starts so")
     parser.add_argument("--jobs", type=int, default=1)

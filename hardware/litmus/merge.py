@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from mcheck.observed import records, shipped
+from mcheck.observed import published, records
 
 
 def merge(paths: Iterable[Path], bundles: Iterable[Path], target: Path) -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seen", nargs="+", type=Path)
     parser.add_argument("--bundle", action="append", type=Path, default=[])
-    parser.add_argument("--out", type=Path, default=shipped())
+    parser.add_argument("--out", type=Path, default=published())
     given = parser.parse_args()
     merge(given.seen, given.bundle, given.out)
 

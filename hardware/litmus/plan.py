@@ -25,7 +25,7 @@ from hardware.litmus.observe import observed
 from hardware.litmus.whole import whole
 from mcheck import syntax
 from mcheck.answers.final import terms_of
-from mcheck.observed import hash_of, load, shipped
+from mcheck.observed import hash_of, load, published
 from mcheck.program.condition import ConstTerm
 from mcheck.program.memory import GLOBAL_BASE
 from mcheck.program.program import Program
@@ -109,7 +109,7 @@ def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
 
 def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
     """The tests of which the committed results have no final states, or not those of what is watched now."""
-    _, found = load(shipped())
+    _, found = load(published())
     for name, program in tests:
         seen = found.get(hash_of(program.source))
         labels = tuple(term.label for term in terms_of(program.condition) if not isinstance(term, ConstTerm))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mcheck.observed import Observation, load, shipped
+from mcheck.observed import Observation, load, published
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper.md"
 BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"
@@ -118,7 +118,7 @@ RULES = (
 
 def tables() -> dict[str, str]:
     """The tables by name."""
-    runs, found = load(shipped())
+    runs, found = load(published())
     by_name: dict[str, list[Observation]] = {}
     for seen in found.values():
         by_name.setdefault(seen.name.rsplit("/", 1)[-1].removesuffix(".litmus"), []).append(seen)

@@ -56,10 +56,10 @@ def _entry(entry: Entry, printer: Printer) -> None:
     printer.line(f"section: {entry.section}")
     for heading, body in (
         ("", entry.explanation),
-        ("what mends it", entry.every_remedy),
-        ("afterwards", f"{entry.afterwards}."),
-        ("with this finding", entry.bad),
-        ("without it", entry.good),
+        ("fix", entry.every_remedy),
+        ("after this finding", f"{entry.afterwards}."),
+        ("incorrect", entry.bad),
+        ("correct", entry.good),
     ):
         printer.line()
         if heading:

@@ -1,61 +1,62 @@
 """All findings that mcheck can report: ``get(code)``, ``all()``, ``severity(code, profile)``.
 
-The entries stand in one file per subject. Their codes are stable: they may be retired, never reused.
+Each code has a page of its own in ``pages/``, which ``mcheck.findings.page`` reads. Codes are stable: they may be
+retired, never reused.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 
 from mcheck.errors import InputError
 from mcheck.findings.entry import PROFILES, Entry
 
-__all__ = ["PROFILES", "Entry", "all", "get", "severity"]
+__all__ = ["PROFILES", "Entry", "all", "codes", "get", "severity"]
+
+_PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages")
+_FAMILIES = ("RACE", "UB", "DEAD")
+_CODE = re.compile(r"(RACE|UB|DEAD)(\d{3})")
+_OF_INPUT = re.compile(r"(LIT|CAT|PTX)\d{3}")
 
 
 @cache
-def _entries() -> dict[str, Entry]:
-    from mcheck.findings import (
-        barriers,
-        deadlocks,
-        grids,
-        mbarriers,
-        operands,
-        phases,
-        races,
-        registers,
-        tensor_memory,
-        tensors,
-    )
-
-    groups = (races, grids, operands, mbarriers, phases, barriers, tensors, tensor_memory, registers, deadlocks)
-    return {entry.code: entry for group in groups for entry in group.ENTRIES}
+def codes() -> tuple[str, ...]:
+    """Every code, in the order of the documentation: races, undefined behaviour, deadlocks."""
+    found = [form for name in os.listdir(_PAGES) if (form := _CODE.fullmatch(name.removesuffix(".md")))]
+    return tuple(form[0] for form in sorted(found, key=lambda form: (_FAMILIES.index(form[1]), form[2])))
 
 
 def all() -> tuple[Entry, ...]:  # noqa: A001 - reads as catalogue.all()
     """Every entry, in the order of the documentation."""
-    return tuple(_entries().values())
+    return tuple(map(_read, codes()))
 
 
-_OF_INPUT = re.compile(r"(LIT|CAT|PTX)\d{3}")
+@cache
+def _read(code: str) -> Entry:
+    from mcheck.findings import page
+
+    with open(os.path.join(_PAGES, f"{code}.md"), encoding="utf-8") as file:
+        return page.entry(file.read(), code)
 
 
 def get(code: str) -> Entry:
     """The entry of ``code`` in any case (``race001``); an unknown one is an ``InputError`` with a hint."""
-    entry = _entries().get(code.upper())
-    if entry is None:
-        from difflib import get_close_matches
+    wanted = code.upper()
+    if wanted in codes():
+        return _read(wanted)
 
-        if _OF_INPUT.fullmatch(code.upper()):
-            raise InputError(
-                f"{code} is no finding, but an error in what was read",
-                hint="its message says what was expected, and where",
-            )
-        near = get_close_matches(code.upper(), _entries(), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "mcheck explain without a code lists all of them"
-        raise InputError(f"unknown finding code {code!r}", hint=hint)
-    return entry
+    from difflib import get_close_matches
+
+    if _OF_INPUT.fullmatch(wanted):
+        raise InputError(
+            f"{code} is not a finding, but an error in what was read",
+            hint="its message says what was expected, and where",
+        )
+    near = get_close_matches(wanted, codes(), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "mcheck explain without a code lists all of them"
+    raise InputError(f"unknown finding code {code!r}", hint=hint)
 
 
 def severity(code: str, profile: str) -> str:

@@ -74,8 +74,8 @@ class Entry:
     def afterwards(self) -> str:
         """What the thread does then, in words."""
         if self.kind == "deadlock":
-            return "the thread waits for ever"
-        return "the thread goes on" if self.goes_on else "the thread stops, and what would follow is not looked at"
+            return "the thread waits forever"
+        return "the thread goes on" if self.goes_on else "the thread stops, and what follows is not checked"
 
     def message_for(self, **fields: object) -> str:
         """The sentence with its fields; one that is not given reads as its name does."""

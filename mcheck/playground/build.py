@@ -107,7 +107,7 @@ def _examples() -> list[dict[str, str]]:
 
 
 def _mcheck() -> Iterator[tuple[Path, str]]:
-    for path in _sources(PACKAGE, (".py", ".cat")):
+    for path in _sources(PACKAGE, (".py", ".cat", ".md")):
         yield path, f"mcheck/{path.relative_to(PACKAGE).as_posix()}"
     models = models_directory()
     for path in sorted(models.rglob("*.cat")):

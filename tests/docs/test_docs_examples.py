@@ -1,6 +1,6 @@
-"""Every example of docs/ is run: tests answer what they expect, commands print what is shown, pages are up to date.
+"""Every example of docs/ is run: tests answer what they expect, commands print what is shown.
 
-``pytest --promote`` writes what the commands print into the pages, and the pages that are made from the code.
+``pytest --promote`` writes what the commands print into the pages.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from mcheck.syntax import load
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 OWN_TESTS = {"litmus-format.md"}  # tests/syntax looks after it
-GENERATED = {"findings.md", "cat-names.md"}
-PAGES = sorted(p.name for p in DOCS.glob("*.md") if p.name not in OWN_TESTS | GENERATED)
+PAGES = sorted(p.name for p in DOCS.glob("*.md") if p.name not in OWN_TESTS)
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 SKETCH = 8
 """Threads from which on an example is a sketch, which only ``mcheck check`` runs."""
@@ -107,14 +106,6 @@ def test_commands_print_what_is_shown(page: str, folder: Path, promote: bool) ->
         (DOCS / page).write_text(text, encoding="utf-8")
         return
     assert shown == happened
-
-
-def test_generated_pages_are_up_to_date(promote: bool) -> None:
-    arguments = [] if promote else ["--check"]
-    done = subprocess.run(
-        [sys.executable, str(DOCS / "generate.py"), *arguments], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def test_every_open_question_names_tests_that_exist() -> None:

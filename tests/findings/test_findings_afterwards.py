@@ -93,4 +93,4 @@ def test_the_catalogue_says_what_happens_afterwards() -> None:
     assert going_on == {e.code for e in catalogue.all() if e.kind == "race"} | {
         "UB212", "UB216", "UB307", "UB501", "UB502", "UB503", "UB504", "UB601", "UB701", "UB702"
     }  # fmt: skip
-    assert {e.afterwards for e in catalogue.all() if e.kind == "deadlock"} == {"the thread waits for ever"}
+    assert {e.afterwards for e in catalogue.all() if e.kind == "deadlock"} == {"the thread waits forever"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcheck.observed import load, shipped
+from mcheck.observed import load, published
 from mcheck.report.site.seen import seen_of
 from mcheck.syntax import parse
 
-_, FOUND = load(shipped())
+_, FOUND = load(published())
 
 
 def test_counts_of_a_state() -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from mcheck.cat.library import model_names
 from mcheck.check.case import Options
 from mcheck.check.suite import texts_of_file
-from mcheck.observed import shipped
+from mcheck.observed import published
 from mcheck.report.site.content import Page
 from mcheck.run.case import Case, Settings
 from mcheck.run.once import Memory, Texts
@@ -61,7 +61,7 @@ def _kept(folder: str, settings: Settings) -> Memory[Page] | None:
 def memory(store: Store, settings: Settings) -> Memory[Page]:
     """A page rests on all models and on what chips showed, beside what its answer does."""
     others = {name: model_of(name).digest for name in model_names()}
-    seen = shipped()
+    seen = published()
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
     options = Options()
 

@@ -7,7 +7,7 @@ from functools import cache
 from mcheck.answers.final import terms_of
 from mcheck.answers.result import State
 from mcheck.graph.terms import type_size
-from mcheck.observed import Observation, Run, hash_of, load, shipped
+from mcheck.observed import Observation, Run, hash_of, load, published
 from mcheck.program.condition import MemTerm, RegTerm
 from mcheck.program.program import Program
 from mcheck.records import dataclass
@@ -42,13 +42,13 @@ class Seen:
 
 
 def seen_of(program: Program) -> Seen | None:
-    """What the shipped results have of a program; nothing if its text was not run."""
-    device, found = _shipped()
+    """What a chip showed of a program; nothing if its text was not run, or the observations are not here."""
+    runs, found = _published()
     observation = found.get(hash_of(program.source))
     terms = [t for t in terms_of(program.condition) if isinstance(t, RegTerm | MemTerm)]
     if observation is None or not observation.states or observation.terms != tuple(t.label for t in terms):
         return None
-    return Seen(device.device, device.date, observation, tuple(_size(program, t) for t in terms))
+    return Seen(runs[0].device, runs[0].date, observation, tuple(_size(program, t) for t in terms))
 
 
 def _size(program: Program, term: RegTerm | MemTerm) -> int:
@@ -56,6 +56,6 @@ def _size(program: Program, term: RegTerm | MemTerm) -> int:
 
 
 @cache
-def _shipped() -> tuple[Run, dict[str, Observation]]:
-    runs, found = load(shipped())
-    return runs[0], found
+def _published() -> tuple[list[Run], dict[str, Observation]]:
+    file = published()
+    return load(file) if file.is_file() else ([], {})

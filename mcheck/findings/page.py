@@ -1,0 +1,45 @@
+"""One page of the catalogue: a Markdown file with the facts of a code as TOML in front.
+
+``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, ``message``, and where they apply
+``permissive``, ``continues`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it). Then the
+explanation, and the sections Fix, Incorrect and Correct; the last two hold one fenced program each.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from mcheck.errors import InternalError
+from mcheck.findings.entry import Entry
+
+_FORM = re.compile(
+    r"\+\+\+\n(?P<facts>.*?)\n\+\+\+\n\n# (?P<title>[^\n]*)\n\n(?P<explanation>.*?)\n\n## Fix\n\n(?P<fix>.*?)\n\n"
+    r"## Incorrect\n\n```ptx\n(?P<bad>.*?\n)```\n\n## Correct\n\n```ptx\n(?P<good>.*?\n)```\n",
+    re.DOTALL,
+)
+
+
+def entry(text: str, code: str) -> Entry:
+    """The entry that the page of ``code`` describes; a page that is not well-formed is an ``InternalError``."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise InternalError(f"the page of {code} in the catalogue of findings is not well-formed")
+    facts = tomllib.loads(form["facts"])
+    if form["title"] != f"{code} {facts['name']}":
+        raise InternalError(f"the title of the page of {code} is not its code and name")
+    return Entry(
+        code=code,
+        name=facts["name"],
+        kind=facts["kind"],
+        message=facts["message"],
+        explanation=form["explanation"],
+        section=facts["section"],
+        remedy=form["fix"],
+        remedies=tuple((fix["when"], fix["text"]) for fix in facts.get("fix", ())),
+        bad=form["bad"],
+        good=form["good"],
+        level=facts["severity"],
+        permissive=facts.get("permissive"),
+        goes_on=facts.get("continues", False),
+    )
