@@ -17,7 +17,7 @@ SUITES = litmus/atomics litmus/barriers litmus/bulk litmus/classic litmus/cohere
 help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"
 	@echo "make kernels  the kernel sketches, as a table       (ARGS='--only B01,P15' selects some)"
-	@echo "make modules  the PTX modules of tests/ptx/corpus and their twins, as a table"
+	@echo "make modules  the PTX modules of tests/simt/corpus and their twins, as a table"
 	@echo "make corpus   compiles these modules again; COMPILERS=… is a Python that has the compilers"
 	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
 	@echo "make check  formatting, lint and types"

@@ -36,15 +36,15 @@ from importlib import import_module
 from pathlib import Path
 
 from mcheck.cat.library import models_directory
-from mcheck.generate.alphabet import folder as alphabets
-from mcheck.store.database import FILE, Store
-from mcheck.store.entries import entry, parted
-from mcheck.store.keys import version
-from tests.check import fuzz as sketches
-from tests.cli import fuzz as statements
-from tests.ptx import fuzz as modules
-from tests.ptx import mistakes
-from tests.syntax import fuzz as containers
+from mcheck.checking.cache.database import FILE, Store
+from mcheck.checking.cache.entries import entry, parted
+from mcheck.checking.cache.keys import version
+from mcheck.tools.generate.alphabet import folder as alphabets
+from tests.checking.check import fuzz as sketches
+from tests.frontend.litmus import fuzz as containers
+from tests.simt import fuzz as modules
+from tests.simt import mistakes
+from tests.tools.cli import fuzz as statements
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 2.0
@@ -413,7 +413,7 @@ def _become(arguments: tuple[str, ...], folder: Path, said: Path, after: Callabl
         for descriptor in (1, 2):
             os.dup2(out, descriptor)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        from mcheck.cli import main
+        from mcheck.tools.cli.main import main
 
         status = main(arguments)
         sys.stdout.flush()
@@ -465,9 +465,9 @@ def run(tally: Tally, count: int, save: Path | None = None, each: Callable[[Tall
 
 def warm() -> None:
     """Imports what the commands import, so that a fork has it already and pays for its input alone."""
-    import mcheck.cli  # noqa: F401
-    from mcheck.policy.engines import preload
-    from mcheck.run.single import model_of
+    import mcheck.tools.cli.main  # noqa: F401
+    from mcheck.checking.policy.engines import preload
+    from mcheck.checking.run.single import model_of
 
     preload("protocol")
     preload()

@@ -23,14 +23,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mcheck.errors import InputError
-from mcheck.solve import values
-from mcheck.syntax import load
-from mcheck.testing import edited_models
-from mcheck.testing.comparisons import Plan, account, compare_pair, compare_program
-from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, hear_all, model_of
-from mcheck.testing.programs import FAMILIES
-from mcheck.testing.record import Record, go_on, kept, resume, table
+from mcheck.base.errors import InputError
+from mcheck.engines.z3 import value_literals
+from mcheck.frontend.litmus import load
+from tests.fuzz import edited_models
+from tests.fuzz.comparisons import Plan, account, compare_pair, compare_program
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, hear_all, model_of
+from tests.fuzz.programs import FAMILIES
+from tests.fuzz.record import Record, go_on, kept, resume, table
 
 SUITES = Path(__file__).resolve().parent.parent / "litmus"
 
@@ -110,7 +110,7 @@ def main() -> int:
         print(table(map(kept, options.table)))
         return 0
     if options.vectors:
-        values.LEAVES = 0
+        value_literals.LEAVES = 0
     plan = Plan(
         seed=options.seed,
         families=names(options.families, tuple(FAMILIES), "family"),

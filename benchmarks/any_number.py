@@ -20,14 +20,14 @@ from pathlib import Path
 from random import Random
 
 from mcheck.answers.result import Answer
+from mcheck.base.errors import InputError
 from mcheck.cat import load_model
-from mcheck.errors import InputError
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.syntax import parse
-from tests.kernel.followed import FOLLOWED
-from tests.kernel.handed_over import HANDED_OVER
-from tests.kernel.unbounded import GUARDED, IN_TURNS, PING_PONG, TENSOR, TILES, TWO_PIPELINES, gemm, ring
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+from tests.engines.protocol.followed import FOLLOWED
+from tests.engines.protocol.handed_over import HANDED_OVER
+from tests.engines.protocol.unbounded import GUARDED, IN_TURNS, PING_PONG, TENSOR, TILES, TWO_PIPELINES, gemm, ring
 
 SKETCHES = (
     *map(ring, (1, 2, 3)), IN_TURNS, PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), TENSOR, *GUARDED.values(),
@@ -167,7 +167,7 @@ def mistaken(random: Random, lines: list[str]) -> list[str]:
 def answer(text: str, seconds: float) -> Answer:
     """What ``mcheck check`` answers."""
     program = parse(text, "any.litmus", every=True)
-    return ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=seconds))
+    return ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=seconds))
 
 
 def codes(given: Answer) -> set[str]:

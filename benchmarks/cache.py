@@ -23,8 +23,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcheck.store.database import FILE, Store
-from mcheck.store.keys import version
+from mcheck.checking.cache.database import FILE, Store
+from mcheck.checking.cache.keys import version
 
 ROOT = Path(__file__).resolve().parents[1]
 MCHECK = [sys.executable, "-m", "mcheck"]

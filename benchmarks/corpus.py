@@ -1,8 +1,8 @@
-"""Compiles the modules of ``tests/ptx/corpus`` again: by nvcc, triton, tilelang and CuTe DSL.
+"""Compiles the modules of ``tests/simt/corpus`` again: by nvcc, triton, tilelang and CuTe DSL.
 
     python -m benchmarks.corpus [--only TEXT,…] [--check]
 
-Wants the compilers beside the Python that runs it (``tests/ptx/corpus/README.md`` names the packages of PyPI); no
+Wants the compilers beside the Python that runs it (``tests/simt/corpus/README.md`` names the packages of PyPI); no
 GPU. A module whose compiler is not installed is left as it is, and said so. ``--check`` writes nothing and tells
 which modules the installed compilers would change (another release of a compiler usually changes some).
 """
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent.parent / "tests" / "ptx" / "corpus"
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "corpus"
 _PATH = re.compile(r'^(\s*\.file\s+\d+\s+")(?:[^"]*/)?([^"/]*")(?:,.*)?$')
 _STRING = re.compile(r"^\$\w+:")
 

@@ -23,19 +23,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcheck.answers.result import Answer
+from mcheck.base.errors import McheckError
+from mcheck.base.resources import litmus
 from mcheck.cat import load_model
 from mcheck.cat.ast import Check, Let, LetRec, Model, Node, Op1, Op2, Statement
 from mcheck.cat.pretty import show, show_statement
-from mcheck.errors import McheckError
-from mcheck.generate.alphabet import load
-from mcheck.generate.judge import generate
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.ptx.answer import answer
-from mcheck.ptx.launching import from_object, launch
-from mcheck.ptx.reading import module
-from mcheck.resources import litmus
-from mcheck.syntax import parse
+from mcheck.checking.modules.answer import answer
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+from mcheck.frontend.ptx.launch_reader import from_object, launch
+from mcheck.frontend.ptx.reader import module
+from mcheck.tools.generate.alphabet import load
+from mcheck.tools.generate.judge import generate
 
 SAMPLES = (
     ("families", 4, 1), ("oneway", 2, 1), ("oneway", 3, 1), ("async", 2, 1), ("tensor", 2, 1), ("cluster", 2, 1),
@@ -139,7 +139,7 @@ def test(name: str, text: str) -> Test:
         how = launch(read, from_object(json.loads(Path(name).with_suffix(".json").read_text())))
 
         def of_module(model: Model, seconds: float) -> Said | None:
-            given = answer(read, how, model, Question(about=About.FINDINGS, timeout=seconds))
+            given = answer(read, how, model, Question(about=Completeness.FINDINGS, timeout=seconds))
             return None if given.verdict == "unknown" else (given.verdict, _errors(given))
 
         return of_module
@@ -147,7 +147,7 @@ def test(name: str, text: str) -> Test:
 
     def of_program(model: Model, seconds: float) -> Said | None:
         try:
-            given = ask(program, model, Question(about=About.STATES, timeout=seconds, findings=True), "explicit")
+            given = ask(program, model, Question(about=Completeness.STATES, timeout=seconds, findings=True), "explicit")
         except McheckError:
             return None
         return None if given.verdict == "unknown" else (given.verdict, _errors(given))

@@ -21,8 +21,8 @@ from benchmarks.coverage import SAMPLES, SECONDS, Edit, edits, test
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
 from mcheck.cat.pretty import show_statement
-from mcheck.generate.alphabet import load
-from mcheck.generate.judge import generate
+from mcheck.tools.generate.alphabet import load
+from mcheck.tools.generate.judge import generate
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "coverage.md"

@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.abuse import Input, attempt, warm
 from benchmarks.any_number import sketch
-from tests.ptx.fuzz import modules
+from tests.simt.fuzz import modules
 
 ROOT = Path(__file__).resolve().parents[1]
 ENOUGH = 30.0

@@ -1,4 +1,4 @@
-"""Times of the executor's data paths beside NumPy's own work on the same bytes.
+"""Times of the concrete engine's data paths beside NumPy's own work on the same bytes.
 
     python benchmarks/executor.py
 
@@ -18,10 +18,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcheck.executor import arrays, transfer
-from mcheck.executor.memory import Memory
-from mcheck.program.layout import lay_out
-from mcheck.program.memory import Cta, MemObject, TensorMapSpec
+from mcheck.ir.address_map import lay_out
+from mcheck.ir.memory import Cta, MemObject, TensorMapSpec
+from mcheck.semantics import arrays, tensor_transfer
+from mcheck.semantics.memory import Memory
 
 TENSOR, SHARED = 1 << 20, 1 << 17
 
@@ -53,9 +53,9 @@ def tiles() -> dict[str, float]:
             swizzle_mode="128B",
         )  # fmt: skip
         start = perf_counter()
-        transfer.load(memory, spec, "tile", (0, -1, 0, 1, 2), shared.base)
+        tensor_transfer.load(memory, spec, "tile", (0, -1, 0, 1, 2), shared.base)
         first.append(1000 * (perf_counter() - start))
-    repeated = best(lambda: transfer.load(memory, spec, "tile", (0, 1, 0, -1, 3), shared.base))
+    repeated = best(lambda: tensor_transfer.load(memory, spec, "tile", (0, 1, 0, -1, 3), shared.base))
     whole = TensorMapSpec(
         tensor.base,
         "f16",
@@ -66,7 +66,7 @@ def tiles() -> dict[str, float]:
         (64, 8, 8, 8, 1),
         swizzle_mode="128B",
     )
-    inside = best(lambda: transfer.load(memory, whole, "tile", (0, 0, 0, 0, 3), shared.base))
+    inside = best(lambda: tensor_transfer.load(memory, whole, "tile", (0, 0, 0, 0, 3), shared.base))
     source, target = np.zeros(1 << 16, np.uint8), np.zeros(1 << 16, np.uint8)
     return {
         "first": min(first),
@@ -83,7 +83,7 @@ def reductions() -> dict[tuple[int, str], tuple[float, float]]:
     for size, type_, dtype in ((1, "u32", "<u4"), (1, "f32", "<f4"), (16, "f32", "<f4"), (1, "f16", "<f2")):
         a, b = (rng.integers(0, 200, (size << 20) // np.dtype(dtype).itemsize).astype(dtype) for _ in range(2))
         x, y = a.view(np.uint8), b.view(np.uint8)
-        ours, theirs = partial(arrays.reduced, "add", type_, x, y), partial(np.add, a, b)
+        ours, theirs = partial(arrays.reduce_array, "add", type_, x, y), partial(np.add, a, b)
         out[size, type_] = best(ours, 15), best(theirs, 15)
     return out
 

@@ -15,8 +15,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from mcheck.base.errors import InputError
 from mcheck.cat import load_model
-from mcheck.errors import InputError
 
 WHY = {
     "CAT012": "parts of cat for bell files or over sets of sets",

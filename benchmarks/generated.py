@@ -2,7 +2,7 @@
 
     python -m benchmarks.generated [ALPHABET:SIZE[:STEP]...] [--jobs N] [--model NAME] [--state FILE] [--seconds N]
 
-Each test goes to the exhaustive engine and to Z3; verdicts, states and findings have to be the same. Of a sample with a
+Each test goes to the explicit engine and to Z3; verdicts, states and findings have to be the same. Of a sample with a
 step every so manieth cycle has its test; a text that came before is left out. With --state the counts are kept in the
 file, and a run that was stopped goes on from them.
 """
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from mcheck.base.errors import InputError, InternalError
 from mcheck.cat import load_model
-from mcheck.errors import InputError, InternalError
-from mcheck.generate.alphabet import load
-from mcheck.generate.judge import generate
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.syntax import parse
-from mcheck.testing.record import Record, resume
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+from mcheck.tools.generate.alphabet import load
+from mcheck.tools.generate.judge import generate
+from tests.fuzz.record import Record, resume
 
 ASYNCHRONOUS = (
     "async:2", "async:3", "async:4", "cluster:2", "cluster:3", "cluster:4", "tensor:2", "tensor:3", "reduce:3",
@@ -59,7 +59,7 @@ class Both:
         name, text = test
         started = time.process_time()
         try:
-            question = Question(about=About.STATES, findings=True, timeout=60)
+            question = Question(about=Completeness.STATES, findings=True, timeout=60)
             given = ask(parse(text, name), load_model(self.model), question, "both")
         except InternalError as error:
             return name, "differ", str(error), time.process_time() - started

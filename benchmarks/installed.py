@@ -32,7 +32,7 @@ TRIED = (
 )
 """Commands that need the models, the suites, the templates and every dependency."""
 
-SUITES = "from mcheck.resources import litmus; print(litmus())"
+SUITES = "from mcheck.base.resources import litmus; print(litmus())"
 TYPED = "import importlib.resources as r; assert r.files('mcheck').joinpath('py.typed').is_file()"
 
 

@@ -25,7 +25,11 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "litmus" / "kernels"
 TARGET = 30.0
 DEFAULT_MODEL = "ptx-9.0"
-ENGINES = {"protocol": "mcheck.kernel.engine", "explicit": "mcheck.explore.engine", "z3": "mcheck.solve.engine"}
+ENGINES = {
+    "protocol": "mcheck.engines.protocol.exploration",
+    "explicit": "mcheck.engines.explicit.engine",
+    "z3": "mcheck.engines.z3.engine",
+}
 HEAD = f"{'id':<4} {'file':<62} {'expected':<10} {'got':<24} {'lines':<5} {'executions':>10} {'seconds':>8}"
 
 
@@ -65,7 +69,7 @@ def rows(index: Path = FOLDER / "index.csv") -> Iterator[Row]:
 def check(row: Row, engine: str, timeout: float) -> Checked:
     """The engine's answer about one sketch against the index."""
     from mcheck.cat import load_model
-    from mcheck.syntax import load
+    from mcheck.frontend.litmus import load
 
     program = load(str(FOLDER / row.file))
     model = load_model(program.model or DEFAULT_MODEL)

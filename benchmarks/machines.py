@@ -2,7 +2,7 @@
 
     python -m benchmarks.machines [--tests 2000] [--workers 2] [--every 20] [--folder DIR]
 
-Random programs (`mcheck.testing`) are run by one process, by a local cluster, and by a scheduler with workers of its
+Random programs (`tests.fuzz`) are run by one process, by a local cluster, and by a scheduler with workers of its
 own while a worker is killed every so many seconds, the scheduler is killed and started again at a third of the tests,
 and the client is interrupted at two thirds and resumed. Prints a table of what happened. Exit status 1 if an answer is
 missing or different, or the cluster is not 1.6 times as fast per two workers as one process.
@@ -25,11 +25,11 @@ from pathlib import Path
 from random import Random
 from typing import IO, Any
 
-from mcheck.cli import INTERRUPTED
-from mcheck.errors import InputError
-from mcheck.store.database import Store
-from mcheck.store.keys import version
-from mcheck.testing.programs import program
+from mcheck.base.errors import InputError
+from mcheck.checking.cache.database import Store
+from mcheck.checking.cache.keys import version
+from mcheck.tools.cli.main import INTERRUPTED
+from tests.fuzz.programs import program
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable]

@@ -1,4 +1,4 @@
-"""The modules of ``tests/ptx/corpus`` and their twins, each checked: what is found, at which line, how fast.
+"""The modules of ``tests/simt/corpus`` and their twins, each checked: what is found, at which line, how fast.
 
     python -m benchmarks.modules [--only TEXT,…] [--timeout SECONDS] [--jobs N] [--wrong]
 
@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent.parent / "tests" / "ptx" / "corpus"
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "corpus"
 HEAD = f"{'module and twin':<66} {'expected':<16} {'verdict':<8} {'found':<24} {'line':<4} {'seconds':>7}"
 
 

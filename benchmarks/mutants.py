@@ -29,7 +29,7 @@ TABLE = ROOT / "benchmarks" / "mutants.toml"
 PARTS = ("mcheck", "models", "litmus", "tests", "benchmarks", "pyproject.toml")
 """What a copy needs."""
 
-ABOUT_THE_TABLE = "tests/testing/test_testing_comparisons.py::test_every_mutant_fits_the_code"
+ABOUT_THE_TABLE = "tests/fuzz_tests/test_fuzz_comparisons.py::test_every_mutant_fits_the_code"
 """What fails wherever a mutant of the table is planted: its text stands there no more."""
 
 LIMIT = 900

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from mcheck.cat import full_text, load_model, parse_model
 from mcheck.cat.ast import Check, Model
-from mcheck.policy.ask import ask
-from mcheck.policy.question import Question
-from mcheck.program.program import Program
-from mcheck.run.case import kinds_hold
-from mcheck.syntax import load
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Question
+from mcheck.checking.run.case import kinds_hold
+from mcheck.frontend.litmus import load
+from mcheck.ir.program import Program
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "ptx-9.0"

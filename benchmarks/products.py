@@ -3,7 +3,7 @@
 
     python -m benchmarks.products [--sizes N ...]
 
-The module is Triton's product by descriptors (``tests/ptx/corpus/triton/matmul_descriptors_sm90``) in tiles of 128 by
+The module is Triton's product by descriptors (``tests/simt/corpus/triton/matmul_descriptors_sm90``) in tiles of 128 by
 128 by 64, launched for square matrices of each size; one CTA of the grid is followed, through all of K. Operations are
 those of all lanes, of all ways of electing; seconds are of the processor, everything included, and the memory is the
 peak of a process of its own. Exit status 1 if a product is not proved, if one of ``GEMM`` takes more than its seconds
@@ -23,7 +23,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-MODULE = Path(__file__).resolve().parents[1] / "tests" / "ptx" / "corpus" / "triton" / "matmul_descriptors_sm90.ptx"
+MODULE = Path(__file__).resolve().parents[1] / "tests" / "simt" / "corpus" / "triton" / "matmul_descriptors_sm90.ptx"
 SIZE, TILE, ELEMENT = 512, 128, 2
 """The size of the launch beside the module, the sides of a CTA's tile, the bytes of an f16."""
 SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -61,11 +61,11 @@ def launch_of(size: int) -> dict[str, Any]:
 
 def measure(size: int) -> Row:
     """A row, in a process of its own."""
-    from mcheck.check.case import Options, Settings
-    from mcheck.check.modules import check_text
-    from mcheck.ptx.follow import follow
-    from mcheck.ptx.launching import from_object, launch
-    from mcheck.ptx.reading import module
+    from mcheck.checking.check.case import Options, Settings
+    from mcheck.checking.check.modules import check_text
+    from mcheck.frontend.ptx.launch_reader import from_object, launch
+    from mcheck.frontend.ptx.reader import module
+    from mcheck.simt.trace_extraction import extract_traces
 
     text, given = MODULE.read_text(encoding="utf-8"), from_object(launch_of(size))
     started = process_time()
@@ -73,7 +73,7 @@ def measure(size: int) -> Row:
     seconds = process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     read = module(text, MODULE.name)
-    operations = tuple(way.operations for way in follow(read, launch(read, given)))
+    operations = tuple(way.operations for way in extract_traces(read, launch(read, given)))
     return Row(size, operations, seconds, peak, found.verdict)
 
 

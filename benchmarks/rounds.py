@@ -5,7 +5,7 @@
 
 Prints a row per sketch and number of rounds: seconds of the processor, peak memory, executions, and the verdict; first
 of sketches that are right, then of those whose mistake shows in no round before the thirtieth
-(``tests/kernel/late.py``).
+(``tests/engines/protocol/late.py``).
 
 Exit status 1 if what is right is not proved, if one of the mistakes is not found, or if a written number takes more
 than 1.2 times what all numbers together take.
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from time import process_time
 
 from mcheck.cat import load_model
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.syntax import parse
-from tests.kernel.late import LATE
-from tests.kernel.unbounded import GUARDED, PING_PONG, TENSOR, TWO_PIPELINES, gemm, ring
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+from tests.engines.protocol.late import LATE
+from tests.engines.protocol.unbounded import GUARDED, PING_PONG, TENSOR, TWO_PIPELINES, gemm, ring
 
 RIGHT = {
     "ring": ring(4), "ping-pong": PING_PONG, "two pipelines": TWO_PIPELINES, "tiles": TENSOR, **GUARDED,
@@ -52,7 +52,7 @@ def measure(text: str, seconds: float) -> Row:
     """Asks about one sketch; meant for a process of its own."""
     start = process_time()
     program = parse(text, "rounds.litmus", every=True)
-    given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=seconds))
+    given = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=seconds))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10))
     return Row(process_time() - start, peak, given.executions, given.verdict)
 

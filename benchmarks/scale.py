@@ -35,9 +35,9 @@ from time import process_time
 
 from benchmarks import promela
 from mcheck.cat import load_model
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.syntax import parse
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPONENT = 1.15
@@ -229,7 +229,7 @@ def measure(size: int, text: str, seconds: float) -> Row:
 
     Seconds are those that the process computed, so that other load on the machine is not measured.
     """
-    model, question = load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=seconds)
+    model, question = load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=seconds)
     ask(parse(ring("any", 1, 1), "warm.litmus", every=True), model, question)  # what is imported is not measured
     start = process_time()
     program = parse(text, "scale.litmus", every=True)

@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from mcheck.program.program import Program
-from mcheck.syntax import load, parse
-from mcheck.testing.programs import FAMILIES as KINDS
-from mcheck.testing.programs import program
-from mcheck.testing.selections import FAMILIES, held
+from mcheck.frontend.litmus import load, parse
+from mcheck.ir.program import Program
+from tests.fuzz.programs import FAMILIES as KINDS
+from tests.fuzz.programs import program
+from tests.fuzz.selections import FAMILIES, held
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How wide a test may be: the verdicts of the scalable families with Z3 and with the exhaustive engine, and litmus/.
+"""How wide a test may be: the verdicts of the scalable families with Z3 and with the explicit engine, and litmus/.
 
     python benchmarks/width.py [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
 
@@ -23,9 +23,9 @@ from pathlib import Path
 from statistics import median
 
 from mcheck.cat import load_model
-from mcheck.explore.engine import answer as explicit
-from mcheck.solve.engine import answer as solved
-from mcheck.syntax import load
+from mcheck.engines.explicit.engine import answer as explicit
+from mcheck.engines.z3.engine import answer as solved
+from mcheck.frontend.litmus import load
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT.parent / "shared" / "families.py"

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-from mcheck.program.memory import TensorMapSpec
+from mcheck.ir.memory import TensorMapSpec
 
 DATA_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz")
 SWIZZLES = {

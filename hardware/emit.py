@@ -1,7 +1,7 @@
 """A ``Program`` as a PTX module: one kernel that runs it and then copies registers and shared memory out.
 
 Every declared thread has its own stretch of code, reached by its CTA and thread number; threads that nobody declared
-exit at once. Objects lie where ``mcheck.program.layout`` puts them, shared ones relative to a dynamic array aligned
+exit at once. Objects lie where ``mcheck.ir.address_map`` puts them, shared ones relative to a dynamic array aligned
 to 1024 bytes, so that swizzles see the same low address bits. A wait polls a bounded number of times and then gives
 up, so that no kernel hangs.
 
@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcheck.graph.terms import type_size
-from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.program.layout import shared_size
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta
-from mcheck.program.ops import Op
-from mcheck.program.program import Program, Thread
+from mcheck.ir import ops
+from mcheck.ir.address_map import shared_size
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.type_sizes import type_size
 
 POLLS = 60_000
 VERSION = "8.6"

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from hardware.maps import SIZES
-from mcheck.program.memory import TensorMapSpec
+from mcheck.ir.memory import TensorMapSpec
 
 BASE = 1 << 32
 _TILE = TensorMapSpec(BASE, "f16", 3, (64, 32, 8), (128, 4096), (1, 1, 1), (32, 8, 4))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hardware.driver import Driver
 from hardware.kernels import KERNELS, SHARED, THREADS, Kernel
-from mcheck.ptx import launching, reading
-from mcheck.ptx.launch import Map
+from mcheck.frontend.ptx import launch_reader, reader
+from mcheck.frontend.ptx.launch import Map
 
 
 def run_kernel(driver: Driver, kernel: Kernel) -> dict[str, str]:
@@ -24,7 +24,7 @@ def run_kernel(driver: Driver, kernel: Kernel) -> dict[str, str]:
     at = {name: driver.allocate(len(contents)) for name, contents in data.items()}
     for name, contents in data.items():
         driver.write(at[name], contents)
-    launch = launching.launch(reading.module(kernel.text), launching.from_object(kernel.launch))
+    launch = launch_reader.launch(reader.module(kernel.text), launch_reader.from_object(kernel.launch))
     given = next(place for _, place in launch.arguments[3].places if isinstance(place, Map))
     map_ = driver.encode(replace(given.spec, global_address=at[kernel.on]))
     driver.launch(kernel.text, kernel.ctas, THREADS, 0, [at["a"], at["b"], at["out"], map_])

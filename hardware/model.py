@@ -1,4 +1,4 @@
-"""What the executor says about a case, in the form in which the chip's answers are kept."""
+"""What the concrete engine says about a case, in the form in which the chip's answers are kept."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 from hardware.cases import Case
 from hardware.data import make
-from mcheck import syntax
-from mcheck.errors import McheckError
-from mcheck.executor.behaviour import SM_90
-from mcheck.program.program import Program
-from mcheck.simulate.machine import Machine, machine
-from mcheck.simulate.schedule import run
+from mcheck.base.errors import McheckError
+from mcheck.engines.concrete.machine import Machine, machine
+from mcheck.engines.concrete.schedule import run
+from mcheck.frontend import litmus
+from mcheck.ir.program import Program
+from mcheck.semantics.chip_behaviour import SM_90
 
 
 def program_of(case: Case) -> Program:
     """The case's program."""
-    return syntax.parse(case.text, f"{case.name}.litmus")
+    return litmus.parse(case.text, f"{case.name}.litmus")
 
 
 def inputs(case: Case, program: Program) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Compares what the chip answered with what the executor says.
+"""Compares what the chip answered with what the concrete engine says.
 
     python -m hardware.replay [FILE]
 
@@ -19,9 +19,9 @@ from typing import Any
 from hardware import encodings
 from hardware.cases import Case
 from hardware.model import answer, inputs, program_of
-from mcheck.errors import Unsupported
-from mcheck.executor.tensor_map import violations
-from mcheck.program.memory import TensorMapSpec
+from mcheck.base.errors import Unsupported
+from mcheck.ir.memory import TensorMapSpec
+from mcheck.semantics.tensor_map import violations
 
 OBSERVED = Path(__file__).with_name("observed.jsonl.gz")
 
@@ -31,7 +31,7 @@ MEANT_STATUS = {
     ("undefined UB102", "trap 716"): "shared memory that is not aligned to 128 bytes traps",
     ("undefined UB217", "ok"): "the ISA leaves it open whether expect-tx completes a phase; on sm_90 it does",
 }
-"""What the executor calls undefined, and what the chip does instead."""
+"""What the concrete engine calls undefined, and what the chip does instead."""
 
 
 def lines(path: Path = OBSERVED) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def lines(path: Path = OBSERVED) -> list[dict[str, Any]]:
 
 
 def difference(case: Case, seen: dict[str, Any]) -> str | None:
-    """In what the executor differs from the chip; ``None`` if they agree or differ as ``MEANT_STATUS`` says."""
+    """In what the concrete engine differs from the chip; ``None`` if they agree or differ as ``MEANT_STATUS`` says."""
     ours = answer(case)
     status = str(seen["status"])
     short = " ".join(status.split()[:2]) if status.startswith("trap") else status

@@ -24,8 +24,8 @@ from hardware.data import make
 from hardware.driver import CudaError, Driver
 from hardware.emit import Module, module
 from hardware.model import program_of
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
-from mcheck.program.program import Program
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.program import Program
 
 FILL = b"\xa5"
 PATIENCE = 60

@@ -2,7 +2,7 @@
 
 import sys
 
-from mcheck.cli import main
+from mcheck.tools.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

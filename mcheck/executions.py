@@ -19,13 +19,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcheck.policy.question import Question
-from mcheck.policy.show import executions as shown
+from mcheck.checking.policy.executions import executions as shown
+from mcheck.checking.policy.question import Question
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from mcheck.program.program import Program
+    from mcheck.ir.program import Program
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -43,7 +43,7 @@ def executions(
     """An execution of each final state that the model allows (up to ``most``), then executions of up to ``forbidden``
     states that it does not. ``test`` is a path, the text of a test, or what ``mcheck.api.load`` returned.
     """
-    from mcheck.run.single import model_for
+    from mcheck.checking.run.single import model_for
 
     program = _program(test)
     found = shown(
@@ -59,8 +59,8 @@ def executions(
 
 
 def _program(test: str | Path | Program) -> Program:
-    from mcheck.program.program import Program
-    from mcheck.syntax import load, parse
+    from mcheck.frontend.litmus import load, parse
+    from mcheck.ir.program import Program
 
     if isinstance(test, Program):
         return test

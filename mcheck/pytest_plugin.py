@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import TerminalRepr
 
-    from mcheck.check.case import Checked
-    from mcheck.run.case import Result, Settings
+    from mcheck.checking.check.case import Checked
+    from mcheck.checking.run.case import Result, Settings
 
 SUFFIX = ".litmus"
 MODULE = ".ptx"
@@ -73,7 +73,7 @@ def _command(config: pytest.Config) -> str:
 
 
 def _launched(module: Path) -> bool:
-    from mcheck.check.files import launch_file
+    from mcheck.checking.check.files import launch_file
 
     return launch_file(str(module)) is not None
 
@@ -126,7 +126,7 @@ def _timeout(config: pytest.Config) -> float | None:
 
 
 def _settings(config: pytest.Config) -> Settings:
-    from mcheck.run.case import Settings
+    from mcheck.checking.run.case import Settings
 
     model = config.getini("mcheck_model")
     if model.endswith(".cat"):
@@ -136,22 +136,22 @@ def _settings(config: pytest.Config) -> Settings:
 
 def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     """The answer about one file; a process of its own keeps a time limit."""
-    from mcheck.check.case import Options
-    from mcheck.check.single import lost
-    from mcheck.check.task import task
-    from mcheck.run import single as run
-    from mcheck.run.case import Case
-    from mcheck.run.pool import run_cases
+    from mcheck.checking.check.case import Options
+    from mcheck.checking.check.single import crashed_check
+    from mcheck.checking.check.task import task
+    from mcheck.checking.run import single as run
+    from mcheck.checking.run.case import Case
+    from mcheck.checking.run.pool import run_cases
 
     case = [Case(path)]
     if command == "run":
-        return next(iter(run_cases(case, settings, 1, run.run_case, run.lost)))
-    return next(iter(run_cases(case, settings, 1, task(Options()), lost)))
+        return next(iter(run_cases(case, settings, 1, run.run_case, run.crashed_result)))
+    return next(iter(run_cases(case, settings, 1, task(Options()), crashed_check)))
 
 
 def _beside(answer: Checked | Result) -> str:
     """What was found all the same where a file is as it should be."""
-    from mcheck.check.case import Checked
+    from mcheck.checking.check.case import Checked
 
     if isinstance(answer, Checked):
         return answer.left_out
@@ -160,7 +160,7 @@ def _beside(answer: Checked | Result) -> str:
 
 def _told(answer: Checked | Result) -> Iterator[str]:
     """What the command would say, with the place of an error."""
-    from mcheck.check.case import Checked
+    from mcheck.checking.check.case import Checked
     from mcheck.report import checked, text
     from mcheck.report.errors import render
     from mcheck.report.lines import plain

@@ -19,19 +19,19 @@ from functools import partial
 from pathlib import Path
 
 from hardware.litmus.observe import observed_as
-from mcheck.answers.final import terms_of
-from mcheck.answers.judgement import voids
+from mcheck.answers.final_states import terms_of
 from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import makes_undefined
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
-from mcheck.graph.terms import type_size
-from mcheck.observed import Observation, Values, load, published
-from mcheck.policy.ask import ask
-from mcheck.policy.plan import is_litmus
-from mcheck.policy.question import About, Question
-from mcheck.program.condition import MemTerm, RegTerm
-from mcheck.program.program import Program
-from mcheck.syntax import parse
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.engine_choice import is_litmus
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+from mcheck.ir.condition import MemTerm, RegTerm
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
+from mcheck.report.hardware_results import Observation, Values, load, published
 
 MAP_READ_LATE = "the map is read behind the .read wait, which the text excludes"
 KEPT = "the assembler takes what a weak access before an acquire had for what is read behind it"
@@ -88,10 +88,10 @@ def compare(program: Program, observation: Observation, model: Model, *, timeout
     """
     kernel = not is_litmus(program)
     if kernel:
-        found = ask(program, model, Question(about=About.FINDINGS, timeout=timeout)).findings
-        if errors := tuple(sorted({f.code for f in found if voids(f)})):
+        found = ask(program, model, Question(about=Completeness.FINDINGS, timeout=timeout)).findings
+        if errors := tuple(sorted({f.code for f in found if makes_undefined(f)})):
             return Compared(observation.name, observation.instances, observation.hits, (), (), False, errors)
-    given = ask(program, model, Question(about=About.STATES, timeout=timeout), "protocol" if kernel else "auto")
+    given = ask(program, model, Question(about=Completeness.STATES, timeout=timeout), "protocol" if kernel else "auto")
     sizes = [_size(program, t) for t in terms_of(program.condition)]
     counts: Counter[Values] = Counter()
     for values, number in observation.states.items():

@@ -10,7 +10,7 @@ from typing import Any
 from hardware import resources
 from hardware.driver import MAX_DYNAMIC_SHARED, Driver
 from hardware.litmus.settings import ROW
-from mcheck.program.memory import TensorMapSpec
+from mcheck.ir.memory import TensorMapSpec
 
 ARENA = 3 << 30
 TWICE = 256 << 20

@@ -2,7 +2,7 @@
 
 python -m hardware.litmus.drawn --programs 2000 --seed S --out BUNDLE [--families spinning,counted]
 
-Left out are what has no defined behaviour or may wait for ever, which would cost a context, and what the exhaustive
+Left out are what has no defined behaviour or may wait for ever, which would cost a context, and what the explicit
 engine does not answer in time, since nobody could judge what was seen.
 """
 
@@ -15,15 +15,15 @@ from random import Random
 
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import bundle, tell
-from mcheck import syntax
-from mcheck.answers.judgement import voids
-from mcheck.errors import McheckError
-from mcheck.limit import processor_time
-from mcheck.policy.engines import ask_engine
-from mcheck.policy.question import Question
-from mcheck.program.program import Program
-from mcheck.testing.hearing import DEFAULT_MODEL, model_of
-from mcheck.testing.programs import FAMILIES, program
+from mcheck.answers.verdict_rules import makes_undefined
+from mcheck.base.budget import processor_time
+from mcheck.base.errors import McheckError
+from mcheck.checking.policy.engines import ask_engine
+from mcheck.checking.policy.question import Question
+from mcheck.frontend import litmus
+from mcheck.ir.program import Program
+from tests.fuzz.differential import DEFAULT_MODEL, model_of
+from tests.fuzz.programs import FAMILIES, program
 
 SECONDS = 1.5
 """For the answer about a program."""
@@ -37,7 +37,7 @@ def drawn(seed: str, count: int, first: int = 0, families: Sequence[str] = ()) -
         code = text.split("{", 1)[1]
         if code not in seen:
             seen.add(code)
-            found = syntax.parse(text, f"{seed}-{number}.litmus")
+            found = litmus.parse(text, f"{seed}-{number}.litmus")
             if not why_not(found):
                 yield f"random/{seed}-{number}", observed(found)
 
@@ -53,7 +53,7 @@ def why_not(found: Program) -> str:
         return error.message
     if not told.complete or told.verdict == "unknown":
         return "not answered in time"
-    if any(map(voids, told.findings)):
+    if any(map(makes_undefined, told.findings)):
         return "undefined"
     return "waits for ever" if any(f.kind == "deadlock" for f in told.findings) else ""
 

@@ -10,11 +10,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from hardware.emit import CannotEmit
-from mcheck.program import ops
-from mcheck.program.expr import Const
-from mcheck.program.memory import Cta, Instance
-from mcheck.program.ops import Op, performed
-from mcheck.program.program import Program, Thread, in_words
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.memory import Cta, Instance
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program, Thread, describe_kinds
 
 SHARED_LIMIT = 220 * 1024
 """Shared memory of a CTA that the instances may take: the 227 KiB of sm_90 less what the frame needs."""
@@ -76,7 +76,7 @@ def shape(program: Program) -> Shape:
         slots.append((cta, seen[cta]))
         seen[cta] += 1
     offsets, block = _lay(program)
-    executed = [[performed(op) for op in t.code] for t in program.threads]
+    executed = [[performed_operation(op) for op in t.code] for t in program.threads]
     barriers = tuple(sorted({_number(op) for code in executed for op in code if isinstance(op, ops.Barrier)}))
     return Shape(
         ctas=ctas,
@@ -95,7 +95,7 @@ def shape(program: Program) -> Shape:
 
 def warmable(program: Program) -> bool:
     """Whether early generic reads of global memory change nothing: no copy writes it, so none needs a proxy fence."""
-    return not any(isinstance(performed(op), _ASYNC_WRITERS) for t in program.threads for op in t.code)
+    return not any(isinstance(performed_operation(op), _ASYNC_WRITERS) for t in program.threads for op in t.code)
 
 
 def owner_of(program: Program, address: int) -> Instance:
@@ -121,9 +121,9 @@ def refuse(program: Program) -> None:
         raise CannotEmit("it has aliases in shared memory")
     kinds = program.expectation.kinds
     if any("deadlock" in line or "undefined" in line for line in kinds):
-        raise CannotEmit(f"it expects {in_words(kinds)}: nothing to observe")
+        raise CannotEmit(f"it expects {describe_kinds(kinds)}: nothing to observe")
     for thread in program.threads:
-        for op in map(performed, thread.code):
+        for op in map(performed_operation, thread.code):
             _refuse_op(op)
 
 
@@ -132,7 +132,7 @@ def _refuse(program: Program) -> None:
     refuse(program)
     if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
         raise CannotEmit("it has whole warps")
-    codes = [[performed(op) for op in t.code] for t in program.threads]
+    codes = [[performed_operation(op) for op in t.code] for t in program.threads]
     if any(isinstance(op, ops.Wgmma | ops.WgmmaFence) for code in codes for op in code):
         raise CannotEmit("it has wgmma")
     if any(isinstance(op, ops.Barrier) and op.instance is not None for code in codes for op in code):
@@ -209,7 +209,7 @@ def _cluster_barriers(executed: list[list[Op]]) -> int:
 
 def may_skip_a_meeting(thread: Thread) -> bool:
     """Whether a branch, an exit or a guard decides how often the thread is at the barrier of its cluster."""
-    places = [at for at, op in enumerate(thread.code) if isinstance(performed(op), ops.ClusterBarrier)]
+    places = [at for at, op in enumerate(thread.code) if isinstance(performed_operation(op), ops.ClusterBarrier)]
     for at, op in enumerate(thread.code):
         if isinstance(op, ops.Exit) and any(at < place for place in places):
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from mcheck.program import condition as c
+from mcheck.ir import condition as c
 
 _OPERATORS = {
     "==": operator.eq,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hardware.litmus import settings
-from mcheck.graph.terms import type_size
+from mcheck.ir.type_sizes import type_size
 
 
 def declared(k: int) -> list[str]:

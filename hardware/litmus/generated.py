@@ -12,9 +12,9 @@ from pathlib import Path
 
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import bundle, tell, unseen
-from mcheck.generate.alphabet import load
-from mcheck.generate.judge import generate
-from mcheck.program.program import Program
+from mcheck.ir.program import Program
+from mcheck.tools.generate.alphabet import load
+from mcheck.tools.generate.judge import generate
 
 SAMPLES = (
     ("families", 4, 1), ("families", 5, 1), ("families", 6, 1), ("async", 2, 1), ("async", 3, 1), ("cluster", 2, 1),

@@ -1,25 +1,28 @@
-"""What a sketch of a kernel is written to do: the final state of the executor, where its schedule makes no difference.
+"""What a sketch of a kernel is written to do: the final state of the concrete engine, where its schedule makes no
+difference.
 
 A sketch has no question, but what differs from that state on a chip is what its races do, so that is looked for.
 """
 
 from __future__ import annotations
 
-from mcheck.answers.final import terms_of
-from mcheck.executor.behaviour import SM_90
-from mcheck.graph.terms import type_size
-from mcheck.program import ops
-from mcheck.program.condition import MemTerm, RegTerm
-from mcheck.program.program import Program
-from mcheck.simulate.machine import Machine, machine
-from mcheck.simulate.schedule import run
+from mcheck.answers.final_states import terms_of
+from mcheck.engines.concrete.machine import Machine, machine
+from mcheck.engines.concrete.schedule import run
+from mcheck.ir import ops
+from mcheck.ir.condition import MemTerm, RegTerm
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.chip_behaviour import SM_90
 
 SEEDS = (0, 1, 2)
 
 
 def intended(program: Program) -> dict[str, int]:
     """The values of the terms of a program by label that all schedules that are tried leave; nothing if one fails."""
-    if any(isinstance(op, ops.Atomic) and op.dst is not None for op in map(ops.performed, program.operations)):
+    if any(
+        isinstance(op, ops.Atomic) and op.dst is not None for op in map(ops.performed_operation, program.operations)
+    ):
         return {}  # who comes first decides
     found: dict[str, int] | None = None
     for seed in SEEDS:

@@ -17,10 +17,10 @@ from hardware.litmus.fit import owner_of, shape, warmable
 from hardware.litmus.objects import GlobalObject, objects_of
 from hardware.litmus.printer import LanePrinter
 from hardware.litmus.watch import Watched, watch
-from mcheck.program import ops
-from mcheck.program.expr import Const
-from mcheck.program.ops import performed
-from mcheck.program.program import Program, Thread
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import performed_operation
+from mcheck.ir.program import Program, Thread
 
 VERSION = "9.0"
 TARGET = "sm_90a"
@@ -366,7 +366,7 @@ def drain(code: Iterable[ops.Op]) -> list[str]:
 def signals(program: Program) -> bool:
     """Whether copies signal an mbarrier: they may be in flight when the round ends, and nothing but time ends them."""
     kinds = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
-    code = (performed(op) for thread in program.threads for op in thread.code)
+    code = (performed_operation(op) for thread in program.threads for op in thread.code)
     return any(isinstance(op, kinds) and op.mbar is not None for op in code)
 
 

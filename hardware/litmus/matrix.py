@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from hardware.emit import CannotEmit
-from mcheck.program import ops
+from mcheck.ir import ops
 
 CORE_ROWS = 8
 CORE_BYTES = 128

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from mcheck.observed import published, records
+from mcheck.report.hardware_results import published, records
 
 
 def merge(paths: Iterable[Path], bundles: Iterable[Path], target: Path) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hardware.emit import CannotEmit
 from hardware.litmus import settings, views
 from hardware.litmus.views import Registers, View
-from mcheck.program import ops
-from mcheck.program.memory import MemObject
-from mcheck.program.program import Program
+from mcheck.ir import ops
+from mcheck.ir.memory import MemObject
+from mcheck.ir.program import Program
 
 MAP = 128
 """Bytes of a tensor map."""
@@ -116,7 +116,7 @@ def objects_of(program: Program) -> Objects:
     numbers = {o.item.name: k for k, o in enumerate(stored)}
     seen = views.views(program)
     through = (dataclasses.replace(stored[numbers[v.name]], proxy=v.proxy) for v in seen)
-    executed = [ops.performed(op) for t in program.threads for op in t.code]
+    executed = [ops.performed_operation(op) for t in program.threads for op in t.code]
     return Objects(
         (*stored, *through),
         numbers,

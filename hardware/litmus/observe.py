@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from mcheck.answers.final import terms_of
-from mcheck.graph.terms import type_size
-from mcheck.program import ops
-from mcheck.program.condition import MemTerm, RegTerm, Term
-from mcheck.program.expr import Const, Reg
-from mcheck.program.memory import Instance, MemObject
-from mcheck.program.ops import Op, performed
-from mcheck.program.program import Program, Thread
+from mcheck.answers.final_states import terms_of
+from mcheck.ir import ops
+from mcheck.ir.condition import MemTerm, RegTerm, Term
+from mcheck.ir.expr import Const, Reg
+from mcheck.ir.memory import Instance, MemObject
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.type_sizes import type_size
 
 MOST = 16
 """Terms that are watched where no condition says which."""
@@ -91,7 +91,7 @@ def _registers(program: Program, *, opaque: bool = False) -> list[RegTerm]:
     """What is loaded, and the results of matrix products."""
     found: dict[RegTerm, None] = {}
     for thread in program.threads:
-        for op in map(performed, thread.code):
+        for op in map(performed_operation, thread.code):
             if not opaque and isinstance(op, ops.Load) and isinstance(op.address, Const):
                 holder = _holder(program, op.address.value)
                 if holder is not None and holder.object.tensor_map:
@@ -133,7 +133,7 @@ def _words(program: Program, *, opaque: bool = False) -> tuple[list[MemTerm], li
     hidden = set() if opaque else {_holder(program, a) for thread in program.threads for a in _opaque(program, thread)}
     ranges: dict[Instance, set[tuple[int, int]]] = {}
     for thread in program.threads:
-        for op in map(performed, thread.code):
+        for op in map(performed_operation, thread.code):
             for address, size in _written(program, op):
                 holder = _holder(program, address)
                 if holder is None or holder in hidden or holder.object.tensor_map or not size:
@@ -236,7 +236,7 @@ def _read_by_copies(program: Program) -> Iterator[MemObject]:
     read: dict[int, MemObject] = {}
     touched: set[int] = set()
     for thread in program.threads:
-        for op in map(performed, thread.code):
+        for op in map(performed_operation, thread.code):
             sources: list[int] = []
             if isinstance(op, ops.BulkCopy | ops.CpAsync) and isinstance(op.src, Const):
                 sources = [op.src.value]
@@ -274,7 +274,7 @@ def _steers(thread: Thread) -> bool:
     loaded: set[str] = set()
     while True:
         before = len(loaded)
-        for op in map(performed, thread.code):
+        for op in map(performed_operation, thread.code):
             if isinstance(op, ops.Load | ops.Atomic | ops.Collective) or (
                 isinstance(op, ops.Alu) and loaded & set(_names(op.srcs))
             ):
@@ -282,7 +282,7 @@ def _steers(thread: Thread) -> bool:
         if len(loaded) == before:
             break
     for op in thread.code:
-        inner = performed(op)
+        inner = performed_operation(op)
         decisive = [getattr(inner, name, None) for name in type(inner).decisive]
         condition = inner.condition if isinstance(inner, ops.Branch) else None
         compared = op.compare if isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) else None

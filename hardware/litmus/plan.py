@@ -23,12 +23,12 @@ from hardware.litmus.intended import intended
 from hardware.litmus.kernel import Kernel, kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.whole import whole
-from mcheck import syntax
-from mcheck.answers.final import terms_of
-from mcheck.observed import hash_of, load, published
-from mcheck.program.condition import ConstTerm
-from mcheck.program.memory import GLOBAL_BASE
-from mcheck.program.program import Program
+from mcheck.answers.final_states import terms_of
+from mcheck.frontend import litmus
+from mcheck.ir.condition import ConstTerm
+from mcheck.ir.memory import GLOBAL_BASE
+from mcheck.ir.program import Program
+from mcheck.report.hardware_results import hash_of, load, published
 
 PER_MODULE = 24
 
@@ -104,7 +104,7 @@ def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
     for path in paths:
         files = sorted(path.rglob("*.litmus")) if path.is_dir() else [path]
         for file in files:
-            yield str(file), observed(syntax.load(str(file)))
+            yield str(file), observed(litmus.load(str(file)))
 
 
 def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:

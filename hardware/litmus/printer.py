@@ -14,12 +14,12 @@ from hardware.emit import CannotEmit, Printer
 from hardware.litmus import views
 from hardware.litmus.fit import Shape, owner_of
 from hardware.litmus.views import Registers, View
-from mcheck.graph.terms import type_size
-from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.program.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
-from mcheck.program.ops import Op
-from mcheck.program.program import Program
+from mcheck.ir import ops
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
 
 POLLS = 20_000
 

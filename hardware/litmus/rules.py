@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mcheck.observed import Observation, load, published
+from mcheck.report.hardware_results import Observation, load, published
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper.md"
 BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"

@@ -17,10 +17,10 @@ from hardware.litmus.fit import owner_of
 from hardware.litmus.observe import matrix_registers
 from hardware.litmus.printer import POLLS, LanePrinter, opcode_of_text
 from hardware.litmus.streams import Step, Stream, Varying, of_warpgroup
-from mcheck.program import ops
-from mcheck.program.expr import Const, Expr, Reg, Unary
-from mcheck.program.memory import SHARED_BASE
-from mcheck.program.ops import Op
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr, Reg, Unary
+from mcheck.ir.memory import SHARED_BASE
+from mcheck.ir.ops import Op
 
 WARP = 32
 WARPGROUP = 4
@@ -104,7 +104,7 @@ class StreamPrinter(LanePrinter):
         op = step.op
         if op is None:
             return step.members
-        inner = ops.performed(op)
+        inner = ops.performed_operation(op)
         warps = {self.crew.threads[k][:2] for k in step.members}
         if isinstance(inner, ops.TensormapCopyFence):  # the program has it once for a warp, which executes it as one
             return frozenset(k for k, where in self.crew.threads.items() if where[:2] in warps)

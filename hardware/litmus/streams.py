@@ -13,11 +13,11 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from hardware.emit import CannotEmit
-from mcheck.errors import Span
-from mcheck.program import ops
-from mcheck.program.expr import Const
-from mcheck.program.ops import Op
-from mcheck.program.program import Program, Thread
+from mcheck.base.errors import Span
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Stream:
     @property
     def operations(self) -> tuple[Op, ...]:
         """What is executed."""
-        return tuple(ops.performed(s.op) for s in self.steps if s.op is not None)
+        return tuple(ops.performed_operation(s.op) for s in self.steps if s.op is not None)
 
 
 @dataclass(slots=True)
@@ -62,7 +62,9 @@ def streams(program: Program) -> tuple[Stream, ...]:
     roles: dict[str, list[Thread]] = {}
     for thread in program.threads:
         roles.setdefault(thread.role, []).append(thread)
-    multiplies = {t.place.warpgroup for t in program.threads for op in t.code if of_warpgroup(ops.performed(op))}
+    multiplies = {
+        t.place.warpgroup for t in program.threads for op in t.code if of_warpgroup(ops.performed_operation(op))
+    }
     found: list[list[str]] = []
     for role, threads in roles.items():
         groups = {t.place.warpgroup for t in threads} & multiplies

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from hardware.emit import CannotEmit
 from hardware.litmus import settings
 from hardware.litmus.fit import owner_of
-from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Unary
-from mcheck.program.memory import Instance
-from mcheck.program.ops import Op, performed
-from mcheck.program.program import Program
+from mcheck.ir import ops
+from mcheck.ir.expr import Binary, Const, Unary
+from mcheck.ir.memory import Instance
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program
 
 PROXIES = ("texture", "surface")
 WORD = 4
@@ -55,7 +55,7 @@ def views(program: Program) -> tuple[View, ...]:
     """The views of a program; raises ``CannotEmit`` where a chip has none such."""
     found: dict[View, None] = {}
     for op in (op for thread in program.threads for op in thread.code):
-        proxy = proxy_of(performed(op))
+        proxy = proxy_of(performed_operation(op))
         if proxy is None:
             continue
         if isinstance(op, ops.Await):
@@ -113,7 +113,7 @@ def write(value: str, r: Registers) -> str:
 
 
 def _operations(program: Program) -> Iterator[Op]:
-    return (performed(op) for thread in program.threads for op in thread.code)
+    return (performed_operation(op) for thread in program.threads for op in thread.code)
 
 
 def _viewed(program: Program, op: ops.Load | ops.Store | ops.Atomic) -> Instance:

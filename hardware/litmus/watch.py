@@ -11,11 +11,11 @@ from hardware.litmus.fit import owner_of
 from hardware.litmus.objects import Objects
 from hardware.litmus.printer import window
 from hardware.litmus.views import View
-from mcheck.answers.final import terms_of
-from mcheck.graph.terms import type_size
-from mcheck.program.condition import MemTerm, RegTerm
-from mcheck.program.memory import Instance
-from mcheck.program.program import Program
+from mcheck.answers.final_states import terms_of
+from mcheck.ir.condition import MemTerm, RegTerm
+from mcheck.ir.memory import Instance
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from hardware.litmus.rows import Position, computed
 from hardware.litmus.stream_printer import WARP, WARPGROUP, Crew, StreamPrinter
 from hardware.litmus.streams import Stream, of_warpgroup, streams
 from hardware.litmus.watch import watch
-from mcheck.program import ops
-from mcheck.program.expr import Const
-from mcheck.program.layout import shared_size
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW, Instance
-from mcheck.program.ops import performed
-from mcheck.program.program import Program, Thread
+from mcheck.ir import ops
+from mcheck.ir.address_map import shared_size
+from mcheck.ir.expr import Const
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW, Instance
+from mcheck.ir.ops import performed_operation
+from mcheck.ir.program import Program, Thread
 
 MOST_WARPS = 32
 LARGEST_CLUSTER = 8
@@ -91,14 +91,14 @@ class _Whole:
 
     def _warpgroups(self) -> set[tuple[int, int]]:
         """The warpgroups that multiply matrices: their CTA, their number in it."""
-        code = ((t.place.warpgroup, op) for t in self.program.threads for op in map(performed, t.code))
+        code = ((t.place.warpgroup, op) for t in self.program.threads for op in map(performed_operation, t.code))
         return {group for group, op in code if of_warpgroup(op)}
 
     def _meets_at_the_end(self) -> bool:
         """Whether the threads of a cluster wait for each other before they end, for others may access their memory."""
         if not self.clustered or not self.block or self.positions == 1:
             return False
-        codes = [[performed(op) for op in t.code] for t in self.program.threads]
+        codes = [[performed_operation(op) for op in t.code] for t in self.program.threads]
         waits = [[op for op in code if isinstance(op, ops.ClusterBarrier)] for code in codes]
         counts = {(sum(op.kind == "arrive" for op in found), len(found)) for found in waits}
         balanced = len(counts) == 1 and all(2 * arrivals == both for arrivals, both in counts)
@@ -111,7 +111,7 @@ class _Whole:
     def _refuse_unfenced(self) -> None:
         """The assembler inserts a ``wgmma.fence`` that is missing: the chip would run another program."""
         for thread in self.program.threads:
-            for op in map(performed, thread.code):
+            for op in map(performed_operation, thread.code):
                 if isinstance(op, ops.WgmmaFence):
                     break
                 if isinstance(op, ops.Wgmma):
@@ -123,7 +123,7 @@ class _Whole:
         waits: set[tuple[int, int, int]] = set()
         for thread in self.program.threads:
             mine: Counter[tuple[int, int, int]] = Counter()
-            for op in map(performed, thread.code):
+            for op in map(performed_operation, thread.code):
                 if not isinstance(op, ops.Barrier) or op.instance is not None:
                     continue
                 if not isinstance(op.barrier, Const) or not isinstance(op.count, Const | None):
@@ -143,7 +143,7 @@ class _Whole:
         """By CTA, a number and the members of each barrier of the table dialect: the threads that name it."""
         found: dict[int, dict[tuple[int, int | None], set[int]]] = {}
         for thread in self.program.threads:
-            for op in map(performed, thread.code):
+            for op in map(performed_operation, thread.code):
                 if isinstance(op, ops.Barrier) and op.instance is not None:
                     if op.barrier is not None and not isinstance(op.barrier, Const):
                         raise CannotEmit("the number of a barrier of the table dialect is in a register")

@@ -1,1 +1,1 @@
-"""What an answer is made of: its type, final states, findings and witnesses in words."""
+"""The answer to a question: its verdict, witnesses and final states, and the parts of messages that engines share."""

@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
+from mcheck.base.records import dataclass
+from mcheck.events.execution_graph import Execution, label_of
 from mcheck.findings.finding import Finding
-from mcheck.graph.execution import Execution, label_of
-from mcheck.records import dataclass
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Forbidden:
     """A state that only executions against the model have; ``wanted``: the condition's formula holds in it.
 
-    ``execution`` is for people, ``network`` (``mcheck.explore.network``) for programs.
+    ``execution`` is for people, ``network`` (``mcheck.engines.explicit.network``) for programs.
     """
 
     state: State

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from mcheck.program.ops import Barrier, Branch, ClusterBarrier, Exit, Op
-from mcheck.program.program import Program, Thread
+from mcheck.ir.ops import Barrier, Branch, ClusterBarrier, Exit, Op
+from mcheck.ir.program import Program, Thread
 
 EXITED = (
     "threads of a warp that exit are not waited for at an aligned barrier (9.7.13.1, open question Q33), line {}: "

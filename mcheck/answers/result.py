@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
+from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import cut as is_cut
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
-from mcheck.reasons import Reasons, in_words
-from mcheck.reasons import cut as is_cut
-from mcheck.records import dataclass
-from mcheck.verdicts import Verdict
 
 Value = int | Literal["unknown"]
 State = tuple[tuple[str, Value], ...]
@@ -20,18 +20,18 @@ State = tuple[tuple[str, Value], ...]
 T = TypeVar("T")
 
 
-def order(state: State) -> list[tuple[bool, Value]]:
+def state_sort_key(state: State) -> list[tuple[bool, Value]]:
     """What the states of one condition are sorted by: numbers by value, then what is unknown."""
     return [(isinstance(value, str), value) for _, value in state]
 
 
-def in_order(items: Iterable[T], state: Callable[[T], State]) -> list[T]:
-    """``items`` by the ``order`` of their states, of which there may be many, mostly of numbers alone."""
+def sort_by_state(items: Iterable[T], state: Callable[[T], State]) -> list[T]:
+    """``items`` by the ``state_sort_key`` of their states, of which there may be many, mostly of numbers alone."""
     given = list(items)
     try:
         return sorted(given, key=lambda item: [value for _, value in state(item)])
     except TypeError:  # a number beside what is unknown
-        return sorted(given, key=lambda item: order(state(item)))
+        return sorted(given, key=lambda item: state_sort_key(state(item)))
 
 
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
@@ -61,7 +61,7 @@ class Answer:
     """What an engine says of a program under a model, the same for every engine and every question.
 
     ``verdict``: pass, fail or unknown where the condition or liveness was asked for; proved, bounded, finding or
-    unknown where findings were (``mcheck.answers.judgement``). ``reasons`` are given where it is not plain.
+    unknown where findings were (``mcheck.answers.verdict_rules``). ``reasons`` are given where it is not plain.
 
     ``outcomes`` are sorted; ``complete`` says that they are all. ``covered``: no execution was left out that could add
     a finding; the reasons name the bound, if that is why. ``undefined``: some execution has undefined

@@ -27,7 +27,7 @@ from mcheck.executions import executions
 
 if TYPE_CHECKING:
     from mcheck.cat.ast import Model
-    from mcheck.program.program import Program
+    from mcheck.ir.program import Program
 
     Test = str | Path | Program
 
@@ -58,9 +58,9 @@ def load(test: Test) -> Program:
 
 def _load(test: Test, *, every: bool) -> Program:
     """The program; with ``every`` a constant of it may be any number."""
-    from mcheck.program.program import Program
-    from mcheck.run.single import load as read
-    from mcheck.syntax import parse
+    from mcheck.checking.run.single import load as read
+    from mcheck.frontend.litmus import parse
+    from mcheck.ir.program import Program
 
     if isinstance(test, Program):
         return test
@@ -70,8 +70,8 @@ def _load(test: Test, *, every: bool) -> Program:
 
 
 def _model(name: str | None, program: Program) -> tuple[str, Model]:
-    from mcheck.run.case import DEFAULT_MODEL
-    from mcheck.run.single import model_for
+    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.checking.run.single import model_for
 
     found = model_for(name, program.model, program.path, program.model_span)
     return name or program.model or DEFAULT_MODEL, found
@@ -103,9 +103,9 @@ def run(
         InputError: Something is wrong with the test, the model or an option.
         Unsupported: The test has what mcheck does not model.
     """
-    from mcheck.policy.ask import ask
-    from mcheck.run.case import Settings
-    from mcheck.run.single import conclude, question
+    from mcheck.checking.policy.ask import ask
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.single import conclude, question
 
     started = perf_counter()
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
@@ -144,11 +144,11 @@ def check(
         InputError: Something is wrong with the program, the model or an option.
         Unsupported: The program has what mcheck does not model.
     """
-    from mcheck.check.case import Options
-    from mcheck.check.selection import answered
-    from mcheck.check.single import conclude
-    from mcheck.policy.ask import ask
-    from mcheck.run.case import Settings
+    from mcheck.checking.check.case import Options
+    from mcheck.checking.check.selection import answered
+    from mcheck.checking.check.single import conclude
+    from mcheck.checking.policy.ask import ask
+    from mcheck.checking.run.case import Settings
 
     started = perf_counter()
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
@@ -185,8 +185,8 @@ def outcomes(
         InputError: Something is wrong with the test, the model or an option.
         Unsupported: The test has what mcheck does not model.
     """
-    from mcheck.policy.question import Question
-    from mcheck.policy.show import executions as shown
+    from mcheck.checking.policy.executions import executions as shown
+    from mcheck.checking.policy.question import Question
     from mcheck.report.trace import texts
 
     hold(profile=profile, unroll=unroll, timeout=timeout)
@@ -253,11 +253,11 @@ def suite(
         InputError: There is no such file, or something is wrong with the model, an option, the table, the cache or the
             scheduler.
     """
-    from mcheck.run.case import Settings
-    from mcheck.run.collect import collect
-    from mcheck.run.means import Means
-    from mcheck.run.suite import results
-    from mcheck.store.database import opened
+    from mcheck.checking.backends import Backend
+    from mcheck.checking.cache.database import open_store
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.collect import collect
+    from mcheck.checking.suite import compute_results
 
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
@@ -266,6 +266,6 @@ def suite(
     def say(text: str) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
-    with opened(None if cache is None else str(cache), timeout=timeout, say=say) as store:
-        means = Means(jobs=jobs, scheduler=scheduler, store=store)
-        return SuiteResult(results=tuple(RunResult.of(result) for result in results(cases, settings, means)))
+    with open_store(None if cache is None else str(cache), timeout=timeout, say=say) as store:
+        means = Backend(jobs=jobs, scheduler=scheduler, store=store)
+        return SuiteResult(results=tuple(RunResult.of(result) for result in compute_results(cases, settings, means)))

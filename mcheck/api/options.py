@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
+from mcheck.checking.policy.engines import ENGINES
 from mcheck.findings.entry import PROFILES
-from mcheck.policy.engines import ENGINES
 
 CHOICES = {"engine": ("auto", *ENGINES, "both"), "profile": PROFILES}
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mcheck.answers.result import Value
 from mcheck.api.html import paragraph, table
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.findings.finding import Finding
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-    from mcheck.check.case import Checked
-    from mcheck.graph.execution import Execution
-    from mcheck.run.case import Result
+    from mcheck.checking.check.case import Checked
+    from mcheck.checking.run.case import Result
+    from mcheck.events.execution_graph import Execution
 
 State = Mapping[str, Value]
 """A final state: the value of each register and location that the test asks about, or ``"unknown"``."""

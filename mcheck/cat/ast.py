@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import field
 from enum import Enum
 
-from mcheck.errors import Span
-from mcheck.records import dataclass
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 
 
 class Kind(Enum):

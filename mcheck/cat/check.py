@@ -15,8 +15,9 @@ from mcheck.cat.fold import NO_REL, REL, binary
 from mcheck.cat.messages import error
 from mcheck.cat.orders import CO, LOC, WRITES, beyond_co
 from mcheck.cat.passes import without_unused
+from mcheck.cat.quoting import no_duplicates, wrong_count, wrong_kind
 from mcheck.cat.scanner import Source
-from mcheck.cat.scope import ALL, Entry, Items, Orders, Procedure, kind_word, lookup, of_kind
+from mcheck.cat.scope import ALL, Entry, Items, Orders, Procedure, kind_word, lookup, words_of_kind
 from mcheck.cat.syntax import (
     CallStatement,
     File,
@@ -30,7 +31,6 @@ from mcheck.cat.syntax import (
     WithStatement,
 )
 from mcheck.cat.syntax import Statement as RawStatement
-from mcheck.cat.words import no_duplicates, wrong_count, wrong_kind
 
 CHARACTERS: Final = 1000
 """So many characters of an included file count for one of them."""
@@ -148,7 +148,7 @@ class Checker(Evaluator):
             return value
         self.bounded(value, name, source)
         var = Var(self.fresh(), name.text, value.kind, source.span(name.start, name.end))
-        body = of_kind(value, value.kind)
+        body = words_of_kind(value, value.kind)
         self.statements.append(Let(var, body))
         self.bodies[var.uid] = body
         if value is ALL or isinstance(value, (Base, Var, Empty)):
@@ -179,7 +179,7 @@ class Checker(Evaluator):
     def test(self, statement: TestStatement, source: Source) -> None:
         self.grow(source, statement.start, statement.end)
         body = self.whole(statement.body, source)
-        body = of_kind(body, body.kind)
+        body = words_of_kind(body, body.kind)
         if statement.test != "empty" and body.kind is not REL:
             raise wrong_kind(statement.test, statement.body, source, REL)
         name = statement.name
@@ -197,7 +197,7 @@ class Checker(Evaluator):
                 self.shows.pop(name, None)
                 continue
             node = self.whole(expr, source)
-            node = of_kind(node, node.kind)
+            node = words_of_kind(node, node.kind)
             if isinstance(node, (Base, Var)) and node.name == name:
                 self.shows[name] = node
                 continue

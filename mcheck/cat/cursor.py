@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from mcheck.base.errors import InputError, Span
 from mcheck.cat.messages import error
 from mcheck.cat.scanner import END, KEYWORDS, NAME, STRING, Tokens
 from mcheck.cat.syntax import Name
-from mcheck.errors import InputError, Span
 
 TESTS: Final = frozenset({"acyclic", "irreflexive", "empty"})
 STATEMENTS: Final = (

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from mcheck.base.errors import InputError
 from mcheck.cat.ast import Base, Empty, Kind, Let, LetRec, Node, Op1, Op2, Statement, Var
 from mcheck.cat.fold import REL, SET, binary, unary
 from mcheck.cat.infer import decided, infer, mentions_itself, resolve
 from mcheck.cat.messages import error
 from mcheck.cat.orders import applied, known_function
 from mcheck.cat.passes import monotone, size_of, uses
+from mcheck.cat.quoting import no_duplicates, quote, unevaluated, wrong_count, wrong_kind
 from mcheck.cat.scanner import Source
 from mcheck.cat.scope import (
     ALL,
@@ -35,26 +37,10 @@ from mcheck.cat.scope import (
     initial_scope,
     kind_word,
     lookup,
-    of_kind,
+    words_of_kind,
 )
-from mcheck.cat.syntax import (
-    Binary,
-    Binding,
-    Call,
-    Condition,
-    Expr,
-    Fun,
-    If,
-    LetIn,
-    Match,
-    Name,
-    Try,
-    Unary,
-    Zero,
-)
+from mcheck.cat.syntax import Binary, Binding, Call, Condition, Expr, Fun, If, LetIn, Match, Name, Try, Unary, Zero
 from mcheck.cat.syntax import Items as RawItems
-from mcheck.cat.words import no_duplicates, quote, unevaluated, wrong_count, wrong_kind
-from mcheck.errors import InputError
 
 LIMIT: Final = 20_000
 """The most operators that one definition may have once its calls are inlined."""
@@ -202,11 +188,11 @@ class Evaluator:
             right = self.of_kind(SET, op, right, raw.right, source)
         elif left is ZERO or left is ALL:
             if right is ZERO or right is ALL:
-                folded = binary(op, of_kind(left, SET), of_kind(right, SET))
+                folded = binary(op, words_of_kind(left, SET), words_of_kind(right, SET))
                 return ZERO if isinstance(folded, Empty) else ALL
-            left = of_kind(left, right.kind)
+            left = words_of_kind(left, right.kind)
         elif right is ZERO or right is ALL:
-            right = of_kind(right, left.kind)
+            right = words_of_kind(right, left.kind)
         elif left.kind is not right.kind:
             lone = raw.left if left.kind is SET else raw.right
             words = {
@@ -411,7 +397,7 @@ class Evaluator:
         around, self.open = self.open, self.open | uids
         lets: list[Let] = []
         for binding, var in zip(bindings, variables, strict=True):
-            body = of_kind(self.expr(binding.body, inner, source), var.kind)
+            body = words_of_kind(self.expr(binding.body, inner, source), var.kind)
             self.bounded(body, binding.body, source)
             if body.kind is not var.kind:
                 raise wrong_kind(f"the recursive {var.name}", binding.body, source, var.kind)
@@ -428,7 +414,7 @@ class Evaluator:
 
     def of_kind(self, kind: Kind, what: str, node: Node, raw: Expr, source: Source) -> Node:
         """``node``, which has to be of ``kind``."""
-        node = of_kind(node, kind)
+        node = words_of_kind(node, kind)
         if node.kind is not kind:
             raise wrong_kind(what, raw, source, kind)
         return node

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from mcheck.base.errors import InputError
 from mcheck.cat.cursor import TESTS, Cursor
 from mcheck.cat.messages import error
 from mcheck.cat.scanner import NAME, STRING
@@ -43,7 +44,6 @@ from mcheck.cat.syntax import (
     Unary,
     Zero,
 )
-from mcheck.errors import InputError
 
 _OPERAND: Final = frozenset({NAME, "(", "[", "_", "0", "{", "'"})
 ARGUMENT: Final = frozenset({NAME, "(", "[", "_", "0", "{"})

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mcheck.base.errors import Span
 from mcheck.cat.ast import Base, Empty, Kind, Node, Op1, Op2
-from mcheck.errors import Span
 
 SET: Final = Kind.SET
 REL: Final = Kind.REL

@@ -21,21 +21,7 @@ from mcheck.cat.scope import (
     Scope,
     lookup,
 )
-from mcheck.cat.syntax import (
-    Binary,
-    Binding,
-    Call,
-    Condition,
-    Expr,
-    Fun,
-    If,
-    LetIn,
-    Match,
-    Name,
-    Try,
-    Unary,
-    Zero,
-)
+from mcheck.cat.syntax import Binary, Binding, Call, Condition, Expr, Fun, If, LetIn, Match, Name, Try, Unary, Zero
 from mcheck.cat.syntax import Items as RawItems
 
 

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from mcheck.base.errors import Span
+from mcheck.base.files import MEBIBYTE, lies_with, text
 from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
 from mcheck.cat.infer import decided
@@ -20,8 +22,6 @@ from mcheck.cat.messages import error, suggest
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import File, IfStatement, IncludeStatement, Statement
-from mcheck.errors import Span
-from mcheck.files import MEBIBYTE, lies_with, text
 
 _HERE = Path(__file__).resolve().parent
 STANDARD = _HERE / "stdlib.cat"

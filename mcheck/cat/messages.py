@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcheck.errors import InputError, Span
+from mcheck.base.errors import InputError, Span
 
 MESSAGES: Final[dict[str, str]] = {
     # the text

@@ -1,7 +1,7 @@
 """The base sets and relations that an event structure supplies, and the options of a model.
 
 A cat file may use these names and those of ``stdlib.cat``; any other name is an error. To add one: a row here, or a tag
-in ``mcheck.graph.tags``, its computation in ``mcheck.graph``, a test. Sections are those of the PTX ISA unless said
+in ``mcheck.cat.tags``, its computation in ``mcheck.events``, a test. Sections are those of the PTX ISA unless said
 otherwise.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mcheck.cat.ast import Kind
-from mcheck.graph.tags import UNNAMED, Tag
+from mcheck.cat.tags import UNNAMED, Tag
 
 
 class BaseName(NamedTuple):

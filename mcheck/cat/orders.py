@@ -16,20 +16,8 @@ from mcheck.cat.ast import Base, Empty, Node, Op2, Var
 from mcheck.cat.fold import NO_REL, NO_SET, REL, SET, binary
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
-from mcheck.cat.scope import ZERO, Classes, Entry, Families, Items, Orders, Primitive, of_kind
-from mcheck.cat.syntax import (
-    Binary,
-    Binding,
-    Call,
-    Expr,
-    Fun,
-    LetIn,
-    LetStatement,
-    Match,
-    Name,
-    Unary,
-    Zero,
-)
+from mcheck.cat.scope import ZERO, Classes, Entry, Families, Items, Orders, Primitive, words_of_kind
+from mcheck.cat.syntax import Binary, Binding, Call, Expr, Fun, LetIn, LetStatement, Match, Name, Unary, Zero
 from mcheck.cat.syntax import Items as RawItems
 
 Canonical = tuple[object, ...]
@@ -106,15 +94,15 @@ def applied(name: str, args: tuple[Entry, ...]) -> Entry | None:
     """What a primitive gives for its arguments, ``None`` where that cannot be said."""
     match name, args:
         case "classes-loc", (of,) if isinstance(of, Node):
-            of = of_kind(of, SET)
+            of = words_of_kind(of, SET)
             return ZERO if isinstance(of, Empty) else Classes(of) if of.kind is SET else None
         case "linearisations", (of, order) if isinstance(of, Node) and isinstance(order, Node):
-            return Items(braces=True, items=(NO_REL,)) if of_kind(of, SET) == NO_SET else None
+            return Items(braces=True, items=(NO_REL,)) if words_of_kind(of, SET) == NO_SET else None
         case "orders-of-classes", (order, classes):
             if classes is ZERO:
                 return ZERO
-            if isinstance(classes, Classes) and isinstance(order, Node) and of_kind(order, REL).kind is REL:
-                return Families(classes.of, of_kind(order, REL))
+            if isinstance(classes, Classes) and isinstance(order, Node) and words_of_kind(order, REL).kind is REL:
+                return Families(classes.of, words_of_kind(order, REL))
         case "unions-of-one-each", (families,):
             if families is ZERO:
                 return Items(braces=True, items=(NO_REL,))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mcheck.base.errors import InputError
 from mcheck.cat.cursor import FOREIGN, STATEMENTS, TESTS
 from mcheck.cat.expressions import ARGUMENT, Expressions
 from mcheck.cat.messages import error, suggest
@@ -36,7 +37,6 @@ from mcheck.cat.syntax import (
     TestStatement,
     WithStatement,
 )
-from mcheck.errors import InputError
 
 _TITLE_OPTIONS: Final = frozenset({"withco", "withoutco"})
 

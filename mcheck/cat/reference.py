@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from mcheck.base.errors import InternalError
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
-from mcheck.errors import InternalError
 
 Event = int
 Pair = tuple[Event, Event]

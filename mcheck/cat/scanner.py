@@ -17,8 +17,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
+from mcheck.base.errors import Span
 from mcheck.cat.messages import error
-from mcheck.errors import Span
 
 NAME: Final = "name"
 STRING: Final = "string"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mcheck.base.records import dataclass
 from mcheck.cat.ast import Base, Empty, Kind, Node, Op1
 from mcheck.cat.fold import NO_REL, NO_SET, unary
 from mcheck.cat.messages import error, suggest
@@ -11,7 +12,6 @@ from mcheck.cat.names import BASE
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import Expr, Name
 from mcheck.cat.syntax import Statement as RawStatement
-from mcheck.records import dataclass
 
 SET: Final = Kind.SET
 REL: Final = Kind.REL
@@ -131,7 +131,7 @@ def kind_word(entry: Entry) -> str:
     return entry.kind.value
 
 
-def of_kind(node: Node, kind: Kind) -> Node:
+def words_of_kind(node: Node, kind: Kind) -> Node:
     """``node``, where it is still of either kind as one of ``kind``."""
     if node is ZERO:
         return NO_SET if kind is SET else NO_REL

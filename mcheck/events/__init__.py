@@ -1,1 +1,1 @@
-"""From operations to events: what each instruction adds to a thread, and the paths that the thread may take."""
+"""Execution graphs: events of a thread's paths, event structures, base relations, and the choices of an execution."""

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from mcheck.errors import InternalError, Unsupported
-from mcheck.events.semantics import Semantics
-from mcheck.events.state import State
-from mcheck.findings.afterwards import goes_on
-from mcheck.graph.event import NO_UIDS, Event, MbarrierStep, Misstep
-from mcheck.graph.tags import PROXY_TAG, Tag
-from mcheck.graph.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, typed
-from mcheck.plans.operands import Operands, decisive, evaluated
-from mcheck.plans.plan import Plan
-from mcheck.plans.plan_of import plan
-from mcheck.plans.registry import PLANS
-from mcheck.plans.site import Layout, Site, layout_of
-from mcheck.program import ops
-from mcheck.program.expr import Const, Expr, Lanes, Reg
-from mcheck.program.ops import Exit, Op, Wgmma
-from mcheck.program.program import Program, Thread
+from mcheck.base.errors import InternalError, Unsupported
+from mcheck.cat.tags import PROXY_TAG, Tag
+from mcheck.effects.dispatch import plan
+from mcheck.effects.operands import Operands, decisive, evaluate_operands
+from mcheck.effects.plan import Plan
+from mcheck.effects.registry import PLANS
+from mcheck.effects.site import Layout, Site, layout_of
+from mcheck.events.event import NO_UIDS, Event, MbarrierStep, Misstep
+from mcheck.events.model_options import Semantics
+from mcheck.events.thread_state import State
+from mcheck.findings.undefined_effects import continues_after
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr, Lanes, Reg
+from mcheck.ir.ops import Exit, Op, Wgmma
+from mcheck.ir.program import Program, Thread
+from mcheck.semantics.terms import Term, Uid, alu, expression, raw, reads_of, rmw, scalar_kind, typed
 
 SEM_TAG = {"weak": Tag.WEAK, "relaxed": Tag.RLX, "acquire": Tag.ACQ, "release": Tag.REL}
 FENCE_TAG = {"sc": Tag.SC, "acq_rel": Tag.ACQ_REL, "acquire": Tag.ACQ, "release": Tag.REL}
@@ -164,7 +164,7 @@ class Emitter:
         """The first operand that must be known and is not."""
         if self._kept(op) is not None:
             return None
-        for expr in decisive(ops.performed(op)):
+        for expr in decisive(ops.performed_operation(op)):
             value = self.term(expr, state)
             if not isinstance(value, int):
                 return value
@@ -172,7 +172,7 @@ class Emitter:
 
     def operands(self, op: Op, state: State) -> Operands:
         """The values of the operands that ``needs`` has made known."""
-        return evaluated(op, lambda expr: self.number(expr, state))
+        return evaluate_operands(op, lambda expr: self.number(expr, state))
 
     def plan(self, op: Op, state: State) -> Plan:
         """What an operation touches here; undefined behaviour if a precondition is violated."""
@@ -193,7 +193,7 @@ class Emitter:
         another path, by which the finding is reported.
         """
         for fault in made.faults:
-            if not goes_on(self.program, fault.code, op):
+            if not continues_after(self.program, fault.code, op):
                 raise self.stop(fault.code, fault.message, op)
             stopped = state.fork()
             stopped.misstep, stopped.ended = Misstep(fault.code, fault.message, op, op.section), "undefined"
@@ -459,7 +459,7 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 def _await(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Await)
     if op.followed:
-        reason = "the way of a thread depends on what an atomic returns, which the kernel engine alone follows"
+        reason = "the way of a thread depends on what an atomic returns, which the protocol engine alone follows"
         raise Unsupported(reason, op.span)
     return _attempt(e, op, state, 1)
 

@@ -7,23 +7,24 @@ read-modify-writes, and the signal of its completion on an mbarrier. Groups comp
 
 from __future__ import annotations
 
+from mcheck.cat.tags import Tag
+from mcheck.effects.async_copies import covers, one_group
+from mcheck.effects.dispatch import tensor_plan
+from mcheck.effects.plan import Box, Plan, Run
 from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
-from mcheck.events.liveness_of_registers import effects
-from mcheck.events.state import AsyncRecord, Groups, State
-from mcheck.executor.tensor import extent
-from mcheck.executor.tensor_map import fill_pattern
-from mcheck.graph.event import BarrierStep, Event, MbarrierStep
-from mcheck.graph.maps import MAP_SIZE, decode
-from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, Uid, join, raw, reads_of, rmw, slice_bytes, type_size
-from mcheck.graph.warpgroups import committers, group_key
-from mcheck.plans.copies import covers, one_group
-from mcheck.plans.plan import Box, Plan, Run
-from mcheck.plans.plan_of import tensor_plan
-from mcheck.program import ops
-from mcheck.program.memory import TensorMapSpec
-from mcheck.program.ops import Op
+from mcheck.events.event import BarrierStep, Event, MbarrierStep
+from mcheck.events.thread_state import AsyncRecord, Groups, State
+from mcheck.events.warpgroups import committers, group_key
+from mcheck.ir import ops
+from mcheck.ir.liveness import effects
+from mcheck.ir.memory import TensorMapSpec
+from mcheck.ir.ops import Op
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.tensor_footprint import extent
+from mcheck.semantics.tensor_map import fill_pattern
+from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
+from mcheck.semantics.terms import Term, Uid, join, raw, reads_of, rmw, slice_bytes
 
 
 def put_issue(e: Emitter, op: Op, state: State, *tags: Tag, scope: str | None = None) -> Event:

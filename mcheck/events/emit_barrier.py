@@ -1,19 +1,19 @@
 """Barriers of a CTA, of a cluster and of a warp: what they add to a thread's path (PTX ISA 9.0 section 9.7.13).
 
-Who meets whom is for ``mcheck.candidates.barriers``.
+Who meets whom is for ``mcheck.events.choices.barrier_generations``.
 """
 
 from __future__ import annotations
 
+from mcheck.cat.tags import Tag
 from mcheck.events.emit import Emitter, handles
-from mcheck.events.state import State
-from mcheck.executor.warps import elect, result
-from mcheck.graph.event import BarrierStep
-from mcheck.graph.lanes import packed, unpacked
-from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, typed
-from mcheck.program import ops
-from mcheck.program.ops import Op
+from mcheck.events.event import BarrierStep
+from mcheck.events.thread_state import State
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.semantics.lane_terms import pack_operands, unpack_result
+from mcheck.semantics.terms import Term, typed
+from mcheck.semantics.warp_collectives import elect, result
 
 
 @handles(ops.Barrier)
@@ -121,11 +121,11 @@ def _collective(e: Emitter, op: Op, state: State) -> list[State]:
     blocked = state.fork()
     blocked.ended = "stuck"
     e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
-    met = e.event(state, op, (Tag.MET,), barrier=step, value=packed(own))
+    met = e.event(state, op, (Tag.MET,), barrier=step, value=pack_operands(own))
     state.order += 1
     state.ctrl |= {met.uid}
     if op.op != "elect":
-        value, predicate = unpacked(("e", met.uid))
+        value, predicate = unpack_result(("e", met.uid))
         _set_results(e, op, state, typed(op.type, value), predicate)
     return [state, blocked]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from mcheck.cat.tags import Tag
 from mcheck.events.emit import SEM_TAG, Emitter, handles, mbarrier_event
-from mcheck.events.state import State
-from mcheck.executor.mbarrier import MAX_COUNT, OBJECT_SIZE
-from mcheck.graph.event import MbarrierStep
-from mcheck.graph.states import handed_on, has_count
-from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, type_size
-from mcheck.program import ops
-from mcheck.program.ops import Op
+from mcheck.events.event import MbarrierStep
+from mcheck.events.thread_state import State
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.mbarrier import MAX_COUNT, OBJECT_SIZE
+from mcheck.semantics.mbarrier_states import copied_value, has_count
+from mcheck.semantics.terms import Term
 
 
 def object_of(e: Emitter, op: Op, state: State) -> int:
@@ -108,7 +109,7 @@ _NO_STATE = "pending_count of a state that no .noComplete arrive returned"
 
 def _returned(token: Term, state: State) -> bool | None:
     """Whether a state is that of a ``.noComplete`` arrive; ``None`` if that depends on a value."""
-    plain = handed_on(token)
+    plain = copied_value(token)
     if isinstance(plain, int) or plain[0] == "?":
         return False
     if plain[0] == "e":

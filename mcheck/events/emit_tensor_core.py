@@ -6,12 +6,12 @@ of their issue: a marker in program order, which they complete to, leads to the 
 
 from __future__ import annotations
 
+from mcheck.cat.tags import Tag
 from mcheck.events.emit import Emitter, handles
 from mcheck.events.emit_async import groups_of, put_issue, put_read, put_signal, put_write
-from mcheck.events.state import AsyncRecord, State
-from mcheck.graph.tags import Tag
-from mcheck.program import ops
-from mcheck.program.ops import Op
+from mcheck.events.thread_state import AsyncRecord, State
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
 
 
 @handles(ops.TensorCore)

@@ -5,7 +5,7 @@ iteration of a loop that has no effect and comes back to the same live registers
 without it is explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept
 as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, or be no
 mbarrier yet, where a later one comes behind a synchronisation: one of them is kept where there are such reads
-(``mcheck.events.vain``), before the one that ends the loop and before the one that goes on for ever.
+(``mcheck.events.failed_attempts``), before the one that ends the loop and before the one that goes on for ever.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mcheck.errors import Unsupported
+from mcheck.base.errors import Unsupported
+from mcheck.cat.tags import Tag
 from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.emit import Emitter
-from mcheck.events.liveness_of_registers import live_at, loop_heads
-from mcheck.events.semantics import Semantics
-from mcheck.events.state import State, Visit
-from mcheck.graph.event import Event, Path
-from mcheck.graph.tags import Tag
-from mcheck.graph.terms import Term, Uid, reads_of
-from mcheck.program.ops import (
+from mcheck.events.event import Event, Path
+from mcheck.events.model_options import Semantics
+from mcheck.events.thread_state import State, Visit
+from mcheck.ir.liveness import live_at, loop_heads
+from mcheck.ir.ops import (
     Barrier,
     Branch,
     BulkCopy,
@@ -35,7 +34,8 @@ from mcheck.program.ops import (
     WarpSync,
     Wgmma,
 )
-from mcheck.program.program import Program, Thread
+from mcheck.ir.program import Program, Thread
+from mcheck.semantics.terms import Term, Uid, reads_of
 
 HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""

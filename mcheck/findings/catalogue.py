@@ -10,7 +10,7 @@ import os
 import re
 from functools import cache
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.findings.entry import PROFILES, Entry
 
 __all__ = ["PROFILES", "Entry", "all", "codes", "get", "severity"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
 
 OF_THE_INSTRUCTION = "the section of the instruction"
 PROFILES = ("strict", "ptx", "permissive")

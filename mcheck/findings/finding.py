@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
-from mcheck.errors import Span
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.findings.trace import Trace
-from mcheck.program.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
-from mcheck.records import dataclass
+from mcheck.ir.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
 KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from mcheck.errors import InternalError
+from mcheck.base.errors import InternalError
 from mcheck.findings.entry import Entry
 
 _FORM = re.compile(

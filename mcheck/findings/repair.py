@@ -1,14 +1,15 @@
 """What a finding says is missing, carried out: ``Execute CODE after line N`` as a change of the text.
 
-The remedies are sentences for people (``mcheck.kernel.remedies``), worded so that they can be carried out.
+The remedies are sentences for people (``mcheck.engines.protocol.diagnosis.fixes``), worded so that they can be carried
+out.
 """
 
 from __future__ import annotations
 
 import re
 
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
-from mcheck.records import dataclass
 
 _EXECUTE = re.compile(
     r"[Ee]xecute (?P<code>(?:fence|bar|cp\.async|wgmma|tcgen05)[\w.:]*(?:; [\w.]+)?"
@@ -55,7 +56,7 @@ def edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...
     return tuple(out)
 
 
-def applied(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
+def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
     """The lines after the changes."""
     text = list(lines)
     for edit in sorted(changes, key=lambda e: (-e.line, -e.column)):

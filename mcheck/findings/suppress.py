@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mcheck.errors import Span
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
-from mcheck.records import dataclass
 
 _COMMENT = re.compile(r"//\s*mcheck:\s*ignore\s+(?P<codes>[A-Za-z]+\d*(?:\s*,\s*[A-Za-z]+\d*)*)(?P<reason>[^\n]*)")
 
@@ -52,12 +52,12 @@ def suppressions(text: str) -> tuple[Suppression, ...]:
     return tuple(found)
 
 
-def accepted(text: str, path: str, code: str, span: Span | None) -> bool:
+def is_suppressed(text: str, path: str, code: str, span: Span | None) -> bool:
     """Whether a file accepts, with a reason, that an operation at this place has a finding of this code."""
     return any(s.reason and s.speaks_of(code, span, path) for s in suppressions(text))
 
 
-def apply(
+def apply_suppressions(
     findings: tuple[Finding, ...], text: str, path: str, *, all_found: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], list[tuple[str, Span | None]]]:
     """(findings that stay, those that are left out with the reason, warnings). Without ``all_found`` a suppression that

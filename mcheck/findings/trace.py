@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from mcheck.errors import Span
-from mcheck.records import dataclass
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 
 
 class StepKind(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 
 Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcheck.check.case import Checked
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked
 from mcheck.integrations.triton import launch as launch_of
 from mcheck.ptx import check
 from mcheck.report.checked import describe
 from mcheck.report.errors import render
 from mcheck.report.lines import plain
-from mcheck.verdicts import Verdict
 
 
 def assert_clean(

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.integrations.arguments import BYTES, Json, Tensor, buffer, number, size_of
 
 _SWIZZLES = ("none", "32B", "64B", "128B")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from functools import lru_cache
 
-from mcheck.errors import InputError, Unsupported
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.ir.ops import Op
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
@@ -15,7 +16,6 @@ from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
 from mcheck.isa.unmodelled import INSTEAD, UNMODELLED
 from mcheck.isa.wording import Wording, did_you_mean, said
-from mcheck.program.ops import Op
 
 ILLEGAL = "illegal-instruction"
 _WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))

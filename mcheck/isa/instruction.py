@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from mcheck.errors import Span
-from mcheck.program.expr import Expr
-from mcheck.program.ops import Guard
-from mcheck.records import dataclass
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.ir.expr import Expr
+from mcheck.ir.ops import Guard
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mcheck.base.records import dataclass
 from mcheck.isa import operands as operand_checks
 from mcheck.isa.schema import Arg, Family, Qualifiers, Variant
 from mcheck.isa.targets import describe, meets
 from mcheck.isa.wording import Wording, broken_rule, merged, missing, operand_count, said, wrong_part
-from mcheck.records import dataclass
 
 Opcode = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]

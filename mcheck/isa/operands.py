@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
 from mcheck.isa.schema import Arg, Qualifiers
 from mcheck.isa.targets import describe as describe_targets
 from mcheck.isa.targets import meets
-from mcheck.program.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 
 RegisterType = Callable[[str], str | None]
 ObjectSpace = Callable[[str], str | None]

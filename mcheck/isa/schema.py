@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from mcheck.base.records import dataclass
+from mcheck.ir.ops import Op
 from mcheck.isa.instruction import Operand
-from mcheck.program.ops import Op
-from mcheck.records import dataclass
 
 Qualifiers = Mapping[str, str]
 """The chosen value of each slot that was written (or, for an omitted slot with a default, the default)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from mcheck.errors import InputError, Span
+from mcheck.base.errors import InputError, Span
 
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 

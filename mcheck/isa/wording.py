@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from mcheck.base.records import dataclass
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.schema import Arg, Family, Qualifiers, Rule, Slot, Variant
-from mcheck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,23 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcheck.answers.result import Covers
-from mcheck.check.case import Checked, Tally
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked, Tally
+from mcheck.checking.run.single import list_reasons
 from mcheck.findings.finding import Finding
-from mcheck.findings.order import leading
-from mcheck.program.program import in_words
+from mcheck.findings.ordering import select_causes
+from mcheck.ir.program import describe_kinds
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
+from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
-from mcheck.report.problems import told
 from mcheck.report.reasons import to_json as reasons_to_json
 from mcheck.report.text import count
-from mcheck.run.single import reasons
-from mcheck.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from mcheck.errors import Span
+    from mcheck.base.errors import Span
     from mcheck.report.junit import Case
 
 ACCESSES = 6
@@ -104,13 +104,13 @@ def describe(
     yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{part}{expected}{ignored}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
-        yield (f"  expected {in_words(result.expected)}, found {', '.join(kinds)}",)
+        yield (f"  expected {describe_kinds(result.expected)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict is not Verdict.ERROR):
-        for reason in reasons(result.reason, result.problem):
+        for reason in list_reasons(result.reason, result.problem):
             yield (f"  {reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
-    shown = list(result.findings if details else leading(result.findings))
+    shown = list(result.findings if details else select_causes(result.findings))
     if expected and not details:
         shown = []
     for found in shown[:most]:
@@ -202,11 +202,11 @@ def _summary(tally: Tally) -> dict[str, int]:
 
 def github(results: list[Checked], tally: Tally) -> str:
     """Workflow commands: an annotation per finding, at its first access."""
-    from mcheck.report.github import annotation, of_finding, place_of
+    from mcheck.report.github import annotate_finding, annotation, place_of
 
     lines = []
     for result in results:
-        lines += [of_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
+        lines += [annotate_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
         if result.left_out:
             lines.append(annotation("notice", place_of(None, result.path), "ignored", result.left_out))
         if result.status in ("unknown", "error"):
@@ -225,11 +225,11 @@ def github(results: list[Checked], tally: Tally) -> str:
 
 def _why(result: Checked) -> list[tuple[Span | None, str]]:
     """Why there is no answer; of a text that is wrong, each mistake at its place, with what was expected and a hint."""
-    from mcheck.report.github import in_short
+    from mcheck.report.github import summarize_problem
 
     if result.problem is None or result.status != "error":
-        return told(result.problem, result.reason or result.verdict)
-    return [(one.span, "\n".join(in_short(one))) for one in result.problem.all]
+        return list_problems(result.problem, result.reason or result.verdict)
+    return [(one.span, "\n".join(summarize_problem(one))) for one in result.problem.all]
 
 
 # --- JUnit -----------------------------------------------------------------------------------------------------
@@ -243,16 +243,16 @@ def junit(results: list[Checked]) -> str:
 
 
 def _case(result: Checked) -> Case:
-    from mcheck.report.junit import Case, of_error
+    from mcheck.report.junit import Case, error_case
 
     if result.status == "ok":
         return Case(result.path, result.seconds, "ok", result.left_out)
     if result.verdict is Verdict.ERROR and result.problem is not None:
-        return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
+        return error_case(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))
     message = result.reason or (result.findings[0].message if result.findings else _unmet(result))
     return Case(result.path, result.seconds, result.status, message, text)
 
 
 def _unmet(result: Checked) -> str:
-    return f"expected {in_words(result.expected)}, found nothing" if result.expected else result.verdict
+    return f"expected {describe_kinds(result.expected)}, found nothing" if result.expected else result.verdict

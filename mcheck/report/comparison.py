@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from mcheck.checking.run.compare import Comparison, OneSidedState
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line
 from mcheck.report.text import count, state_text
 from mcheck.report.trace import texts
-from mcheck.run.compare import Alone, Comparison
 
 MOST = 3
 """States that one model alone allows, of one test."""
@@ -77,7 +77,7 @@ def _test(c: Comparison) -> dict[str, Any]:
     }
 
 
-def _alone(a: Alone) -> dict[str, Any]:
+def _alone(a: OneSidedState) -> dict[str, Any]:
     return {
         "model": a.model,
         "state": dict(a.state),

@@ -17,8 +17,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
-from mcheck.errors import Exceeded, InternalError, McheckError, Span, Unsupported
-from mcheck.files import contents
+from mcheck.base.errors import Exceeded, InternalError, McheckError, Span, Unsupported
+from mcheck.base.files import contents
 
 MAX_WIDTH = 160
 NOTE_WIDTH = 120

@@ -6,11 +6,11 @@ import json
 import struct
 from collections.abc import Iterator
 
-from mcheck.answers.numbers import UNKNOWN, number
+from mcheck.answers.number_text import UNKNOWN, format_number
+from mcheck.engines.concrete.result import Execution, Object
 from mcheck.report import finding as finding_report
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Segment
-from mcheck.simulate.result import Execution, Object
 
 ROW = 16
 _CODES = {"u8": "B", "s8": "b", "u16": "<H", "s16": "<h", "u32": "<I", "s32": "<i", "u64": "<Q", "s64": "<q",
@@ -86,7 +86,7 @@ def _registers(execution: Execution, most: int | None) -> Iterator[Line]:
 
 
 def _number(value: int | None) -> str:
-    return UNKNOWN if value is None else number(value)
+    return UNKNOWN if value is None else format_number(value)
 
 
 def row_of(width: int | None) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcheck.errors import Span
+from mcheck.base.errors import Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.errors import window
 from mcheck.report.lines import Line
-from mcheck.report.trace import abridged, texts
+from mcheck.report.trace import abridge_registers, texts
 
 MOST = 200
 """Characters of a source line that are shown."""
@@ -88,7 +88,7 @@ def _place(access: Access, source: str, style: str, width: int | None) -> Iterat
     number = str(span.line) if span is not None else ""
     room = MOST if width is None else min(MOST, max(width - len(number) - 15, 12))
     if span is None or not source or not 0 < span.line <= len(lines) or span.length > room:
-        yield (f"  {what}: {abridged(access.instruction)}",)
+        yield (f"  {what}: {abridge_registers(access.instruction)}",)
         if span is not None:
             yield from _at(access, span)
         return

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from mcheck.answers.exploration import Forbidden
-from mcheck.program.condition import Notation
+from mcheck.ir.condition import Notation
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line
 from mcheck.report.text import count, state_text

@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcheck.errors import McheckError, Span
+from mcheck.base.errors import McheckError, Span
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.case import Result, Summary
 from mcheck.findings.finding import Finding
 from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
 from mcheck.report.text import count, describe
-from mcheck.run.case import Result, Summary
-from mcheck.verdicts import Verdict
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
 _SEVERITIES = {"error": "error", "review": "warning", "advice": "notice"}
@@ -27,7 +27,7 @@ def document(results: list[Result], summary: Summary) -> str:
     """The annotations, then the counts as a notice."""
     lines = [_annotation(result) for result in results if not result.ok]
     lines += [note for result in results for note in _others(result)]
-    lines += [of_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
+    lines += [annotate_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
     mismatches = count(summary.mismatch, "mismatch", "mismatches")
     errors = count(summary.error, "error", "errors")
     found = f" ({summary.found} with errors that nobody expects)" if summary.found else ""
@@ -36,7 +36,7 @@ def document(results: list[Result], summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def of_finding(finding: Finding, path: str, *, expected: bool) -> str:
+def annotate_finding(finding: Finding, path: str, *, expected: bool) -> str:
     """The annotation of a finding; one that is as ``expected`` is a notice at most."""
     level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
     span = next((a.span for a in finding.accesses if a.span is not None), None)
@@ -59,14 +59,14 @@ def place_of(span: Span | None, path: str) -> tuple[str, int, int]:
 def _annotation(result: Result) -> str:
     span = result.problem.span if result.problem is not None else result.expectation_span
     if result.verdict is Verdict.ERROR and result.problem is not None:
-        text = "\n".join(in_short(result.problem))
+        text = "\n".join(summarize_problem(result.problem))
     else:
         text = "\n".join(plain(part) for part in describe(result, states=10, findings=False))
     title = f"{result.name}: {result.headline}"
     return annotation(_LEVELS[result.status], place_of(span, result.path), title, text)
 
 
-def in_short(problem: McheckError) -> Iterator[str]:
+def summarize_problem(problem: McheckError) -> Iterator[str]:
     """What is wrong with an input, what was expected, and a hint: the place is the annotation's own."""
     yield problem.message
     if problem.expected:
@@ -79,7 +79,7 @@ def _others(result: Result) -> Iterator[str]:
     """The mistakes behind the first of a text that has several."""
     for other in result.problem.others if result.problem is not None else ():
         if other.span is not None:
-            text = "\n".join(in_short(other))
+            text = "\n".join(summarize_problem(other))
             yield annotation("error", place_of(other.span, result.path), f"{result.name}: error", text)
 
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from mcheck import __version__
-from mcheck.answers.result import Outcome, in_order
+from mcheck.answers.result import Outcome, sort_by_state
+from mcheck.checking.run.case import Result, Summary
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.problems import to_json
 from mcheck.report.reasons import to_json as reasons_to_json
 from mcheck.report.trace import texts
-from mcheck.run.case import Result, Summary
 
 SCHEMA = 1
 
@@ -82,4 +82,4 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
-    return in_order(outcomes, lambda outcome: outcome.state)
+    return sort_by_state(outcomes, lambda outcome: outcome.state)

@@ -15,13 +15,13 @@ from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from mcheck import __version__
-from mcheck.errors import McheckError
-from mcheck.records import dataclass
+from mcheck.base.errors import McheckError
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.case import Result
 from mcheck.report.errors import render as in_words
 from mcheck.report.lines import plain
 from mcheck.report.text import describe
-from mcheck.run.case import Result
-from mcheck.verdicts import Verdict
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FAILURES = ("mismatch", "finding")
@@ -49,13 +49,13 @@ def _case(result: Result) -> Case:
         found = f"{', '.join(result.unasked)} found" if result.unasked else ""
         return Case(result.path, result.seconds, "ok", found)
     if result.verdict is Verdict.ERROR and result.problem is not None:
-        return of_error(result.path, result.seconds, result.status, result.reason, result.problem)
+        return error_case(result.path, result.seconds, result.status, result.reason, result.problem)
     lines = [plain(line) for line in describe(result)]
     message = result.reason or "; ".join(line.strip() for line in lines[1:2]) or result.status
     return Case(result.path, result.seconds, result.status, message, "\n".join(lines))
 
 
-def of_error(path: str, seconds: float, status: str, reason: str | None, problem: McheckError) -> Case:
+def error_case(path: str, seconds: float, status: str, reason: str | None, problem: McheckError) -> Case:
     """What could not be read, told as on a terminal: with its line, what was expected and the hint."""
     return Case(path, seconds, status, reason or problem.message, in_words(problem))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mcheck.answers.numbers import MEANING, UNKNOWN
+from mcheck.answers.number_text import MEANING, UNKNOWN
+from mcheck.checking.run.case import Result
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import Printer
 from mcheck.report.text import NOTHING_NAMED, count, state_text
 from mcheck.report.trace import texts
-from mcheck.run.case import Result
 
 
 def write(result: Result, printer: Printer) -> None:

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from typing import IO
 
-from mcheck.errors import InputError
-from mcheck.files import ASTRAY, astray
+from mcheck.base.errors import InputError
+from mcheck.base.files import ASTRAY, astray
 
 _DESCRIPTORS = ("/dev/fd/", "/proc/")
 
@@ -30,7 +30,7 @@ def output(path: str | None) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def another(path: str | None) -> Iterator[IO[str] | None]:
+def open_second_output(path: str | None) -> Iterator[IO[str] | None]:
     """A stream for a second report, where one is asked for."""
     if path is None:
         yield None

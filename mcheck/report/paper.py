@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from mcheck import __version__
-from mcheck.check.case import Checked
-from mcheck.check.files import is_module
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked
+from mcheck.checking.check.files import is_module
+from mcheck.checking.run.case import DEFAULT_MODEL, Result, Settings
 from mcheck.report.latex import latex
-from mcheck.run.case import DEFAULT_MODEL, Result, Settings
-from mcheck.verdicts import Verdict
 
 _NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")

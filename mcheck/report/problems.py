@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from mcheck.errors import InternalError, McheckError, Span
+from mcheck.base.errors import InternalError, McheckError, Span
+from mcheck.checking.run.single import format_located
 from mcheck.report.output import wants_color
-from mcheck.run.single import located
 
 
 def show(problem: McheckError, *, color: str = "auto", debug: str = "") -> None:
@@ -30,11 +30,11 @@ def show_warning(message: str, span: Span | None, *, color: str = "auto") -> Non
     _write(render_warning(message, span, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
 
 
-def told(problem: McheckError | None, reason: str) -> list[tuple[Span | None, str]]:
+def list_problems(problem: McheckError | None, reason: str) -> list[tuple[Span | None, str]]:
     """Why there is no answer, with the place: the reason, then the further mistakes of a text that has several."""
     if problem is None:
         return [(None, reason)]
-    return [(problem.span, reason), *((other.span, located(other)) for other in problem.others)]
+    return [(problem.span, reason), *((other.span, format_located(other)) for other in problem.others)]
 
 
 def to_json(problem: McheckError) -> list[dict[str, object]]:

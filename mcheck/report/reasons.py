@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mcheck.reasons import Reason, in_words
+from mcheck.base.reasons import Reason, in_words
 
 
 def to_json(reasons: Iterable[Reason], *, cut: bool) -> dict[str, Any]:

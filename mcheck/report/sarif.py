@@ -16,15 +16,15 @@ from typing import Any
 from urllib.parse import quote
 
 from mcheck import __version__
-from mcheck.check.case import Checked
-from mcheck.errors import Span
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
-from mcheck.program.program import Kinds, in_words
-from mcheck.records import dataclass
-from mcheck.report.problems import told
+from mcheck.ir.program import Kinds, describe_kinds
+from mcheck.report.problems import list_problems
 from mcheck.report.trace import instruction
-from mcheck.verdicts import Verdict
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
@@ -133,7 +133,7 @@ def _expected(result: Findings, finding: Finding) -> str | None:
     """Why a finding is no news: the file's ``expect`` line asks for its kind and is met."""
     if not result.ok or not any(finding.kind in line for line in result.expected) or finding.severity == "advice":
         return None
-    return f"expected by the file: expect {in_words(result.expected)}"
+    return f"expected by the file: expect {describe_kinds(result.expected)}"
 
 
 def _fingerprint(result: Findings, finding: Finding) -> str:
@@ -194,7 +194,7 @@ def _flow(result: Findings, finding: Finding) -> list[Object]:
 def _notifications(result: Checked) -> Iterator[Object]:
     """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
     if result.verdict is Verdict.ERROR:
-        for span, text in told(result.problem, result.reason or "no reason is known"):
+        for span, text in list_problems(result.problem, result.reason or "no reason is known"):
             yield notification("error", f"error: {text}", span, result.path)
     elif result.verdict.open:
         why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
@@ -202,7 +202,7 @@ def _notifications(result: Checked) -> Iterator[Object]:
     if result.left_out:
         yield notification("note", result.left_out, None, result.path)
     if result.status == "finding" and not result.findings:
-        unmet = f"expected {in_words(result.expected)}, found nothing"
+        unmet = f"expected {describe_kinds(result.expected)}, found nothing"
         yield notification("error", unmet, result.expectation_span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)

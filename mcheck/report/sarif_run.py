@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcheck.checking.run.case import Result, Summary
 from mcheck.report.lines import plain
-from mcheck.report.problems import told
+from mcheck.report.problems import list_problems
 from mcheck.report.sarif import Findings, Object, findings_of, location, log, notification
 from mcheck.report.text import describe
-from mcheck.run.case import Result, Summary
 
 RULE: Object = {
     "id": "mismatch",
@@ -53,7 +53,7 @@ def _mismatch(result: Result) -> Object:
 def _notifications(result: Result) -> Iterator[Object]:
     if result.status in ("error", "unknown"):
         level = "error" if result.status == "error" else "warning"
-        for span, text in told(result.problem, result.reason or "no reason is known"):
+        for span, text in list_problems(result.problem, result.reason or "no reason is known"):
             yield notification(level, f"{result.status}: {text}", span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from mcheck.answers.numbers import MEANING, UNKNOWN
+from mcheck.answers.number_text import MEANING, UNKNOWN
 from mcheck.answers.result import State, Value
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.case import Result, Summary, kinds_hold
+from mcheck.checking.run.single import list_reasons
 from mcheck.findings.finding import Finding
-from mcheck.program.condition import Notation
-from mcheck.program.program import in_words
+from mcheck.ir.condition import Notation
+from mcheck.ir.program import describe_kinds
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
-from mcheck.run.case import Result, Summary, kinds_hold
-from mcheck.run.single import reasons
-from mcheck.verdicts import Verdict
 
 _INDENT = "    "
 NOTHING_NAMED = (
@@ -94,9 +94,9 @@ def describe(
     if result.expected is not None and result.verdict.judges and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
-        yield (f"{_INDENT}expected {in_words(result.expected_kinds)}, found {_kinds(result)}",)
+        yield (f"{_INDENT}expected {describe_kinds(result.expected_kinds)}, found {_kinds(result)}",)
     if result.reason and (details or status != "ok") and (errors or result.verdict is not Verdict.ERROR):
-        for reason in reasons(result.reason, result.problem):
+        for reason in list_reasons(result.reason, result.problem):
             yield (f"{_INDENT}{reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"{_INDENT}hint: {result.problem.hint}",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcheck.answers.numbers import UNKNOWN, contents
+from mcheck.answers.number_text import UNKNOWN, format_contents
 from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Step, Trace, Writer, Writes
 
 _LONG_LIST = re.compile(r"\{\s*([^{},]+)(?:,[^{},]+){8,},\s*([^{},]+?)\s*\}")
@@ -42,10 +42,10 @@ def instruction(step: Step) -> str:
     """The instruction with its round, marked if only a part of it happens."""
     turn = f"[{step.turn}] " if step.turn else ""
     part = "" if step.happening is Happening.EXECUTES else f"({step.happening}) "
-    return f"{turn}{part}{abridged(step.instruction)}"
+    return f"{turn}{part}{abridge_registers(step.instruction)}"
 
 
-def abridged(text: str) -> str:
+def abridge_registers(text: str) -> str:
     """An instruction with its long lists of registers, as those of an accumulator, by their ends."""
     return _LONG_LIST.sub(r"{\1, …, \2}", text)
 
@@ -81,7 +81,7 @@ def _effect(effect: Effect | None) -> str:
 
 
 def _value(effect: Reads | Writes) -> str:
-    return contents(effect.value, effect.size, effect.unit)
+    return format_contents(effect.value, effect.size, effect.unit)
 
 
 def _writer(writer: Writer | None) -> str:

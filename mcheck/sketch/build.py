@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from mcheck.answers.result import Answer
-from mcheck.errors import InputError, Span
-from mcheck.program.ops import Op
-from mcheck.program.program import Program
+from mcheck.base.errors import InputError, Span
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
 from mcheck.sketch.role import Role
 from mcheck.sketch.text import Ref
 
@@ -96,7 +96,7 @@ class Sketch:
 
     def program(self) -> Program:
         """The program; its operations carry the places in the Python source that wrote them."""
-        from mcheck.syntax import parse
+        from mcheck.frontend.litmus import parse
 
         lines = self._lines()
         where = {number: place for number, (_, place) in enumerate(lines, start=1) if place is not None}
@@ -125,10 +125,10 @@ class Sketch:
     def check(self, *, profile: str = "ptx", model: str = "ptx-9.0", timeout: float | None = None) -> Answer:
         """Races, undefined behaviour and deadlocks."""
         from mcheck.cat import load_model
-        from mcheck.policy.ask import ask
-        from mcheck.policy.question import About, Question
+        from mcheck.checking.policy.ask import ask
+        from mcheck.checking.policy.question import Completeness, Question
 
-        question = Question(about=About.FINDINGS, profile=profile, timeout=timeout)
+        question = Question(about=Completeness.FINDINGS, profile=profile, timeout=timeout)
         return ask(self.program(), load_model(model), question, "protocol")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.syntax import load
-from mcheck.testing.hearing import contradictions, hear_all
+from mcheck.frontend.litmus import load
+from tests.fuzz.differential import contradictions, hear_all
 
 CASES = sorted(Path(__file__).parent.glob("*.litmus"))
 CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)

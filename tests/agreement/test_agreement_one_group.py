@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.policy.ask import ask
-from mcheck.policy.question import About, Question
-from mcheck.simulate.machine import machine
-from mcheck.simulate.schedule import run
-from mcheck.syntax import parse
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.engines.concrete.machine import machine
+from mcheck.engines.concrete.schedule import run
+from mcheck.frontend.litmus import parse
 
 RING = """PTX ring
 {{
@@ -46,7 +46,7 @@ RINGS = [(WAIT, TELL, 3, set()), ("", TELL, 1, {"RACE003"}), ("", "", 0, {"UB106
 @pytest.mark.parametrize(("wait", "tell", "rounds", "codes"), RINGS)
 def test_copies_to_one_place(engine: str, wait: str, tell: str, rounds: int, codes: set[str]) -> None:
     program = parse(RING.format(wait=wait, tell=tell, rounds=rounds), "ring.litmus")
-    given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60), engine)
+    given = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), engine)
     assert {f.code for f in given.findings if f.kind != "deadlock" and f.severity == "error"} == codes
     assert given.verdict == ("finding" if codes else "proved")
 

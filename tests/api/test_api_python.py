@@ -12,7 +12,7 @@ import pytest
 
 import mcheck.api
 from mcheck.api import check, executions, load, outcomes, run, suite
-from mcheck.errors import InputError, Unsupported
+from mcheck.base.errors import InputError, Unsupported
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

@@ -1,88 +1,47 @@
-"""The import graph: no module in a cycle, no engine on another, the language below the engines, reports above them."""
+"""The import graph: no arrow up, no circle, no engine on another, every room in the plan."""
 
 from __future__ import annotations
-
-import ast
-from functools import cache
-from pathlib import Path
 
 import networkx as nx
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "mcheck"
-ENGINES = ("explore", "solve", "kernel", "simulate")
-ABOVE = (
-    *("report", "commands", "check", "run", "policy", "cli", "testing", "sketch", "generate", "executions"),
-    *("api", "store", "machines"),
-)
-BELOW = (
-    *("isa", "executor", "cat", "program", "syntax", "graph", "plans", "events", "algebra"),
-    *("candidates", "answers", "questions", "findings", "views"),
-)
+from tests.architecture.rooms import LEVEL, arrows, imports, plan, room_of
 
-
-@cache
-def imports() -> nx.DiGraph:
-    """Who imports whom, in functions and for types as well."""
-    files = {_name(p): p for p in PACKAGE.rglob("*.py")}
-    graph = nx.DiGraph()
-    graph.add_nodes_from(files)
-    for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            for target in _targets(node):
-                while target not in files and "." in target:
-                    target = target.rpartition(".")[0]
-                if target in files and target != name:
-                    graph.add_edge(name, target)
-    return graph
-
-
-def _name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _targets(node: ast.AST) -> list[str]:
-    match node:
-        case ast.Import():
-            return [alias.name for alias in node.names]
-        case ast.ImportFrom(module=str(), level=0):
-            return [f"{node.module}.{alias.name}" for alias in node.names]
-    return []
-
-
-def _room(module: str) -> str:
-    return [*module.split("."), ""][1]
+ENGINES = ("engines.explicit", "engines.z3", "engines.protocol", "engines.concrete")
 
 
 def test_the_graph_is_that_of_the_package() -> None:
     assert imports().number_of_nodes() > 200
-    assert imports().has_edge("mcheck.explore.engine", "mcheck.answers.result")
+    assert imports().has_edge("mcheck.engines.explicit.engine", "mcheck.answers.result")
+
+
+def test_every_room_has_its_level_and_nothing_else_has() -> None:
+    rooms = {room_of(module) for module in imports()} - {"", "engines"}
+    assert rooms == set(LEVEL)
 
 
 def test_no_module_is_in_a_cycle() -> None:
     assert [sorted(c) for c in nx.strongly_connected_components(imports()) if len(c) > 1] == []
 
 
+@pytest.mark.parametrize("room", LEVEL)
+def test_no_arrow_leads_up(room: str) -> None:
+    """Nor sideways: rooms of one level know nothing of each other."""
+    up = [pairs for (a, b), pairs in arrows().items() if a == room and LEVEL[b] >= LEVEL[a]]
+    assert up == []
+
+
 def test_no_engine_imports_another() -> None:
-    crossing = [(a, b) for a, b in imports().edges if _room(a) != _room(b) and {_room(a), _room(b)} <= set(ENGINES)]
-    assert crossing == []
+    assert [pair for pair in arrows() if set(pair) <= set(ENGINES)] == []
 
 
-@pytest.mark.parametrize("room", BELOW)
-def test_what_engines_stand_on_knows_none(room: str) -> None:
-    found = [(a, b) for a, b in imports().edges if _room(a) == room and _room(b) in (*ENGINES, *ABOVE)]
-    assert found == []
+def test_only_the_policy_chooses_engines() -> None:
+    """Commands, suites and reports go through ``mcheck.checking.policy``; ``exec`` asks no engine for an answer."""
+    asked = {"engines.explicit", "engines.z3", "engines.protocol", "proofs"}
+    askers = {a for (_, b), pairs in arrows().items() if b in asked for a, _ in pairs if room_of(a) == "checking"}
+    assert {a.rpartition(".")[0] for a in askers} <= {"mcheck.checking.policy", "mcheck.checking.modules"}
+    assert {a for a, b in arrows() if b in asked} <= {*asked, "checking"}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_engines_know_nothing_of_who_asks(engine: str) -> None:
-    assert [(a, b) for a, b in imports().edges if _room(a) == engine and _room(b) in ABOVE] == []
-
-
-def test_only_the_policy_and_tools_choose_engines() -> None:
-    """Commands, suites and reports go through ``mcheck.policy``; ``exec`` runs one execution, and asks no engine."""
-    askers = tuple(room for room in ABOVE if room != "policy")
-    engines = ("explore", "solve", "kernel")
-    found = [(a, b) for a, b in imports().edges if _room(a) in askers and _room(b) in engines]
-    assert found == []
+def test_the_plan_names_every_room() -> None:
+    assert all(f"  {room} " in plan() for room in LEVEL)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.library import load_own
 from mcheck.cat.messages import MESSAGES
-from mcheck.errors import InputError
 from tests.effort import effort
 
 HERE = Path(__file__).parent / "malformed"

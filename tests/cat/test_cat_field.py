@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Base, Check, Kind, Let, Model, Op2
 from mcheck.cat.pretty import show
-from mcheck.errors import InputError
-from mcheck.explore.engine import answer
-from mcheck.solve.engine import answer as solve
-from mcheck.syntax import parse
+from mcheck.engines.explicit.engine import answer
+from mcheck.engines.z3.engine import answer as solve
+from mcheck.frontend.litmus import parse
 
 FIELD = Path(__file__).parent / "field"
 LOCATIONS = ("x", "y")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
-from mcheck.explore.engine import answer
-from mcheck.syntax import parse
+from mcheck.engines.explicit.engine import answer
+from mcheck.frontend.litmus import parse
 
 LOCATIONS = ("x", "y")
 PTX = ("ptx-6.0", "ptx-7.5")

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcheck.algebra.batch import Evaluation, Masks, Plan
-from mcheck.algebra.bits import Rows
-from mcheck.algebra.bounds import bound
-from mcheck.algebra.tape import compile_model
+from mcheck.cat.algebra.batch import Evaluation, Masks, Plan
+from mcheck.cat.algebra.bits import Rows
+from mcheck.cat.algebra.bounds import bound
+from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
 from mcheck.cat.reference import Pairs, Reference
 from tests.cat.expressions import expressions, nodes

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.cli import main
-from mcheck.syntax import load
+from mcheck.frontend.litmus import load
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-OWN_TESTS = {"litmus-format.md"}  # tests/syntax looks after it
+OWN_TESTS = {"litmus-format.md"}  # tests/frontend/litmus looks after it
 PAGES = sorted(p.name for p in DOCS.glob("*.md") if p.name not in OWN_TESTS)
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 SKETCH = 8

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.cli import main
-from mcheck.reasons import Cause
+from mcheck.base.reasons import Cause
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")

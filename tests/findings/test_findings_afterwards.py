@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.explore.engine import answer as explicit
+from mcheck.engines.concrete.machine import machine
+from mcheck.engines.concrete.schedule import run
+from mcheck.engines.explicit.engine import answer as explicit
+from mcheck.engines.z3.engine import answer as solver
 from mcheck.findings import catalogue
-from mcheck.simulate.machine import machine
-from mcheck.simulate.schedule import run
-from mcheck.solve.engine import answer as solver
-from mcheck.syntax import parse
+from mcheck.frontend.litmus import parse
 
 ACCEPTED = "// mcheck: ignore {} the chip does what we want"
 PROGRAMS = {

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.findings.finding import KINDS, SEVERITIES
-from mcheck.ptx.reading import module
-from mcheck.syntax import parse
+from mcheck.frontend.litmus import parse
+from mcheck.frontend.ptx.reader import module
 
 CODES = (
     [f"RACE{n:03}" for n in range(1, 12)]

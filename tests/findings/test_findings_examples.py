@@ -6,11 +6,11 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
-from mcheck.explore.engine import answer
+from mcheck.engines.explicit.engine import answer
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
+from mcheck.frontend.litmus import parse
 from mcheck.ptx import check
-from mcheck.syntax import parse
 
 ALONGSIDE = {
     "UB215": {"UB504"},  # nobody can wait for the copy any more

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.check.case import Options, Settings
-from mcheck.check.single import check_case
+from mcheck.checking.check.case import Options, Settings
+from mcheck.checking.check.single import check_case
+from mcheck.checking.run.case import Case
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
-from mcheck.run.case import Case
 
 NEVER = """PTX never
 { .global .u32 x = 0; }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcheck.check.case import Options, Settings
-from mcheck.check.single import check_case
-from mcheck.errors import Span
+from mcheck.base.errors import Span
+from mcheck.checking.check.case import Options, Settings
+from mcheck.checking.check.single import check_case
+from mcheck.checking.run.case import Case
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.order import telling
+from mcheck.findings.ordering import drop_redundant
 from mcheck.report.checked import describe
 from mcheck.report.lines import plain
-from mcheck.run.case import Case
 
 RING = """PTX ring-with-a-wrong-count
 "empty counts 64 arrivals, and 128 threads arrive in every round"
@@ -70,8 +70,8 @@ def test_a_pair_that_races_is_not_for_review_besides() -> None:
     """Either side may be named first; another pair of the same code stays."""
     race, same = finding("RACE003", "error", 1, 2), finding("RACE005", "review", 2, 1)
     other = finding("RACE005", "review", 1, 3)
-    assert telling([same, race, other]) == (race, other)
-    assert telling([same, other]) == (same, other)
+    assert drop_redundant([same, race, other]) == (race, other)
+    assert drop_redundant([same, other]) == (same, other)
 
 
 def test_strong_accesses_with_narrow_scopes_race_by_them_alone() -> None:
@@ -81,11 +81,11 @@ def test_strong_accesses_with_narrow_scopes_race_by_them_alone() -> None:
         return replace(found, accesses=tuple(replace(a, strong=True, thread=thread) for a in found.accesses))
 
     narrow, plain_race = finding("RACE010", "error", 1, 2), finding("RACE001", "error", 2, 1)
-    assert telling([plain_race, narrow]) == (plain_race, narrow)
-    assert telling([strong(plain_race), strong(narrow)]) == (strong(narrow),)
-    assert telling([strong(plain_race, "Q"), strong(narrow)]) == (strong(narrow),), "whoever of a role it is"
+    assert drop_redundant([plain_race, narrow]) == (plain_race, narrow)
+    assert drop_redundant([strong(plain_race), strong(narrow)]) == (strong(narrow),)
+    assert drop_redundant([strong(plain_race, "Q"), strong(narrow)]) == (strong(narrow),), "whoever of a role it is"
     elsewhere = strong(finding("RACE001", "error", 1, 3))
-    assert telling([elsewhere, strong(narrow)]) == (elsewhere, strong(narrow))
+    assert drop_redundant([elsewhere, strong(narrow)]) == (elsewhere, strong(narrow))
 
 
 def test_two_atomics_race_once() -> None:
@@ -98,7 +98,7 @@ def test_two_atomics_race_once() -> None:
 
     other = sides("read", "write", lines=(1, 3))
     one_way, both, back = sides("read", "write"), sides("write", "write"), sides("write", "read", lines=(2, 1))
-    assert telling([one_way, other, both, back]) == (both, other)
+    assert drop_redundant([one_way, other, both, back]) == (both, other)
 
 
 def test_deadlocks_that_stand_in_a_larger_one() -> None:
@@ -111,4 +111,4 @@ def test_deadlocks_that_stand_in_a_larger_one() -> None:
         stuck("DEAD006", 2, 1, 1),
         stuck("DEAD003", 3),
     )
-    assert telling([alone, both, again, other]) == (both, other)
+    assert drop_redundant([alone, both, again, other]) == (both, other)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.check.case import Options, Settings
-from mcheck.check.single import check_case
-from mcheck.run.case import Case
-from mcheck.run.single import run_case
+from mcheck.checking.check.case import Options, Settings
+from mcheck.checking.check.single import check_case
+from mcheck.checking.run.case import Case
+from mcheck.checking.run.single import run_case
 
 STORED = """PTX stored-and-read
 {{ .global .align 16 .u32 dst[4]; .shared .align 16 .u32 buf[4]; }}

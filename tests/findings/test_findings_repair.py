@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.errors import Span
+from mcheck.base.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.repair import applied, edits
+from mcheck.findings.repair import apply_edits, edits
 
 FENCE = "fence.proxy.async"
 
@@ -17,7 +17,7 @@ def mended(text: str, missing: str, *places: tuple[int, int], table: bool = Fals
         code="RACE004", kind="race", severity="error", message="", accesses=accesses, missing=f"Execute {missing}."
     )
     lines = text.split("\n")
-    return "\n".join(applied(lines, edits(finding, lines, table=table)))
+    return "\n".join(apply_edits(lines, edits(finding, lines, table=table)))
 
 
 @pytest.mark.parametrize(

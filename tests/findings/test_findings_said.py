@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.answers.numbers import ranges
-from mcheck.cli import main
+from mcheck.answers.number_text import ranges
 from mcheck.findings.finding import Access
+from mcheck.tools.cli.main import main
 
 ENGINES = ("protocol", "explicit", "z3")
 HALF = """PTX half-of-the-bytes

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.answers.judgement import voids
+from mcheck.answers.verdict_rules import makes_undefined
 from mcheck.cat import load_model
+from mcheck.checking.policy.engines import ask_engine
+from mcheck.checking.policy.question import Completeness, Question
 from mcheck.findings.finding import Finding
-from mcheck.policy.engines import ask_engine
-from mcheck.policy.question import About, Question
-from mcheck.program.program import Program
-from mcheck.syntax import load, parse
+from mcheck.frontend.litmus import load, parse
+from mcheck.ir.program import Program
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 MESSAGE = """PTX scopes
@@ -34,7 +34,7 @@ ENGINES = pytest.mark.parametrize("engine", ["explicit", "z3", "protocol"])
 
 
 def narrow(program: Program, engine: str) -> Finding:
-    question = Question(about=About.FINDINGS, findings=True, timeout=60)
+    question = Question(about=Completeness.FINDINGS, findings=True, timeout=60)
     found = ask_engine(engine, program, load_model("ptx-9.0"), question, 60)
     (finding,) = [f for f in found.findings if f.code == "RACE010" and f.accesses[0].object != "y"]
     return finding
@@ -46,7 +46,7 @@ def test_the_narrow_end_is_named(engine: str) -> None:
     assert "'st.release.cta y, 1' at line 5 has scope .cta" in finding.message
     assert "ld.acquire.gpu" not in finding.message
     assert finding.missing == "Give scope .gpu (.release.gpu) at line 5."
-    assert not voids(finding)
+    assert not makes_undefined(finding)
 
 
 @ENGINES
@@ -62,13 +62,13 @@ def test_a_race_with_a_copy_is_undefined_all_the_same(engine: str) -> None:
     assert "line 28 has scope .cta" in finding.message
     assert "line 15 has scope .cta" in finding.message
     assert ".cluster" in finding.missing
-    assert voids(finding)
+    assert makes_undefined(finding)
 
 
 @pytest.mark.parametrize("engine", ["explicit", "z3"])
 @pytest.mark.parametrize("name", ["proxies/Surf+wrong-fence", "scopes/MP+alias-of-flag+narrow-fences"])
 def test_no_scope_is_missing_where_none_would_order_the_accesses(name: str, engine: str) -> None:
-    question = Question(about=About.FINDINGS, findings=True, timeout=60)
+    question = Question(about=Completeness.FINDINGS, findings=True, timeout=60)
     found = ask_engine(engine, load(str(LITMUS / f"{name}.litmus")), load_model("ptx-9.0"), question, 60)
     assert {f.code for f in found.findings} == {"RACE001"}
 
@@ -99,7 +99,7 @@ ADD = "atom.relaxed.{scope}.global.add.u32 r0, [x], 1"
 def test_strong_accesses_that_race_are_told_the_scope(one: str, other: str, says: str, engine: str) -> None:
     """What they lack is no order (8.7)."""
     program = parse(COUNTER.format(one=one, other=other), "t.litmus")
-    given = ask_engine(engine, program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=60), 60)
+    given = ask_engine(engine, program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), 60)
     told = [f.missing for f in given.findings if f.code == "RACE001"]
     assert told
     assert all(t.startswith(says) for t in told)

@@ -10,12 +10,12 @@ from hardware.litmus.intended import intended
 from hardware.litmus.kernel import Kernel
 from hardware.litmus.observe import observed
 from hardware.litmus.whole import whole
-from mcheck.executor.behaviour import SM_90
-from mcheck.program.program import Program
-from mcheck.simulate.machine import machine
-from mcheck.simulate.schedule import run
-from mcheck.syntax import load as load_test
-from mcheck.syntax import parse
+from mcheck.engines.concrete.machine import machine
+from mcheck.engines.concrete.schedule import run
+from mcheck.frontend.litmus import load as load_test
+from mcheck.frontend.litmus import parse
+from mcheck.ir.program import Program
+from mcheck.semantics.chip_behaviour import SM_90
 from tests.hardware.transcribed import transcribed
 
 LITMUS = Path(__file__).parents[2] / "litmus"

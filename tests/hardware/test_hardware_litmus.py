@@ -16,9 +16,9 @@ from hardware.litmus.plan import entry
 from hardware.litmus.run import assemble
 from hardware.litmus.stress import BOUND, FREE, geometry
 from mcheck.cat import load_model
+from mcheck.frontend.litmus import load as load_test
 from mcheck.isa.agreement import ptxas
-from mcheck.observed import load, published
-from mcheck.syntax import load as load_test
+from mcheck.report.hardware_results import load, published
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 SAMPLE = (

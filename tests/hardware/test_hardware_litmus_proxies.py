@@ -19,9 +19,9 @@ from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry
 from hardware.litmus.session import Session
 from hardware.litmus.settings import ROW
+from mcheck.frontend.litmus import load, parse
+from mcheck.ir.program import Program
 from mcheck.isa.agreement import ptxas
-from mcheck.program.program import Program
-from mcheck.syntax import load, parse
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,12 +15,12 @@ from hardware.litmus.kernel import Kernel, kernel
 from hardware.litmus.observe import MOST, observed, observed_as
 from hardware.litmus.plan import entry
 from hardware.litmus.whole import whole
-from mcheck.answers.final import terms_of
+from mcheck.answers.final_states import terms_of
 from mcheck.cat import load_model
-from mcheck.observed import Observation, load
-from mcheck.program.program import Program
-from mcheck.syntax import load as load_test
-from mcheck.syntax import parse
+from mcheck.frontend.litmus import load as load_test
+from mcheck.frontend.litmus import parse
+from mcheck.ir.program import Program
+from mcheck.report.hardware_results import Observation, load
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 

@@ -22,12 +22,12 @@ from hardware.litmus.session import geometry_of, presets_of
 from hardware.litmus.streams import Varying, streams
 from hardware.litmus.stress import WHOLE
 from hardware.litmus.whole import whole
-from mcheck.answers.final import terms_of
+from mcheck.answers.final_states import terms_of
+from mcheck.frontend.litmus import load as load_test
+from mcheck.frontend.litmus import parse
+from mcheck.ir.expr import Const
+from mcheck.ir.program import Program
 from mcheck.isa.agreement import ptxas
-from mcheck.program.expr import Const
-from mcheck.program.program import Program
-from mcheck.syntax import load as load_test
-from mcheck.syntax import parse
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 FOLDERS = ("barriers", "kernels", "warps", "atomics", "cp-async", "mbarrier", "coherence")

@@ -1,7 +1,7 @@
 """The kernel of a test as a litmus text of its own, for an executor that knows neither launches nor parameters.
 
 All threads of the launch of one instance are one role. Delays and noise go, bounded polls become waits, parameters the
-addresses of objects, and matrix products, whose results the executor does not know, nothing.
+addresses of objects, and matrix products, whose results the concrete engine does not know, nothing.
 """
 
 from __future__ import annotations

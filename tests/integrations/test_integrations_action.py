@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mcheck.cli import main
+from mcheck.tools.cli.main import main
 
 yaml = pytest.importorskip("yaml", reason="PyYAML, which comes with mkdocs, is not installed")
 
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_is_annotated_at_its_error(
 
 def test_the_hooks_call_commands_that_there_are(tmp_path: Path) -> None:
     (tmp_path / "good.litmus").write_text(GOOD)
-    shutil.copy(ROOT / "tests/ptx/hand_over.ptx", tmp_path / "good.ptx")
+    shutil.copy(ROOT / "tests/simt/hand_over.ptx", tmp_path / "good.ptx")
     (tmp_path / "good.json").write_text('{"grid": 1, "params": {"rows": 0}}')
     for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()):
         program, *arguments = shlex.split(hook["entry"])

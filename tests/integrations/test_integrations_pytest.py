@@ -61,7 +61,7 @@ def test_a_file_is_a_test(project: Path) -> None:
 
 
 def test_a_module_with_its_launch_is_a_test_of_check(project: Path) -> None:
-    text = (ROOT / "tests" / "ptx" / "hand_over.ptx").read_text()
+    text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text()
     for name, module in (("good", text), ("racy", text.replace("fence.proxy.async.shared::cta;", ""))):
         (project / f"{name}.ptx").write_text(module)
         (project / f"{name}.json").write_text(json.dumps({"grid": 1, "params": {"out": {"buffer": 256}, "rows": 1}}))

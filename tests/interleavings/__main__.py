@@ -15,14 +15,14 @@ import time
 from collections import Counter
 from random import Random
 
-from mcheck.errors import McheckError
-from mcheck.program.program import Program
-from mcheck.syntax import parse
-from mcheck.testing.damage import damaged
-from mcheck.testing.draft import Draft
-from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, hear, model_of
-from mcheck.testing.minimise import minimise
-from mcheck.testing.programs import FAMILIES, draft, legal
+from mcheck.base.errors import McheckError
+from mcheck.frontend.litmus import parse
+from mcheck.ir.program import Program
+from tests.fuzz.damage import damaged
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, hear, model_of
+from tests.fuzz.draft import Draft
+from tests.fuzz.minimise import minimise
+from tests.fuzz.programs import FAMILIES, draft, legal
 from tests.interleavings.judge import contradictions
 from tests.interleavings.loops import looping
 from tests.interleavings.pipelines import pipeline

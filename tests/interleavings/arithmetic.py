@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.program.ops import Alu
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.ir.ops import Alu
 from tests.interleavings.state import NotCovered, Token, Unclear, Value
 
 _BINARY: dict[str, Callable[[int, int], int]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.program.program import Thread as Declared
+from mcheck.ir.program import Thread as Declared
 from tests.interleavings.state import Misuse, Round, State, Unclear
 
 WARP = 32

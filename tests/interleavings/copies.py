@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
-from mcheck.program.program import Thread as Declared
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.program import Thread as Declared
 from tests.interleavings import mbarriers, tensors
 from tests.interleavings.arithmetic import brought, combined, size_of
 from tests.interleavings.memory import Store

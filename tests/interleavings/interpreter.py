@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
-from mcheck.program.program import Program
+from mcheck.ir import ops
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.program import Program
 from tests.interleavings import barriers, copies, mbarriers
 from tests.interleavings.arithmetic import brought, combined, compares, evaluate, known, local, size_of
 from tests.interleavings.issue import Issue
@@ -68,7 +68,7 @@ class Machine:
         warps = [(t.place.own_warp, t.place.cta) for t in program.threads]
         lanes = len(set(warps)) < len(warps)
         for op in (op for t in program.threads for op in t.code):
-            inner = ops.performed(op)
+            inner = ops.performed_operation(op)
             if not isinstance(inner, SHARED + LOCAL):
                 raise NotCovered(type(inner).__name__)
             if lanes and isinstance(inner, ops.Barrier | ops.WarpSync | ops.ClusterBarrier):

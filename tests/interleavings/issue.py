@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mcheck.program import ops
-from mcheck.program.expr import Expr
-from mcheck.program.memory import SHARED_BASE, SHARED_WINDOW
-from mcheck.program.program import Thread as Declared
+from mcheck.ir import ops
+from mcheck.ir.expr import Expr
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.program import Thread as Declared
 from tests.interleavings import tensors
 from tests.interleavings.arithmetic import evaluate, known, size_of
 from tests.interleavings.copies import pieces

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcheck.program.program import Program
-from mcheck.testing.hearing import Heard
+from mcheck.ir.program import Program
+from tests.fuzz.differential import Heard
 from tests.interleavings.search import Final, Found, Trace
 
 UNORDERED = "UB201"

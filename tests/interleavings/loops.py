@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from mcheck.testing.conditions import condition
-from mcheck.testing.draft import Draft, Role
+from tests.fuzz.conditions import condition
+from tests.fuzz.draft import Draft, Role
 
 WORDS = ("x", "y", "d")
 OBJECTS = (

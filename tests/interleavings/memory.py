@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.program.memory import MemoryMap, TensorMapSpec
+from mcheck.ir.memory import MemoryMap, TensorMapSpec
 from tests.interleavings.state import Misuse, NotCovered, State
 
 LARGEST = 4096

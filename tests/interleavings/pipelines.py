@@ -1,6 +1,6 @@
 """Random pipelines as kernels have them: rings of slots, full and empty mbarriers, producers, consumers, multicasts.
 
-A plan is right; then it is damaged as ``mcheck.testing.damage`` does, or in what pipelines have of their own: a parity,
+A plan is right; then it is damaged as ``tests.fuzz.damage`` does, or in what pipelines have of their own: a parity,
 a count, the slot, a hand-over too early. Rounds are written out by ``for`` or are a loop with a branch.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from mcheck.testing.damage import damaged
-from mcheck.testing.draft import MODELS, Draft, Role
-from mcheck.testing.programs import legal
+from tests.fuzz.damage import damaged
+from tests.fuzz.draft import MODELS, Draft, Role
+from tests.fuzz.programs import legal
 
 BYTES = 16
 

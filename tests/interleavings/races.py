@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from mcheck.program import ops
-from mcheck.program.program import Place
+from mcheck.ir import ops
+from mcheck.ir.program import Place
 from tests.interleavings.arithmetic import brought, size_of
 from tests.interleavings.interpreter import Machine
 from tests.interleavings.memory import MAP
@@ -90,7 +90,7 @@ def _of_thread(machine: Machine, state: State, index: int) -> Iterator[Access]:
     thread, declared = state.threads[index], machine.declared[index]
     if thread.over or thread.waits is not None:
         return
-    op = ops.performed(declared.code[thread.at])
+    op = ops.performed_operation(declared.code[thread.at])
     if isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence):
         yield from _of_map(machine, state, index, op)
     if not isinstance(op, ops.Load | ops.Store | ops.Atomic):

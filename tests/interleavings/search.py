@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from mcheck.program.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
-from mcheck.program.program import Program
+from mcheck.ir.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
+from mcheck.ir.program import Program
 from tests.interleavings import copies
 from tests.interleavings.arithmetic import brought, compares
 from tests.interleavings.interpreter import Machine

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mcheck.program.program import Place
+from mcheck.ir.program import Place
 
 
 class NotCovered(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from mcheck.program.memory import TensorMapSpec
+from mcheck.ir.memory import TensorMapSpec
 from tests.interleavings.arithmetic import size_of
 from tests.interleavings.memory import MAP, Store
 from tests.interleavings.state import NOWHERE, Copy, Misuse, NotCovered, Ranges, State, Unclear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.syntax import parse
+from mcheck.frontend.litmus import parse
 from tests.interleavings.search import Found, explore
 
 WORDS = ".global .u32 x = 0; .global .u32 y = 0;"

@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from mcheck.program.program import Program
-from mcheck.syntax import load, parse
-from mcheck.testing.hearing import DEFAULT_MODEL, ENGINES, Heard, hear, hear_all, model_of
+from mcheck.frontend.litmus import load, parse
+from mcheck.ir.program import Program
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, Heard, hear, hear_all, model_of
 from tests.interleavings.__main__ import DEFAULT, program
 from tests.interleavings.judge import contradictions
 from tests.interleavings.pipelines import Plan, written

@@ -1,4 +1,4 @@
-"""A small reader of instructions as the tests write them; the real parser lives in ``mcheck.syntax``."""
+"""A small reader of instructions as the tests write them; the real parser lives in ``mcheck.frontend.litmus``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mcheck.errors import Span
+from mcheck.base.errors import Span
+from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special
+from mcheck.ir.ops import Guard
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
-from mcheck.program.expr import Binary, Const, Expr, Name, Reg, Special
-from mcheck.program.ops import Guard
 
 _TOKEN = re.compile(r"\s*(%?[A-Za-z_$][\w$.]*|-?0[xX][0-9a-fA-F]+|-?\d+|[\[\]{}|,!+@])")
 _REGISTER = re.compile(r"%\w+|(r|rd|rs|p|ff|fd|rq|ru)\d+|pol")

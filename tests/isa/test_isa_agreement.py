@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.isa.agreement import meant
+from mcheck.isa.agreement import known_differences
 from mcheck.isa.agreement.__main__ import main
 from mcheck.isa.agreement.compare import TARGETS, compare, refusal
 from mcheck.isa.agreement.lines import all_lines
@@ -59,8 +59,8 @@ def test_the_command_prints_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert "meant disagreements" in printed
 
 
-@pytest.mark.parametrize("entry", meant.MEANT, ids=lambda entry: entry.line)
-def test_every_meant_disagreement_has_a_reason(entry: meant.Meant) -> None:
+@pytest.mark.parametrize("entry", known_differences.MEANT, ids=lambda entry: entry.line)
+def test_every_meant_disagreement_has_a_reason(entry: known_differences.Meant) -> None:
     assert entry.accepts in ("table", "ptxas")
     assert len(entry.reason) > 20
 
@@ -68,6 +68,6 @@ def test_every_meant_disagreement_has_a_reason(entry: meant.Meant) -> None:
 def test_a_meant_disagreement_covers_only_its_own() -> None:
     words = "Argument 2 of instruction 'cp.async.bulk': unexpected value '24', expected to be multiple of 16"
     line = "cp.async.bulk.global.shared::cta.bulk_group [rd1], [rd2], 24"
-    assert meant.find("table", line, words) is not None
-    assert meant.find("ptxas", line, words) is None
-    assert meant.find("table", "cp.async.ca.shared.global [rd1], [rd2], 24", words) is None
+    assert known_differences.find("table", line, words) is not None
+    assert known_differences.find("ptxas", line, words) is None
+    assert known_differences.find("table", "cp.async.ca.shared.global [rd1], [rd2], 24", words) is None

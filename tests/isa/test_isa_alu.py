@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcheck.errors import InternalError
-from mcheck.program.alu import bounds, compute, has_value, saturate, width, wrap
+from mcheck.base.errors import InternalError
+from mcheck.ir.alu import bounds, compute, has_value, saturate, width, wrap
 
 TYPES = ("u16", "s16", "u32", "s32", "u64", "s64")
 types = st.sampled_from(TYPES)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from mcheck.ir import ops
+from mcheck.ir.expr import Binary, Const, Name, Reg, Special, Unary
 from mcheck.isa import decode
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction
-from mcheck.program import ops
-from mcheck.program.expr import Binary, Const, Name, Reg, Special, Unary
 from tests.effort import effort
 
 Read = Callable[[str], Instruction]

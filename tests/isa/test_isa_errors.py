@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.errors import InputError, Unsupported
+from mcheck.base.errors import InputError, Unsupported
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction
 from mcheck.isa.unmodelled import INSTEAD, UNMODELLED

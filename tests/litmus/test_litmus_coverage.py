@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.errors import InputError
-from mcheck.syntax import parse
+from mcheck.base.errors import InputError
+from mcheck.frontend.litmus import parse
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 SUITES = ("cp-async", "bulk", "reduce", "tensor", "mbarrier", "undefined")

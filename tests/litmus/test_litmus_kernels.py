@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from mcheck.syntax import load
+from mcheck.frontend.litmus import load
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "litmus" / "kernels"
@@ -100,7 +100,10 @@ def cases() -> list[object]:
 @pytest.mark.parametrize("row", cases(), ids=lambda row: row.file)
 def test_the_protocol_engine_answers(row: object) -> None:
     """The finding is of the expected kind at the expected lines; patterns and twins are free of errors."""
-    if importlib.util.find_spec("mcheck.kernel") is None or importlib.util.find_spec("mcheck.kernel.engine") is None:
+    if (
+        importlib.util.find_spec("mcheck.engines.protocol") is None
+        or importlib.util.find_spec("mcheck.engines.protocol.exploration") is None
+    ):
         pytest.skip("the protocol engine is not there")
     checked = benchmark().check(row, "protocol", 20.0)
     assert checked.ok, benchmark().line(checked)

@@ -16,9 +16,9 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
-from mcheck.explore.engine import answer
-from mcheck.program.program import Expectation, Program
-from mcheck.syntax import load
+from mcheck.engines.explicit.engine import answer
+from mcheck.frontend.litmus import load
+from mcheck.ir.program import Expectation, Program
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 COUNTS = Path(__file__).with_name("counts.json")

@@ -14,12 +14,12 @@ from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
-from mcheck.syntax import parse
-from mcheck.testing.damage import damaged
-from mcheck.testing.draft import Draft
-from mcheck.testing.hearing import hear, model_of
-from mcheck.testing.mbarrier_programs import mbarrier_only
-from mcheck.testing.programs import legal
+from mcheck.frontend.litmus import parse
+from tests.fuzz.damage import damaged
+from tests.fuzz.differential import hear, model_of
+from tests.fuzz.draft import Draft
+from tests.fuzz.mbarrier_programs import mbarrier_only
+from tests.fuzz.programs import legal
 from tests.oracle.machine import Found, Machine
 from tests.oracle.reading import NotForThis, steps
 

@@ -1,10 +1,10 @@
-"""The exhaustive engine against an interpreter that was written from the text; and the interpreter by hand."""
+"""The explicit engine against an interpreter that was written from the text; and the interpreter by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from mcheck.testing.draft import Draft, Role
+from tests.fuzz.draft import Draft, Role
 from tests.oracle.compare import by_engine, by_oracle, compare, differences
 from tests.oracle.machine import Found
 from tests.oracle.reading import NotForThis, Step, steps

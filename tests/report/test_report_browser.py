@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.cli import main
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.errors import InputError, InternalError, McheckError, Span, Unsupported
+from mcheck.base.errors import InputError, InternalError, McheckError, Span, Unsupported
 from mcheck.report.errors import MAX_WIDTH, excerpt, render, render_warning
 
 

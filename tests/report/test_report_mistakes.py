@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mcheck.cli import cli
-from mcheck.lsp.notes import notes
-from mcheck.run.case import Settings
+from mcheck.checking.run.case import Settings
+from mcheck.tools.cli.main import cli
+from mcheck.tools.lsp.notes import notes
 
 TEXT = """PTX several
 { x = 0; y = 0; }

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcheck.api import outcomes
-from mcheck.cli import main
 from mcheck.report.latex import latex
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"
@@ -66,7 +66,7 @@ def test_a_picture_is_a_page_of_pdf_with_its_texts(name: str) -> None:
 def test_without_reportlab_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from mcheck.errors import InputError
+    from mcheck.base.errors import InputError
 
     monkeypatch.setitem(sys.modules, "reportlab.pdfgen.canvas", None)
     with pytest.raises(InputError, match="reportlab is not installed"):

@@ -16,13 +16,13 @@ import pytest
 
 from mcheck.answers.exploration import Exploration
 from mcheck.cat import load_model
-from mcheck.explore.exploration import explore
-from mcheck.graph.execution import Execution
+from mcheck.engines.explicit.exploration import explore
+from mcheck.events.execution_graph import Execution
+from mcheck.frontend.litmus import load, parse
 from mcheck.report.picture.formats import dot, graphml, network
 from mcheck.report.picture.layout import Layout, Rect, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK
 from mcheck.report.picture.svg import DARK, draw
-from mcheck.syntax import load, parse
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"
@@ -254,10 +254,10 @@ def test_the_same_bytes_under_every_hash_seed() -> None:
     program = (
         "from pathlib import Path\n"
         "from mcheck.cat import load_model\n"
-        "from mcheck.explore.exploration import explore\n"
+        "from mcheck.engines.explicit.exploration import explore\n"
         "from mcheck.report.picture.svg import draw\n"
         "from mcheck.report.picture.formats import dot, graphml\n"
-        "from mcheck.syntax import load\n"
+        "from mcheck.frontend.litmus import load\n"
         "for test in ('bulk/bulk-ring-one-slot', 'classic/IRIW+fence.scs', 'bulk/bulk-multicast-to-two'):\n"
         "    found = explore(load(f'litmus/{test}.litmus'), load_model('ptx-9.0'), forbidden=3, drawn=3)\n"
         "    for e in [*found.allowed.values(), *(f.execution for f in found.forbidden), *found.findings.values()]:\n"
@@ -369,7 +369,7 @@ def test_other_formats_hold_the_same_graph() -> None:
 
 def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
     """A finding of a kernel sketch: a lane per role, time downwards, what conflicts marked."""
-    from mcheck.kernel.engine import check
+    from mcheck.engines.protocol.exploration import check
     from mcheck.report.picture.timeline import timeline
 
     program = load(str(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus"))
@@ -389,8 +389,8 @@ def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
 
 
 def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
-    from mcheck.policy.ask import ask
-    from mcheck.policy.question import About, Question
+    from mcheck.checking.policy.ask import ask
+    from mcheck.checking.policy.question import Completeness, Question
     from mcheck.report.picture.timeline import timeline
 
     seen = 0
@@ -399,7 +399,7 @@ def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
         if "expect deadlock" not in text:
             continue
         program = load(str(source))
-        given = ask(program, load_model("ptx-9.0"), Question(about=About.FINDINGS, timeout=20))
+        given = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=20))
         for finding in (f for f in given.findings if f.kind == "deadlock"):
             drawn = timeline(finding, program.name, "ptx-9.0")
             if drawn is None:

@@ -13,18 +13,18 @@ from jsonschema import Draft4Validator, FormatChecker
 from lxml import etree
 
 from mcheck.answers.result import Outcome
-from mcheck.check.case import Checked
-from mcheck.cli import main
-from mcheck.errors import InputError, Span
+from mcheck.base.errors import InputError, Span
+from mcheck.base.reasons import Cause, Reason
+from mcheck.checking.check.case import Checked
+from mcheck.checking.run.case import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepKind
-from mcheck.reasons import Cause, Reason
 from mcheck.report import checked, junit, sarif
-from mcheck.run.case import Result
+from mcheck.tools.cli.main import main
 
 SCHEMAS = Path(__file__).parent / "schemas"
-MALFORMED = Path(__file__).parents[1] / "syntax" / "malformed"
+MALFORMED = Path(__file__).parents[1] / "frontend" / "litmus" / "malformed"
 LITMUS = Path(__file__).parents[2] / "litmus"
 SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()), format_checker=FormatChecker())
 XML = [etree.XMLSchema(etree.parse(SCHEMAS / name)) for name in ("junit-10.xsd", "JUnit.xsd")]

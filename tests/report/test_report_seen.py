@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcheck.observed import load, published
-from mcheck.report.site.seen import seen_of
-from mcheck.syntax import parse
+from mcheck.frontend.litmus import parse
+from mcheck.report.hardware_results import load, published
+from mcheck.report.site.hardware_counts import seen_of
 
 _, FOUND = load(published())
 

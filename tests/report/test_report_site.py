@@ -17,11 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from mcheck.cli import main
+from mcheck.checking.run.collect import collect
 from mcheck.report.picture.shapes import DRAWN, FILLS, LIGHT
 from mcheck.report.picture.svg import DARK
 from mcheck.report.site.build import plan
-from mcheck.run.collect import collect
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.cli import main
+from mcheck.frontend.litmus import parse
 from mcheck.report.site.build import said
 from mcheck.report.site.topics import topics_of, topics_of_module
-from mcheck.syntax import parse
+from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-MODULE = ROOT / "tests" / "ptx" / "hand_over.ptx"
+MODULE = ROOT / "tests" / "simt" / "hand_over.ptx"
 LAUNCH = {"grid": 1, "params": {"rows": 1, "out": {"buffer": 256}}}
 RACE = """PTX flag
 {{ x = 0; f = 0; }}

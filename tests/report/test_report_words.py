@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.answers.numbers import MEANING, contents
-from mcheck.cli import main
-from mcheck.policy.question import Question
-from mcheck.policy.show import executions
-from mcheck.report.trace import abridged
-from mcheck.run.single import load, model_of
+from mcheck.answers.number_text import MEANING, format_contents
+from mcheck.checking.policy.executions import executions
+from mcheck.checking.policy.question import Question
+from mcheck.checking.run.single import load, model_of
+from mcheck.report.trace import abridge_registers
+from mcheck.tools.cli.main import main
 
 UNWRITTEN = """PTX unwritten
 { .shared .u32 buf; }
@@ -82,7 +82,7 @@ def test_wide_values_are_elements(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_contents(value: int | None, size: int, unit: int, text: str) -> None:
-    assert contents(value, size, unit) == text
+    assert format_contents(value, size, unit) == text
 
 
 @pytest.mark.usefixtures("folder")
@@ -136,8 +136,11 @@ def test_an_index_without_expectations(folder: Path) -> None:
 
 def test_long_lists_of_registers_are_told_by_their_ends() -> None:
     registers = ", ".join(f"%f{k}" for k in range(64))
-    assert abridged(f"wgmma.mma_async {{{registers}}}, %rd1, %rd2") == "wgmma.mma_async {%f0, …, %f63}, %rd1, %rd2"
+    assert (
+        abridge_registers(f"wgmma.mma_async {{{registers}}}, %rd1, %rd2")
+        == "wgmma.mma_async {%f0, …, %f63}, %rd1, %rd2"
+    )
     short = "tcgen05.ld {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%r8]"
-    assert abridged(short) == short
+    assert abridge_registers(short) == short
     several = "cp.async.bulk.tensor.2d [buf], [map, {0, 0}], [full]"
-    assert abridged(several) == several
+    assert abridge_registers(several) == several

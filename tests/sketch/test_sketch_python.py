@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
+from mcheck.frontend.litmus import parse
 from mcheck.sketch import Pipeline, Sketch, assert_clean, assert_finds
 from mcheck.sketch.role import Role
-from mcheck.syntax import parse
 
 
 def ring(rounds: int = 5, *, fence: bool = True, count: int = 2) -> Sketch:

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 
 SOURCE: Final = Path(__file__).with_name("recorder.c")
 

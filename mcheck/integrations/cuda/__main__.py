@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.integrations.cuda import build
 
 

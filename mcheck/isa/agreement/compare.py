@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcheck.errors import InputError, Unsupported
-from mcheck.isa.agreement import meant
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.records import dataclass
+from mcheck.isa.agreement import known_differences
 from mcheck.isa.agreement.ptxas import rejected
 from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
-from mcheck.records import dataclass
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a")
 
@@ -22,7 +22,7 @@ class Difference:
     line: Line
     accepts: str
     words: str
-    entry: meant.Meant | None
+    entry: known_differences.Meant | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +64,7 @@ def compare(ptxas: Path, lines: Sequence[Line], target: str) -> Comparison:
             refused += ours is not None
             continue
         accepts, words = ("table", their) if ours is None else ("ptxas", ours)
-        differences.append(Difference(line, accepts, words or "", meant.find(accepts, line.text, words or "")))
+        differences.append(
+            Difference(line, accepts, words or "", known_differences.find(accepts, line.text, words or ""))
+        )
     return Comparison(target, len(lines), accepted, refused, tuple(differences))

@@ -10,13 +10,25 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
+from mcheck.ir.expr import Const, Expr, Name, Reg
 from mcheck.isa.agreement import matrix
-from mcheck.isa.agreement.sample import OBJECTS, SINK, Line, Sample, constant, memory, named, negated, pair, reg, vector
+from mcheck.isa.agreement.sample import (
+    OBJECTS,
+    SINK,
+    Line,
+    Sample,
+    constant,
+    memory,
+    named,
+    negated,
+    pair,
+    reg,
+    vector,
+)
 from mcheck.isa.families import PTX
 from mcheck.isa.instruction import Memory, Operand, Value, Vector
 from mcheck.isa.operands import type_of
 from mcheck.isa.schema import Arg, Family, Slot, Variant
-from mcheck.program.expr import Const, Expr, Name, Reg
 
 
 def prefix_for(type_name: str, wide: bool = False) -> str:

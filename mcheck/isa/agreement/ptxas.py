@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mcheck.errors import InternalError
+from mcheck.base.errors import InternalError
 from mcheck.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 
 VERSION = "9.0"

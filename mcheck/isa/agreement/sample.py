@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcheck.base.records import dataclass
+from mcheck.ir.expr import Const, Name, Reg
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
-from mcheck.program.expr import Const, Name, Reg
-from mcheck.records import dataclass
 
 REGISTERS: dict[str, str] = {
     "p": "pred",

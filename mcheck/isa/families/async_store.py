@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import AsyncStore, Op
 from mcheck.isa.families.bulk import MBARRIER
 from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values, vector_length
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
-from mcheck.program.ops import AsyncStore, Op
 
 _CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
 _GLOBAL = Slot("space", ("global",), optional=True, kind="space")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from mcheck.ir.ops import Atomic, Op
 from mcheck.isa.families.common import (
     CACHE_HINT,
     CACHE_POLICY,
@@ -19,7 +20,6 @@ from mcheck.isa.families.common import (
     vector_length,
 )
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
-from mcheck.program.ops import Atomic, Op
 
 _SPACE = Slot(
     "space",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mcheck.ir.ops import Barrier, ClusterBarrier, Op, WarpSync
 from mcheck.isa.families.common import SM_90, opt, register, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.ops import Barrier, ClusterBarrier, Op, WarpSync
 
 _A = Arg("a", "src", "u32", low=0, high=15)
 _B = Arg("b", "src", "u32", optional=True)

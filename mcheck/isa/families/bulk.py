@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.isa.families.common import (
-    CACHE_HINT,
-    CACHE_POLICY,
-    SM_90,
-    SM_100,
-    address,
-    given,
-    opt,
-    pairs,
-    value,
-)
+from mcheck.ir.ops import BulkCopy, Commit, Op, Prefetch, WaitGroup
+from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, SM_100, address, given, opt, pairs, value
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
-from mcheck.program.ops import BulkCopy, Commit, Op, Prefetch, WaitGroup
 
 MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",))
 GROUP = Slot("completion_mechanism", ("bulk_group",))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mcheck.ir.ops import Alu, Collective, Op
 from mcheck.isa.families.common import SM_90, SM_100, registers, unsupported, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.ops import Alu, Collective, Op
 
 _SYNC = Slot("sync", ("sync",))
 _MASK = Arg("membermask", "src", "u32")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcheck.errors import Unsupported
+from mcheck.base.errors import Unsupported
+from mcheck.ir.expr import Const, Expr, Reg, Unary
+from mcheck.ir.ops import Op
 from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
 from mcheck.isa.schema import Arg, Match, Qualifiers, Rule, Slot
-from mcheck.program.expr import Const, Expr, Reg, Unary
-from mcheck.program.ops import Op
 
 SM_80 = ("sm_80",)
 SM_90 = ("sm_90",)

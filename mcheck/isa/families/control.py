@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mcheck.ir.expr import Name
+from mcheck.ir.ops import Alu, Branch, Exit, Op
 from mcheck.isa.families.common import unsupported
 from mcheck.isa.instruction import Value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.expr import Name
-from mcheck.program.ops import Alu, Branch, Exit, Op
 
 _UNI = Slot("uni", ("uni",), optional=True)
 

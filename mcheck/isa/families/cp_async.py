@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import Commit, CpAsync, Op, WaitGroup
 from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_80, ZERO, address, opt, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.ops import Commit, CpAsync, Op, WaitGroup
 
 _DST = Slot("dst_space", ("shared", "shared::cta"), kind="space", ptx={"shared::cta": "7.8"})
 _SRC = Slot("src_space", ("global",), kind="space")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mcheck.ir.expr import Binary, Const
+from mcheck.ir.ops import Alu, Atomic, Barrier, Branch, Load, Op, ProxyFence, Store
 from mcheck.isa.families.common import address, opt, register, value
 from mcheck.isa.families.control import label
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.expr import Binary, Const
-from mcheck.program.ops import Alu, Atomic, Barrier, Branch, Load, Op, ProxyFence, Store
 
 SECTION = "table dialect"
 _SECTIONS = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import Fence, Op, ProxyFence
 from mcheck.isa.families.common import SM_90, address, scope_slot, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.ops import Fence, Op, ProxyFence
 
 SECTION = "9.7.13.4"
 SM_70 = ("sm_70",)

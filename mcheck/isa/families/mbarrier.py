@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcheck.isa.families.common import SM_80, SM_90, address, opt, register, together, value
-from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
-from mcheck.program.ops import (
+from mcheck.ir.ops import (
     CpAsyncArrive,
     MbarrierArrive,
     MbarrierInit,
@@ -20,6 +18,8 @@ from mcheck.program.ops import (
     MbarrierWait,
     Op,
 )
+from mcheck.isa.families.common import SM_80, SM_90, address, opt, register, together, value
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 LIMIT = 2**20 - 1
 """The greatest count and the greatest tx-count (PTX ISA 9.7.13.15.2)."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import Fill, Load, Op, Store
 from mcheck.isa.families.common import (
     CACHE_HINT,
     CACHE_POLICY,
@@ -21,7 +22,6 @@ from mcheck.isa.families.common import (
     vector_length,
 )
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Requirement, Rule, Slot, Variant
-from mcheck.program.ops import Fill, Load, Op, Store
 
 TYPES = ("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
 _TYPE = Slot("type", TYPES, kind="type", needs={"b128": ("sm_70",)}, ptx={"b128": "8.3"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mcheck.ir.alu import bounds, width
+from mcheck.ir.expr import Expr
+from mcheck.ir.ops import Alu, Op
 from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
-from mcheck.program.alu import bounds, width
-from mcheck.program.expr import Expr
-from mcheck.program.ops import Alu, Op
 
 INT = ("u16", "u32", "u64", "s16", "s32", "s64")
 SIGNED = ("s16", "s32", "s64")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import Op, Prefetch, TensorCopy
 from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, space
 from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
-from mcheck.program.ops import Op, Prefetch, TensorCopy
 
 _DIM = Slot("dim", ("1d", "2d", "3d", "4d", "5d"))
 _SPECIFIC = ("sm_100f", "sm_110f")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mcheck.ir.ops import Op, TensormapCopyFence, TensormapReplace
 from mcheck.isa.families.common import SM_90, address, opt, scope_slot, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
-from mcheck.program.ops import Op, TensormapCopyFence, TensormapReplace
 
 _TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
 _MODE = Slot("mode", ("tile",))

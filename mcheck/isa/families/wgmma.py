@@ -6,11 +6,11 @@ modelled: the accumulators are opaque.
 
 from __future__ import annotations
 
+from mcheck.ir.expr import Expr
+from mcheck.ir.ops import Commit, Op, WaitGroup, Wgmma, WgmmaFence
 from mcheck.isa.families.common import address, value
 from mcheck.isa.instruction import Memory, Value
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
-from mcheck.program.expr import Expr
-from mcheck.program.ops import Commit, Op, WaitGroup, Wgmma, WgmmaFence
 
 _TARGETS = ("sm_90a",)
 _SYNC = Slot("sync", ("sync",))

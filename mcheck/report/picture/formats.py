@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from mcheck.errors import InputError
-from mcheck.graph.execution import Execution
+from mcheck.base.errors import InputError
+from mcheck.events.execution_graph import Execution
 
 if TYPE_CHECKING:
     import networkx as nx

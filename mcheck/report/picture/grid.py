@@ -6,8 +6,8 @@ as far as that is no contradiction (in a forbidden execution it is one). Threads
 
 from __future__ import annotations
 
-from mcheck.graph.execution import Column, Edge, Execution
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
+from mcheck.events.execution_graph import Column, Edge, Execution
 
 DOWN = ("po", "issue", "data", "complete", "barrier", "phase", "rf", "sync_fence", "co", "fr")
 """Which edges lead downwards, the most binding first."""

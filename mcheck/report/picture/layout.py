@@ -6,8 +6,8 @@ import re
 from dataclasses import field
 from itertools import pairwise
 
-from mcheck.graph.execution import Band, Execution, label_of
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
+from mcheck.events.execution_graph import Band, Execution, label_of
 from mcheck.report.picture.grid import Grid, place
 from mcheck.report.picture.routes import Route, Routing, route
 
@@ -417,7 +417,7 @@ def _bands(out: Layout) -> None:
 
 def _legend(out: Layout) -> None:
     """What the kinds of edges mean, one line each."""
-    from mcheck.graph.execution import DRAWN
+    from mcheck.events.execution_graph import DRAWN
 
     kinds = list(dict.fromkeys(line.route.edge.kind for line in out.lines))
     y = out.height

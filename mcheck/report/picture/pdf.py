@@ -5,12 +5,12 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from mcheck.errors import InputError
+from mcheck.base.errors import InputError
 from mcheck.report.picture.layout import Point, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes
 
 if TYPE_CHECKING:
-    from mcheck.graph.execution import Execution
+    from mcheck.events.execution_graph import Execution
 
 PIXEL = 0.75
 """Points in a pixel."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from mcheck.graph.execution import Edge, Execution
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
+from mcheck.events.execution_graph import Edge, Execution
 from mcheck.report.picture.grid import Grid
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
 from mcheck.report.picture.layout import LINE, PAD, SMALL, Layout, Line, Point, Rect
 
 LIGHT = {

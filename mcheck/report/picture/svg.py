@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from mcheck.graph.execution import Execution
+from mcheck.events.execution_graph import Execution
 from mcheck.report.picture.layout import Point, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes
 

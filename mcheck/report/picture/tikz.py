@@ -5,7 +5,7 @@ Its fonts are the paper's, in their fixed width. A pixel is 1/96 of an inch; ``\
 
 from __future__ import annotations
 
-from mcheck.graph.execution import Execution
+from mcheck.events.execution_graph import Execution
 from mcheck.report.latex import latex
 from mcheck.report.picture.layout import Point, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes

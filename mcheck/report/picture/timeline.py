@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcheck.events.execution_graph import Box, Column, Edge, Execution
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Happening, Step, Trace
-from mcheck.graph.execution import Box, Column, Edge, Execution
 
 MOST_STEPS = 40
 """Of a schedule without a finding, so many steps are drawn."""

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcheck import __version__
-from mcheck.check.files import is_module, launch_file
-from mcheck.errors import InputError
-from mcheck.files import ASTRAY, astray
-from mcheck.playground.links import link
-from mcheck.reasons import Reason
-from mcheck.records import dataclass
+from mcheck.base.errors import InputError
+from mcheck.base.files import ASTRAY, astray
+from mcheck.base.reasons import Reason
+from mcheck.base.records import dataclass
+from mcheck.checking.check.files import is_module, launch_file
+from mcheck.checking.run.case import Case, Settings
 from mcheck.report.finding import compiled_from
 from mcheck.report.output import umask
+from mcheck.report.playground_links import link
 from mcheck.report.site.content import Page
 from mcheck.report.site.draft import kept_if_whole
-from mcheck.report.site.kept import at_rest, memory, once_here
 from mcheck.report.site.page import OTHERS, page_lost, page_task
+from mcheck.report.site.page_cache import at_rest, memory, once_here
 from mcheck.report.site.problems import name_of_file, without_answer
-from mcheck.run.case import Case, Settings
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -95,8 +95,8 @@ class _Plan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
-    workers make them (``mcheck.machines``), by the certificates in ``tls``. ``each`` hears of every page as it is done,
-    ``say`` of troubles on the way.
+    workers make them (``mcheck.checking.machines``), by the certificates in ``tls``. ``each`` hears of every page as it
+    is done, ``say`` of troubles on the way.
     ``playground`` is the address of one, as seen from the site's start, or empty. ``left_out`` are modules without a
     page, because nothing says how they are launched.
     """
@@ -202,11 +202,11 @@ def _safe(part: str) -> str:
 
 def _pages(site: Site, draft: Path) -> list[Entry]:
     from mcheck.cat.library import model_names
-    from mcheck.run.means import Means, compute
-    from mcheck.run.once import once
-    from mcheck.run.pool import run_cases
-    from mcheck.run.single import preload
-    from mcheck.store.database import opened
+    from mcheck.checking.backends import Backend, compute
+    from mcheck.checking.cache.database import open_store
+    from mcheck.checking.result_cache import compute_uncached
+    from mcheck.checking.run.pool import run_cases
+    from mcheck.checking.run.single import preload
 
     plans = plan(site.cases, site.roots)
     where = {id(p.case): k for k, p in enumerate(plans)}
@@ -248,13 +248,15 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
 
     def elsewhere() -> Iterator[Entry]:
         asked = [p.case for p in plans if not p.foreign]
-        with opened(site.cache, timeout=settings.timeout, say=site.say) as store:
-            means = Means(jobs=site.jobs, scheduler=site.scheduler, tls=site.tls, store=store, say=site.say)
+        with open_store(site.cache, timeout=settings.timeout, say=site.say) as store:
+            means = Backend(jobs=site.jobs, scheduler=site.scheduler, tls=site.tls, store=store, say=site.say)
 
             def fresh(cases: Sequence[Case]) -> Iterator[Page]:
                 return compute(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
 
-            pages = once(asked, None if store is None else memory(store, settings), fresh, lambda case: (case.path,))
+            pages = compute_uncached(
+                asked, None if store is None else memory(store, settings), fresh, lambda case: (case.path,)
+            )
             for k, p in enumerate(plans):
                 yield foreign(k) if p.foreign else written(next(pages), k)
 
@@ -269,8 +271,8 @@ def _load_everything() -> None:
     """Imports and reads what every page needs before processes are forked."""
     import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
     from mcheck.cat.library import model_names
-    from mcheck.policy.show import preload
-    from mcheck.run.single import model_of
+    from mcheck.checking.policy.executions import preload
+    from mcheck.checking.run.single import model_of
 
     preload()
     _environment("html")

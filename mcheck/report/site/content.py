@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from mcheck import verdicts
-from mcheck.check.case import Checked
+from mcheck.base import verdicts
+from mcheck.base.reasons import Reasons
+from mcheck.base.records import dataclass
+from mcheck.checking.check.case import Checked
 from mcheck.findings.finding import Finding
-from mcheck.program.program import Kinds
-from mcheck.reasons import Reasons
-from mcheck.records import dataclass
+from mcheck.ir.program import Kinds
 from mcheck.report.site.listing import Listing
 
 

@@ -6,10 +6,10 @@ import re
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from mcheck.records import dataclass
+from mcheck.base.records import dataclass
 
 if TYPE_CHECKING:
-    from mcheck.program.program import Program
+    from mcheck.ir.program import Program
 
 _ROLE = re.compile(r"^[ \t]*(?P<role>[A-Za-z_][\w.]*)[ \t]*@(?P<place>[^{};|]*)\{", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\(\*.*?\*\)|\"[^\"\n]*\"", re.DOTALL)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from mcheck import verdicts
-from mcheck.check.case import Options, Settings
-from mcheck.check.files import launch_beside
-from mcheck.errors import InputError, InternalError
+from mcheck.base import verdicts
+from mcheck.base.errors import InputError, InternalError
+from mcheck.checking.check.case import Options, Settings
+from mcheck.checking.check.files import launch_beside
+from mcheck.checking.run.case import DEFAULT_MODEL, Case
 from mcheck.report.site.content import Page, of_checked
 from mcheck.report.site.problems import BROKEN, UNREAD, failed
 from mcheck.report.site.schedules import with_schedules
 from mcheck.report.site.topics import topics_of_module
-from mcheck.run.case import DEFAULT_MODEL, Case
 
 
 def module_page(case: Case, settings: Settings, drawn: int) -> Page:
     """The page, with at most so many pictures; one that says why where the module or its launch cannot be read."""
-    from mcheck.check.modules import check_file  # imports what reads modules, which tests never need
+    from mcheck.checking.check.modules import check_file  # imports what reads modules, which tests never need
 
     checked = check_file(case, settings, Options())
     page = Page(

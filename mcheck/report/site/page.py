@@ -7,33 +7,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcheck import reasons, verdicts
 from mcheck.answers.result import State
-from mcheck.check.case import Options
-from mcheck.check.files import is_module
-from mcheck.errors import InputError, InternalError, McheckError
-from mcheck.files import contents
-from mcheck.graph.execution import Execution
-from mcheck.policy.question import About, Question
-from mcheck.program.condition import Notation
-from mcheck.program.program import in_words
-from mcheck.reasons import Reason
+from mcheck.base import reasons, verdicts
+from mcheck.base.errors import InputError, InternalError, McheckError
+from mcheck.base.files import contents
+from mcheck.base.reasons import Reason
+from mcheck.checking.check.case import Options
+from mcheck.checking.check.files import is_module
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
+from mcheck.events.execution_graph import Execution
+from mcheck.ir.condition import Notation
+from mcheck.ir.program import describe_kinds
 from mcheck.report.site.content import Page, Picture, Row, Verdict, of_checked
+from mcheck.report.site.hardware_counts import seen_of
 from mcheck.report.site.listing import listing_of
 from mcheck.report.site.modules import module_page
 from mcheck.report.site.problems import BROKEN, UNANSWERED, UNREAD, failed, name_of_file, without_answer
 from mcheck.report.site.schedules import found_of, with_schedules
-from mcheck.report.site.seen import seen_of
 from mcheck.report.site.topics import topics_of
 from mcheck.report.text import name_of, number_of, state_text
 from mcheck.report.trace import texts
-from mcheck.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
 
 if TYPE_CHECKING:
     from mcheck.answers.exploration import Exploration
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
-    from mcheck.program.program import Program
+    from mcheck.ir.program import Program
 
 DRAWN = 6
 """Pictures of allowed outcomes, and of forbidden ones, on one page."""
@@ -74,7 +74,7 @@ def page_of(
     """The page of the test at ``path``, or of its ``text``; one that cannot be read, or that breaks an engine, gets a
     page that says so.
     """
-    from mcheck.run.single import internal, load
+    from mcheck.checking.run.single import crash_error, load
 
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
@@ -95,7 +95,7 @@ def page_of(
     except McheckError as error:
         return failed(page, error, UNANSWERED)
     except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it
-        return failed(page, internal(error), BROKEN)
+        return failed(page, crash_error(error), BROKEN)
 
 
 def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
@@ -123,7 +123,7 @@ def page_lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Page: 
 def _answered(
     page: Page, program: Program, model: str | None, profile: str, unroll: int, timeout: float | None
 ) -> Page:
-    from mcheck.policy.show import executions
+    from mcheck.checking.policy.executions import executions
 
     page = replace(page, name=program.name, assumptions=program.assumptions.described())
     name = model or program.model or DEFAULT_MODEL
@@ -142,7 +142,7 @@ def _answered(
 
 def _model(program: Program, name: str) -> Model:
     """The model of this name, or the one that the program itself names so."""
-    from mcheck.run.single import model_for, model_of
+    from mcheck.checking.run.single import model_for, model_of
 
     return model_for(None, name, program.path) if name == program.model else model_of(name)
 
@@ -155,10 +155,10 @@ def _is_sketch(program: Program) -> bool:
 
 def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int, timeout: float | None) -> Page:
     """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
-    from mcheck.policy.ask import ask
+    from mcheck.checking.policy.ask import ask
     from mcheck.report.picture.svg import draw
 
-    question = Question(about=About.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
+    question = Question(about=Completeness.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
     given = ask(program, _model(program, model), question)
     findings, pictures = with_schedules(given.findings, program.name, model, DRAWN)
     if not findings:
@@ -183,7 +183,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
 
 def _every_number(program: Program, page: Page, settings: Settings) -> Page:
     """The page of a sketch with a constant that is any number: what ``mcheck check`` says of all of them."""
-    from mcheck.check.single import check_case
+    from mcheck.checking.check.single import check_case
     from mcheck.report.picture.svg import draw
 
     checked = check_case(Case(page.path, page.source), settings, Options())
@@ -194,7 +194,7 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
     findings, pictures = with_schedules(checked.findings, program.name, model, DRAWN)
     if checked.verdict is verdicts.Verdict.PROVED and not findings and program.sized is not None:
         question = Question(
-            about=About.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
+            about=Completeness.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
         )
         clean = _schedule(replace(program.sized(1), assumptions=program.assumptions), model, question)
         if clean is not None:
@@ -215,7 +215,7 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
 
 def _schedule(program: Program, model: str, question: Question) -> Execution | None:
     """The beginning of one schedule of a program without a finding."""
-    from mcheck.policy.show import schedule
+    from mcheck.checking.policy.executions import schedule
     from mcheck.report.picture.timeline import run
 
     try:
@@ -228,9 +228,9 @@ def _schedule(program: Program, model: str, question: Question) -> Execution | N
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other models that come with mcheck."""
     from mcheck.cat.library import model_names
-    from mcheck.policy.ask import ask
-    from mcheck.run.rules import missing
-    from mcheck.run.single import model_of
+    from mcheck.checking.policy.ask import ask
+    from mcheck.checking.run.rules import find_missing_rules
+    from mcheck.checking.run.single import model_of
 
     out = []
     limit = OTHERS if timeout is None else min(timeout, OTHERS)
@@ -238,7 +238,7 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
         if name == own:
             continue
         model = model_of(name)
-        if lacking := missing(program, model):
+        if lacking := find_missing_rules(program, model):
             out.append(Verdict(name, "", 0, True, False, f"this model has no rules for {lacking}", False))
             continue
         asked = Question(profile=profile, unroll=unroll, timeout=limit, findings=program.condition.kind == "none")
@@ -260,8 +260,8 @@ def _verdict(program: Program, model: str, given: Answer, *, own: bool) -> Verdi
 
 
 def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
-    from mcheck.answers.final import terms_of, truth_of
-    from mcheck.program.condition import ConstTerm
+    from mcheck.answers.final_states import terms_of, truth_of
+    from mcheck.ir.condition import ConstTerm
 
     given = explored.answer
     own = _verdict(program, model, given, own=True)
@@ -334,10 +334,10 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
 
 def _data(program: Program) -> tuple[str, ...]:
     """Memory and registers after one execution with real data, where the simulator knows every instruction."""
+    from mcheck.engines.concrete.machine import machine
+    from mcheck.engines.concrete.result import execute
     from mcheck.report.execution import lines
     from mcheck.report.lines import plain
-    from mcheck.simulate.machine import machine
-    from mcheck.simulate.result import execute
 
     try:
         told = [plain(line) for line in lines(execute(machine(program, seed=0), 0))]
@@ -360,7 +360,9 @@ def _described(program: Program, page: Page, model: str) -> Page:
         condition=program.condition.text.strip(),
         question=QUESTIONS.get(program.condition.kind, ""),
         expected=tuple(
-            filter(None, (program.expectation.verdict, in_words(program.expectation.kinds).replace(" | ", " or ")))
+            filter(
+                None, (program.expectation.verdict, describe_kinds(program.expectation.kinds).replace(" | ", " or "))
+            )
         ),
         kinds=program.expectation.kinds,
         model=model,

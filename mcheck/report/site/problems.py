@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from mcheck.errors import McheckError
-from mcheck.reasons import Reasons
+from mcheck.base.errors import McheckError
+from mcheck.base.reasons import Reasons
+from mcheck.checking.run.single import format_located
 from mcheck.report.site.content import Page, Problem
-from mcheck.run.single import located
 
 SUFFIX = ".litmus"
 UNREAD = "This file could not be read"
@@ -57,5 +57,5 @@ def _problem(path: str, error: McheckError) -> Problem:
     hint = " ".join(filter(None, hints))
     span = error.span
     if span is None or span.path != path:
-        return Problem(located(error), hint=hint)
+        return Problem(format_located(error), hint=hint)
     return Problem(f"line {span.line}, column {span.column}: {error.message}", span.line, hint)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from mcheck.findings.finding import Finding
-from mcheck.findings.order import by_cause
+from mcheck.findings.ordering import sort_by_cause
 from mcheck.report.site.content import Found, Picture
 from mcheck.report.trace import texts
 
@@ -36,7 +36,7 @@ def with_schedules(
 
     pictures: list[Picture] = []
     found = []
-    for finding in by_cause(findings):
+    for finding in sort_by_cause(findings):
         drawn = timeline(finding, name, model) if len(pictures) < most else None
         number = -1
         if drawn is not None:

@@ -6,11 +6,11 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mcheck.program.ops import Branch
+from mcheck.ir.ops import Branch
 from mcheck.report.site.listing import without_remarks
 
 if TYPE_CHECKING:
-    from mcheck.program.program import Program, Thread
+    from mcheck.ir.program import Program, Thread
 
 CLUSTERS, LOOPS = "clusters", "loops"
 INSTRUCTIONS = (

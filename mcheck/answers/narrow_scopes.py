@@ -1,0 +1,55 @@
+"""The handovers of an execution whose scopes are too narrow, for the message of RACE010."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcheck.answers.scope_mismatch import Narrow, ScopedOperation, acquires, releases, scope_of, too_narrow
+from mcheck.events.choices.candidate import Candidate
+from mcheck.events.choices.prepared import Prepared
+from mcheck.events.structure import Node, Structure
+from mcheck.ir.ops import Fence
+
+MOST = 2
+"""Handovers that a message names."""
+
+
+def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[Narrow]:
+    """Those that end in a thread of the pair, or else all, as far as a message should name them."""
+    s = prepared.s
+    threads = {s.nodes[k].thread for k in pair}
+    observed = [
+        (s.nodes[a], s.nodes[b])
+        for choice, taken in zip(prepared.choices, candidate, strict=True)
+        for relation, pairs in choice.options[taken].edges
+        if relation in ("phase", "rf")
+        for a, b in pairs
+    ]
+    apart = [(a, b) for a, b in observed if a.thread >= 0 and a.thread != b.thread]
+    near = too_narrow(_ends(s, [(a, b) for a, b in apart if b.thread in threads]))
+    return (near or too_narrow(_ends(s, apart)))[:MOST]
+
+
+def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[ScopedOperation, ScopedOperation]]:
+    """What hands over and takes over, where one operation observes another: these two, or the fences around them. The
+    two have to include each other as well, or nothing is observed in the sense of 8.7.
+    """
+    for a, b in observed:
+        assert a.source is not None and b.source is not None
+        first, second = a.source, b.source
+        before = [e for e in s.paths[a.thread].events if e.order is not None and e.order < (first.order or 0)]
+        after = [e for e in s.paths[b.thread].events if e.order is not None and e.order > (second.order or 0)]
+        release = (
+            first.op
+            if releases(first.op)
+            else next((e.op for e in reversed(before) if isinstance(e.op, Fence) and releases(e.op)), None)
+        )
+        acquire = (
+            second.op
+            if acquires(second.op)
+            else next((e.op for e in after if isinstance(e.op, Fence) and acquires(e.op)), None)
+        )
+        if release is not None and acquire is not None and first.order is not None:
+            yield ScopedOperation(release, s.thread(a).place), ScopedOperation(acquire, s.thread(b).place)
+            if scope_of(first.op) is not None and scope_of(second.op) is not None:
+                yield ScopedOperation(first.op, s.thread(a).place), ScopedOperation(second.op, s.thread(b).place)

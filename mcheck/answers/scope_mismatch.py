@@ -1,0 +1,128 @@
+"""Why a release and an acquire do not synchronise: the scope of one leaves the other's thread out (8.5, 8.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.answers.step_text import text_of
+from mcheck.base.records import dataclass
+from mcheck.events.event import Event
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Place
+from mcheck.ir.scopes import WIDTH
+
+RELEASES = frozenset({"release", "acq_rel", "sc"})
+ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedOperation:
+    """An operation that hands over or takes over, and where its thread is."""
+
+    op: Op
+    place: Place
+
+
+def scope_of(op: Op) -> str | None:
+    """The scope of an operation that releases or acquires."""
+    scope = getattr(ops.performed_operation(op), "scope", None)
+    return scope if isinstance(scope, str) else None
+
+
+def releases(op: Op) -> bool:
+    """Whether an operation with a scope hands over: a release, an arrive on an mbarrier, a releasing fence."""
+    return scope_of(op) is not None and getattr(ops.performed_operation(op), "sem", "") in RELEASES
+
+
+def acquires(op: Op) -> bool:
+    """Whether an operation with a scope takes over."""
+    return scope_of(op) is not None and getattr(ops.performed_operation(op), "sem", "") in ACQUIRES
+
+
+def narrowest_common_scope(one: Place, other: Place) -> str:
+    """The narrowest scope that has both threads in it."""
+    a, b = one.cta, other.cta
+    if a == b:
+        return "cta"
+    if (a.gpu, a.cluster) == (b.gpu, b.cluster):
+        return "cluster"
+    return "gpu" if a.gpu == b.gpu else "sys"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """A handover that does not take place: which of its two operations are too narrow, and which scope would do."""
+
+    release: ScopedOperation
+    acquire: ScopedOperation
+
+    @property
+    def wanted(self) -> str:
+        """The scope that both need."""
+        return narrowest_common_scope(self.release.place, self.acquire.place)
+
+    @property
+    def at_fault(self) -> tuple[Op, ...]:
+        """The operations whose scope leaves the other's thread out."""
+        ends = (self.release.op, self.acquire.op)
+        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.wanted])
+
+
+def too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[Narrow]:
+    """The handovers (release, acquire) whose scopes do not include each other's threads, each statement once."""
+    found: dict[object, Narrow] = {}
+    for release, acquire in pairs:
+        narrow = Narrow(release, acquire)
+        if narrow.at_fault:
+            found.setdefault((release.op.span, acquire.op.span, narrow.wanted), narrow)
+    return list(found.values())
+
+
+def explain_narrow_scope(narrow: Narrow) -> str:
+    """Which scope is too narrow, for the message of a finding."""
+    parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
+    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.wanted]
+    return f"{' and '.join(parts)}, but the other thread is in {far}"
+
+
+def remedy(narrow: Narrow) -> str:
+    """Which scope would do, and where."""
+    lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
+    where = f" at {' and at '.join(lines)}" if lines else ""
+    spelled = [_spelled(op, narrow.wanted) for op in narrow.at_fault]
+    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(spelled))}){where}."
+
+
+def _spelled(op: Op, scope: str) -> str:
+    """How an operation of another scope is written; ``membar`` has names of its own for them, none for clusters."""
+    if text_of(op).startswith("membar"):
+        return "membar.sys" if scope == "sys" else "membar.gl"
+    if getattr(ops.performed_operation(op), "sem", "") == "relaxed":
+        return f".relaxed.{scope}"
+    return f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{scope}"
+
+
+def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) -> str:
+    """Which scope would make two accesses, each with where its thread is, morally strong (8.7), so that they do not
+    race; empty if one is weak, they are not of the same bytes, or no scope is too narrow.
+    """
+    (a, _), (b, _) = one, other
+    if (a.virtual, a.address, a.size) != (b.virtual, b.address, b.size):
+        return ""
+    pair = Narrow(*(ScopedOperation(event.op, place) for event, place in (one, other)))
+    lines = [op.span.line for op in pair.at_fault if op.span is not None]
+    if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
+        return ""
+    where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
+    return f"Give scope .{pair.wanted} at {where}: strong accesses that include each other's threads do not race."
+
+
+def join_advice(advice: str, other: str) -> str:
+    """Two pieces of advice, each of which will do."""
+    return f"{advice} Or {other[0].lower()}{other[1:]}"
+
+
+def _named(op: Op) -> str:
+    line = f" at line {op.span.line}" if op.span is not None else ""
+    return f"'{text_of(op)}'{line}"

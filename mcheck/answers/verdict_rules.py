@@ -1,0 +1,68 @@
+"""What an answer says of a program's safety: ``proved``, ``bounded``, ``finding`` or ``unknown``, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from mcheck.answers.readings import readings
+from mcheck.answers.result import NOT_UNDEFINED, Answer
+from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.verdicts import Verdict
+from mcheck.findings.finding import Finding
+from mcheck.ir.program import Program
+
+ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
+"""Pairs that the model orders and that deserve a word: for review they leave a program proved."""
+
+
+LOOPS = ", loops by their trip counts"
+
+
+def is_decisive(finding: Finding) -> bool:
+    """Whether the finding makes the verdict ``finding``: an error, or one for review beyond ``ACCEPTED``."""
+    return finding.severity == "error" or (finding.severity == "review" and finding.code not in ACCEPTED)
+
+
+def makes_undefined(finding: Finding) -> bool:
+    """Whether a finding means that some execution is undefined."""
+    defined = finding.code in NOT_UNDEFINED and not any(a.asynchronous for a in finding.accesses)
+    return finding.severity == "error" and not defined and finding.kind != "deadlock"
+
+
+def verdict_of(findings: Collection[Finding], *, covered: bool, reasons: Reasons = ()) -> tuple[Verdict, Reasons]:
+    """The verdict about findings, and the reasons that go with it: nothing else says ``proved``.
+
+    An error is a finding however little was looked at; that there is none holds if everything was ``covered``. Of the
+    ``reasons`` why it was not, those that stand for themselves outweigh a bound.
+    """
+    left_out = tuple(r for r in reasons if r.leaves_out)
+    unsure = tuple(r for r in left_out if not r.bounds)
+    if any(f.severity == "error" for f in findings):
+        return Verdict.FINDING, unsure or left_out
+    if covered:
+        return Verdict.FINDING if any(map(is_decisive, findings)) else Verdict.PROVED, ()
+    if left_out and not unsure:
+        return Verdict.BOUNDED, left_out
+    return Verdict.UNKNOWN, unsure or (Reason(Cause.LEFT_OUT),)
+
+
+def add_verdict(given: Answer) -> Answer:
+    """The answer with its verdict about findings; its reasons are what kept the engine from looking further."""
+    verdict, reasons = verdict_of(given.findings, covered=given.covered, reasons=given.reasons)
+    return replace(given, verdict=verdict, reasons=reasons)
+
+
+def assumptions(program: Program) -> tuple[str, ...]:
+    """What every engine takes for granted."""
+    threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
+    return (
+        f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
+        "the scheduler is fair: whoever can go on does, and every write is seen at last",
+        *readings(program),
+        *program.assumptions.described(),
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

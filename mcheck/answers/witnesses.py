@@ -1,0 +1,257 @@
+"""What an engine found: witnesses of outcomes, races that a model flags, deadlocks, undefined behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mcheck.answers.missing_arrivals import lack_of, phases_of
+from mcheck.answers.missing_waits import missing_alias_fence, missing_group_wait
+from mcheck.answers.narrow_scopes import find_narrow_scopes
+from mcheck.answers.result import NOT_UNDEFINED
+from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, remedy, suggest_wider_scope
+from mcheck.answers.step_text import deadlock_code, step_of, text_of
+from mcheck.base.records import dataclass
+from mcheck.cat.tags import Tag, proxy_of
+from mcheck.events.choices.candidate import Candidate, Circular, NotYet, Valuation
+from mcheck.events.choices.prepared import Prepared
+from mcheck.events.event import Path
+from mcheck.events.relations import MBARRIER_BYTES
+from mcheck.events.structure import Node, Structure
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access, Finding, bytes_of
+from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Trace, Writer, Writes
+from mcheck.ir.ops import Await
+from mcheck.ir.program import Program
+from mcheck.semantics.terms import Uid, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class FlagReport:
+    """A pair of events that the check ``name`` flags in a candidate."""
+
+    name: str
+    pair: tuple[int, int]
+    candidate: Candidate
+
+
+def describe(prepared: Prepared, candidate: Candidate) -> Trace:
+    """An execution: a step per event that reads, writes, waits or orders; what an asynchronous operation does comes
+    after its issue.
+    """
+    s = prepared.s
+    valuation = prepared.valuation(candidate)
+    steps = []
+    for node in s.nodes:
+        if node.source is None or node.source.tags & {Tag.BWAIT, Tag.MET, Tag.START, Tag.EXIT, Tag.BLOCKED}:
+            continue
+        later = node.source.issue is not None
+        effect = effect_of(s, valuation, node)
+        if effect is not None or not later:
+            happening = Happening.COPIES if later else Happening.EXECUTES
+            steps.append(step_of(s.thread(node).name, node.source.op, happening=happening, effect=effect))
+    return tuple(steps)
+
+
+def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
+    """What an event did, if there is anything to tell beyond its instruction."""
+    if node.has(Tag.R) and node.size:
+        w = valuation.source(node.index)
+        value = _known(lambda: valuation.write(w))
+        name, unit = object_at(s, node), element_at(s, node)
+        return Reads(object=name, value=value, writer=_writer(s, w), size=node.size, unit=unit)
+    if node.has(Tag.W) and node.size:
+        value = _known(lambda: valuation.write(node.index))
+        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_at(s, node))
+    if node.has(Tag.ASYNCSIGNAL):
+        return Signals()
+    if node.has(Tag.WAIT) and node.source is not None:
+        uid = node.source.uid
+        result = _known(lambda: valuation.of(uid))
+        return Answers(None if result is None else bool(result))
+    return None
+
+
+def _known(compute: Callable[[], int]) -> int | None:
+    try:
+        return compute()
+    except (Unknown, NotYet, Circular):
+        return None
+
+
+def _writer(s: Structure, w: int) -> Writer | None:
+    node = s.nodes[w]
+    if node.source is None:
+        return None
+    return Writer(
+        thread=s.thread(node).name,
+        instruction=text_of(node.source.op),
+        asynchronous=node.source.issue is not None,
+    )
+
+
+def object_at(s: Structure, node: Node) -> str:
+    """The object of a memory event with the byte range inside it, where it is not all of it."""
+    for instance in s.program.memory.instances:
+        start = node.address - instance.physical
+        if instance.base == instance.physical and 0 <= start < instance.object.size:
+            if start == 0 and node.size == instance.object.size:
+                return instance.label
+            return bytes_of(instance.label, start, start + node.size)
+    return hex(node.address)
+
+
+def element_at(s: Structure, node: Node) -> int:
+    """The bytes of an element of the object of a memory event."""
+    for instance in s.program.memory.instances:
+        if instance.base == instance.physical and 0 <= node.address - instance.physical < instance.object.size:
+            return instance.object.elem_size
+    return 1
+
+
+def access_of(s: Structure, node: Node) -> Access:
+    """A memory event as a finding shows it."""
+    event = node.source
+    assert event is not None
+    label, start = "", 0
+    for instance in s.program.memory.instances:
+        if instance.base == instance.physical and 0 <= event.address - instance.base < instance.object.size:
+            label, start = instance.label, event.address - instance.base
+    return Access(
+        thread=s.program.threads[node.thread].name,
+        instruction=text_of(event.op),
+        span=event.op.span,
+        object=label,
+        bytes=(start, start + event.size),
+        proxy=proxy_of(event.tags),
+        access="write" if Tag.W in event.tags else "read",
+        asynchronous=event.issue is not None and event.order is None,
+        strong=Tag.WEAK not in event.tags,
+    )
+
+
+def may_be_undefined(s: Structure, name: str, pair: tuple[int, int]) -> bool:
+    """Whether a flagged pair may mean that the execution is undefined: a race between ordinary accesses of one size
+    does not (8.7.2), one with an asynchronous operation does.
+    """
+    events = [s.nodes[k].source for k in pair]
+    return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
+
+
+def _finding(
+    code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: Trace, section: str = ""
+) -> Finding:
+    entry = catalogue.get(code)
+    return Finding(
+        code=code,
+        kind=entry.kind,
+        severity=entry.severity(profile),
+        message=message,
+        accesses=accesses,
+        missing=entry.remedy_of(message),
+        section=entry.section_for(section),
+        trace=trace,
+    )
+
+
+def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Finding]:
+    """The finding of a flagged pair; flags that are no code of the catalogue are the model's own business."""
+    from mcheck.base.errors import InputError
+
+    try:
+        entry = catalogue.get(flag.name)
+    except InputError:
+        return []
+    nodes = [prepared.s.nodes[k] for k in sorted(set(flag.pair))]
+    accesses = tuple(access_of(prepared.s, n) for n in nodes if n.source is not None)
+    if not nodes[-1].size:
+        message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
+        return [_finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))]
+    what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread} ({a.instruction})" for a in accesses)
+    where = object_at(prepared.s, nodes[-1])
+    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
+    narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
+    if narrow:
+        message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
+    found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
+    if entry.code == "RACE003" and (missing := missing_group_wait(prepared, flag.candidate, flag.pair)):
+        return [replace(found, missing=missing)]
+    if entry.code == "RACE001" and (fence := missing_alias_fence(nodes)):
+        return [replace(found, missing=fence)]
+    if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
+        return [replace(found, missing=join_advice(scope, found.missing))]
+    return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
+
+
+def _wider(s: Structure, nodes: list[Node]) -> str:
+    """The scope that two accesses lack."""
+    ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
+    return suggest_wider_scope(*ends) if len(ends) == 2 else ""
+
+
+def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
+    """Undefined behaviour that one thread's path meets."""
+    assert path.misstep is not None
+    op = path.misstep.op
+    who = program.threads[path.thread].name
+    access = Access(thread=who, instruction=text_of(op), span=op.span)
+    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), (), op.section)
+
+
+def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:
+    """A misuse of an mbarrier that some order of its operations leads to."""
+    code, message, uid = misuse
+    event = prepared.s.events[uid]
+    who = prepared.s.program.threads[uid[0]].name
+    access = Access(thread=who, instruction=text_of(event.op), span=event.op.span)
+    return _finding(code, profile, f"{who}: {message}", (access,), (), event.op.section)
+
+
+WAITS = "waits for ever"
+LOOKS = frozenset((Tag.R, Tag.WAIT))
+"""What a loop may wait with."""
+
+
+def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
+    """The event of each thread at which it waits for ever."""
+    out = []
+    for path in paths:
+        if path.end == "stuck":
+            events = [e for u in path.stuck[-1:] for e in s.nodes_of[u]]
+            blocked = [n.index for n in s.nodes if n.thread == path.thread and n.has(Tag.BLOCKED)]
+            out += events or blocked[-1:]
+    return tuple(out)
+
+
+def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
+    """Who waits for ever, and where."""
+    s = prepared.s
+    waiting: list[Access] = []
+    codes: list[str] = []
+    lacks: list[str] = []
+    for path in paths:
+        if path.end != "stuck":
+            continue
+        looks = [s.events[u] for u in path.stuck if s.events[u].tags & LOOKS]
+        looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
+        last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
+        op = path.at if isinstance(path.at, Await) or last is None else last
+        if op is None:
+            continue
+        codes.append(deadlock_code(op))
+        waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
+        if looks and looks[-1].mbarrier is not None:
+            lack = lack_of(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
+            lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
+    message = "wait for ever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
+    code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
+    found = _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
+    return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))
+
+
+def _label(s: Structure, address: int) -> str:
+    instance = s.program.memory.find(address)
+    offset = address - instance.base if instance is not None else 0
+    if instance is None or not (offset or instance.object.size > MBARRIER_BYTES):
+        return instance.label if instance is not None else hex(address)
+    return bytes_of(instance.label, offset, offset + MBARRIER_BYTES)

@@ -1,0 +1,1 @@
+"""From a question to an answer: which engine, which processes or machines, which cached results."""

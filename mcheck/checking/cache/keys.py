@@ -1,0 +1,46 @@
+"""What an answer is kept under: a digest of everything that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_READ = (".py", ".cat")
+SIZE = 32
+"""Bytes of a key, and of the digest of a text."""
+
+
+@cache
+def version() -> bytes:
+    """A digest of mcheck's own code: in a checkout that is edited the number of the version stays."""
+    found = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in _PACKAGE.rglob("*") if p.suffix in _READ and "_data" not in p.parts):
+        text = path.read_bytes()
+        found.update(f"{path.relative_to(_PACKAGE)}\0{len(text)}\0".encode())
+        found.update(text)
+    return found.digest()
+
+
+def head_of(options: Mapping[str, object]) -> str:
+    """Options as a text."""
+    return json.dumps(options, sort_keys=True, default=list)
+
+
+def key_of(head: str, parts: Iterable[bytes]) -> bytes:
+    """The key of the answer to a question of this version, put with the options of ``head`` about the texts of which
+    these are the digests.
+    """
+    found = hashlib.blake2b(version(), digest_size=SIZE)
+    for part in (digest(head), *parts):
+        found.update(len(part).to_bytes(8, "big"))
+        found.update(part)
+    return found.digest()
+
+
+def digest(text: str) -> bytes:
+    """What a text is recognised by."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()

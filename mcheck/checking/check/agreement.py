@@ -1,0 +1,58 @@
+"""What engines say of a program in terms that can be compared: kinds and codes of findings."""
+
+from __future__ import annotations
+
+from mcheck.answers.verdict_rules import ACCEPTED
+from mcheck.base.reasons import Reasons, in_words, unplaced
+from mcheck.base.records import dataclass
+from mcheck.cat.ast import Model
+from mcheck.checking.policy.agreement import COUNTED, kinds_of
+from mcheck.checking.policy.engines import ask_engine
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.findings.finding import Finding
+from mcheck.ir.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFindings:
+    """An engine's findings of severity error or review; ``complete`` if no other execution could add to them, else the
+    ``reasons`` why not.
+    """
+
+    complete: bool
+    reasons: Reasons
+    findings: tuple[Finding, ...]
+
+    @property
+    def reason(self) -> str:
+        """The reasons in words, without places."""
+        return in_words(unplaced(self.reasons)) or ""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the findings."""
+        return kinds_of(self.findings)
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of the findings."""
+        return frozenset(f.code for f in self.findings if f.severity in COUNTED)
+
+    @property
+    def races(self) -> bool:
+        """Whether there are races that are not accepted with a word."""
+        return any(f.kind == "race" and f.code not in ACCEPTED for f in self.findings)
+
+    @property
+    def causes(self) -> frozenset[str]:
+        """The codes, those of races between generic accesses of one size taken for one (RACE001, RACE010)."""
+        return frozenset("RACE001" if code == "RACE010" else code for code in self.codes)
+
+
+def engine_findings(
+    engine: str, program: Program, model: Model, *, profile: str = "ptx", unroll: int = 2, timeout: float | None = None
+) -> EngineFindings:
+    """The findings of the engine of this name, which looks at everything."""
+    question = Question(about=Completeness.FINDINGS, profile=profile, unroll=unroll, thorough=True)
+    given = ask_engine(engine, program, model, question, timeout)
+    return EngineFindings(complete=given.covered, reasons=given.reasons, findings=given.findings)

@@ -1,0 +1,177 @@
+"""What is checked, how, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+from mcheck.answers.result import Covers
+from mcheck.answers.verdict_rules import is_decisive
+from mcheck.base.errors import InternalError, McheckError, Span
+from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.case import Settings, kinds_hold
+from mcheck.findings.finding import Finding
+from mcheck.ir.program import CLEAN, Expectation, Kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How files are checked, beside what ``Settings`` say. ``select`` and ``ignore`` are codes or their beginnings."""
+
+    engine: str = "auto"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    limit: int | None = None
+    launch: LaunchText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """What was said of the launch of a module: the text of a JSON file and its path, and options in words.
+
+    ``fields`` and ``params`` are pairs of a name and what it is to be, as on the command line.
+    """
+
+    text: str | None = None
+    path: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    params: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an answer is about, in the words of reports; a ``Program`` is one."""
+
+    path: str
+    name: str
+    source: str
+    expectation: Expectation = field(default_factory=Expectation)
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A file's answer."""
+
+    path: str
+    name: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[tuple[Finding, str], ...] = ()
+    deselected: tuple[Finding, ...] = ()
+    expected: Kinds = ()
+    expectation_span: Span | None = None
+    assumptions: tuple[str, ...] = ()
+    executions: int = 0
+    engine: str = "protocol"
+    chosen: str = ""
+    seconds: float = 0.0
+    reasons: Reasons = ()
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+    problem: McheckError | None = None
+    debug: str = ""
+    source: str = ""
+    digest: str = ""
+    cut: bool = False
+    covers: Covers | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons in words."""
+        return in_words(self.reasons)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same texts and options have this answer whenever they are asked about."""
+        return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
+
+    def named(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
+        """The same of the same texts, where they are called so."""
+        return replace(self, path=path)
+
+    @property
+    def ignored(self) -> tuple[Finding, ...]:
+        """What was found and is left out of the answer, though it would decide the verdict."""
+        return tuple(f for f in (*(g for g, _ in self.suppressed), *self.deselected) if is_decisive(f))
+
+    @property
+    def nothing_else(self) -> bool:
+        """Whether all that was found and would decide the verdict is left out."""
+        return bool(self.ignored) and not any(map(is_decisive, self.findings))
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a word: ``ignored`` for findings that are all left out of the answer."""
+        return "ignored" if self.verdict == "finding" and self.nothing_else else self.verdict
+
+    @property
+    def left_out(self) -> str:
+        """How many findings are left out of the answer, and their codes, in words; empty if there are none."""
+        if not self.ignored:
+            return ""
+        said = f"{len(self.ignored)} ignored: {', '.join(sorted({f.code for f in self.ignored}))}"
+        return f"no finding but {said}" if self.nothing_else else f"besides {said}"
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether what was found is what the file expects; without an ``expect`` line, that nothing grave was."""
+        kinds = self.expected or CLEAN
+        return kinds_hold(kinds, self.findings)
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``finding`` (or an expected one that is not there), ``unknown`` or ``error``."""
+        if self.verdict is Verdict.ERROR:
+            return "error"
+        if self.verdict.open:
+            if self.expected and self.expected != CLEAN and self.as_expected:
+                return "ok"
+            return "unknown" if self.as_expected or self.expected not in ((), CLEAN) else "finding"
+        return "ok" if self.as_expected else "finding"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the error is our own."""
+        return isinstance(self.problem, InternalError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts by verdict, and the exit status that follows from the statuses; ``ignored``: of the files with findings
+    those where all are left out.
+    """
+
+    files: int
+    clean: int
+    findings: int
+    ignored: int
+    unknown: int
+    error: int
+    exit_status: int
+    seconds: float
+
+
+def tally(results: list[Checked], seconds: float) -> Tally:
+    """What all files together say; 2 beats 1 beats 3, and an internal error (70) beats all."""
+    statuses = {r.status for r in results}
+    status = 70 if any(r.crashed for r in results) else 2 if "error" in statuses else 1 if "finding" in statuses else 0
+    if status == 0 and "unknown" in statuses:
+        status = 3
+    verdicts = [r.verdict for r in results]
+    return Tally(
+        files=len(results),
+        clean=verdicts.count(Verdict.PROVED),
+        findings=verdicts.count(Verdict.FINDING),
+        unknown=sum(v.open for v in verdicts),
+        error=verdicts.count(Verdict.ERROR),
+        ignored=sum(r.headline == "ignored" for r in results),
+        exit_status=status,
+        seconds=seconds,
+    )
+
+
+__all__ = ["Checked", "Options", "Settings", "Tally", "tally"]

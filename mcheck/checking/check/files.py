@@ -1,0 +1,80 @@
+"""Which files are checked: tests, and PTX modules with the launch that lies beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mcheck.base.errors import InputError, McheckError
+from mcheck.base.files import lies_with
+from mcheck.checking.check.case import LaunchText
+from mcheck.checking.run.case import Case
+from mcheck.checking.run.collect import collect, is_test
+
+MODULE_SUFFIX = ".ptx"
+LAUNCH_SUFFIX = ".json"
+SHOWN = 3
+"""Modules that a message names."""
+
+
+def is_module(path: str) -> bool:
+    """Whether a file is a PTX module, by its name."""
+    return path.lower().endswith(MODULE_SUFFIX)
+
+
+def launch_file(module: str) -> str | None:
+    """The launch that lies beside a module: of its name, ending in ``.json``."""
+    path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
+    return path if os.path.isfile(path) else None
+
+
+def launch_beside(module: str) -> LaunchText | None:
+    """What is said of the launch of a module by the file beside it; raises ``InputError`` if that cannot be read."""
+    from mcheck.frontend.litmus.source import read
+
+    path = launch_file(module)
+    if path is not None and not lies_with(path, module):
+        said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
+        raise InputError(said, hint="--launch FILE.json takes one from anywhere")
+    return None if path is None else LaunchText(text=read(path), path=path)
+
+
+def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:
+    """The files under ``paths``, and the modules of folders that are left out because nothing says how to launch them.
+
+    ``launched``: a launch was given for the modules that are named, so that those of folders are not looked for.
+    """
+    bare: list[str] = []
+
+    def takes(file: str) -> bool:
+        if is_test(file):
+            return True
+        if launched or not is_module(file):
+            return False
+        if launch_file(file) is None:
+            bare.append(file)
+            return False
+        return True
+
+    try:
+        return collect(paths, takes=takes), sorted(bare)
+    except InputError as error:
+        if bare:
+            raise InputError(f"{error.message}, and {explain_skipped_modules(sorted(bare))}") from None
+        raise
+
+
+def explain_skipped_modules(bare: Sequence[str]) -> str:
+    """Why the modules are left out."""
+    more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
+    return f"no launch lies beside {', '.join(bare[:SHOWN])}{more}"
+
+
+def has_any_constant(case: Case) -> bool:
+    """Whether a test has a constant that is any number, so that ``mcheck check`` alone has an answer."""
+    from mcheck.checking.run.single import load
+
+    try:
+        return load(case.path, (), case.text, every=True).free is not None
+    except McheckError:
+        return False

@@ -1,0 +1,135 @@
+"""One PTX module with its launch: read both, follow a cluster, say what was found in terms of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+
+from mcheck.base.errors import Span
+from mcheck.base.reasons import of_all_the_time
+from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
+from mcheck.checking.check.files import launch_beside
+from mcheck.checking.check.selection import answered
+from mcheck.checking.check.single import conclude, failed
+from mcheck.checking.modules.any_parameter import answer_for_every
+from mcheck.checking.run.case import DEFAULT_MODEL, Case
+from mcheck.checking.run.single import model_of
+from mcheck.findings.finding import Access, Finding
+from mcheck.frontend.ptx import launch_reader, reader
+from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
+from mcheck.frontend.ptx.launch_reader import Given
+from mcheck.frontend.ptx.module import Module, SourceLine
+from mcheck.frontend.ptx.targets import check_target
+
+
+def check_file(case: Case, settings: Settings, options: Options) -> Checked:
+    """The answer about a module in a file, launched as the options or the file beside it say; raises nothing but
+    ``KeyboardInterrupt``.
+    """
+    started = perf_counter()
+    try:
+        text, given = inputs(case, options)
+    except Exception as error:  # noqa: BLE001 - likewise
+        return failed(case.path, None, error, settings, perf_counter() - started)
+    return check_text(text, case.path, given, settings, options, started)
+
+
+def inputs(case: Case, options: Options) -> tuple[str, Given]:
+    """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
+    text = reader.text(case.path) if case.text is None else case.text
+    return text, launch_of(options.launch or launch_beside(case.path))
+
+
+def check_text(
+    text: str, path: str, given: Given, settings: Settings, options: Options, started: float | None = None
+) -> Checked:
+    """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
+    started = perf_counter() if started is None else started
+    subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
+    try:
+        module = reader.module(text, path)
+        launch = launch_reader.launch(module, given)
+        check_target(module)
+        launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+        subject = replace(subject, name=launch.entry)
+        model = model_of(settings.model or DEFAULT_MODEL)
+        found = answered(
+            lambda asked: answer_for_every(module, launch, model, asked, options.engine),
+            subject, settings, options, started,
+        )  # fmt: skip
+    except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
+        return failed(path, subject, error, settings, perf_counter() - started)
+    lines = source_lines(module, launch.entry)
+    found = replace(
+        found,
+        findings=tuple(_with_source(finding, lines) for finding in found.findings),
+        reasons=of_all_the_time(found.reasons, settings.timeout),
+        assumptions=(*assumptions(launch), *found.assumptions),
+    )
+    checked = conclude(path, subject, found, options, perf_counter() - started)
+    return replace(checked, digest=model.digest)
+
+
+def launch_of(said: LaunchText | None) -> Given:
+    """What a launch file and options say, the options over the file."""
+    if said is None:
+        return Given()
+    options = launch_reader.from_words(said.fields, said.params)
+    return options if said.text is None else options.over(launch_reader.from_json(said.text, said.path))
+
+
+# --- what an answer rests on ----------------------------------------------------------------------------------
+
+
+def assumptions(launch: Launch) -> tuple[str, ...]:
+    """What the launch decides, in words."""
+    found = [
+        (
+            f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
+            f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+        )
+    ]
+    unknown = [a.name for a in launch.arguments if not a.given]
+    if unknown:
+        found.append(f"not given, so unknown: {', '.join(unknown)}")
+    buffers = [
+        place.name
+        for argument in launch.arguments
+        for _, place in argument.places
+        if isinstance(place, Buffer) and place.size is None
+    ]
+    if buffers:
+        found.append(f"buffers of unknown size are as large as every access needs: {', '.join(buffers)}")
+    return tuple(found)
+
+
+def _extent(extent: Extent) -> str:
+    return ", ".join(map(str, extent))
+
+
+# --- the source -----------------------------------------------------------------------------------------------
+
+Place = tuple[int, int]
+"""Line and column of a statement in the module."""
+
+
+def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
+    """What the statements of a module were compiled from."""
+    functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
+    return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
+
+
+def _with_source(finding: Finding, lines: Mapping[Place, SourceLine]) -> Finding:
+    if not lines:
+        return finding
+    return replace(finding, accesses=tuple(_sourced(access, lines) for access in finding.accesses))
+
+
+def _sourced(access: Access, lines: Mapping[Place, SourceLine]) -> Access:
+    line = None if access.span is None else lines.get((access.span.line, access.span.column))
+    places: list[Span] = []
+    while line is not None:
+        places.append(Span(line.path, line.line, max(line.column, 1)))
+        line = line.inlined_at
+    return replace(access, source=tuple(places))

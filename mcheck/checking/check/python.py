@@ -1,0 +1,59 @@
+"""``mcheck.ptx.check``: a module and a launch as Python has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mcheck.base.errors import InputError
+from mcheck.checking.check.case import Checked, Options, Settings
+from mcheck.checking.check.files import launch_beside
+from mcheck.checking.check.modules import check_text, launch_of
+from mcheck.checking.check.single import crashed_check, failed
+from mcheck.checking.run.case import Case
+from mcheck.checking.run.pool import run_cases
+from mcheck.frontend.ptx import launch_reader, reader
+from mcheck.frontend.ptx.launch_reader import Given
+
+TEXT = "<ptx>"
+
+
+def check_python(
+    text_or_path: str | os.PathLike[str],
+    launch: Mapping[str, Any] | str | os.PathLike[str] | None,
+    model: str | None,
+    profile: str,
+    engine: str,
+    timeout: float | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> Checked:
+    """The answer; ``mcheck.ptx.check`` says what is what."""
+    settings = Settings(model=model, profile=profile, timeout=timeout)
+    options = Options(engine=engine, select=select, ignore=ignore)
+    given = os.fspath(text_or_path)
+    path = TEXT if is_text(given) else given
+    try:
+        text = given if path == TEXT else reader.text(path)
+        said = _launch(launch, path)
+    except InputError as error:
+        return failed(path, None, error, settings, 0.0)
+
+    def run(case: Case, settings: Settings) -> Checked:
+        return check_text(text, case.path, said, settings, options)
+
+    return next(iter(run_cases([Case(path, text=text)], settings, 1, run, crashed_check)))
+
+
+def is_text(text_or_path: str) -> bool:
+    """Whether it is the text of a module: no path has several lines, or begins like one."""
+    return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
+
+
+def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None, module: str) -> Given:
+    if launch is None:
+        return launch_of(None if module == TEXT else launch_beside(module))
+    return (
+        launch_reader.from_object(launch) if isinstance(launch, Mapping) else launch_reader.from_file(os.fspath(launch))
+    )

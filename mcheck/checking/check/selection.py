@@ -1,0 +1,84 @@
+"""Which findings are wanted, and how far is looked for them.
+
+A selection is a filter: a file is asked about as if everything were wanted, and what is not wanted is left out of the
+answer. An engine stops soon after its first error, so where all errors that it came to are left out it is asked once
+more, to look past them; what was found first stays found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mcheck.answers.merged_answers import Excused, is_counted_error, merge_findings
+from mcheck.answers.result import Answer
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Options, Settings, Subject
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.checking.run.case import kinds_hold
+from mcheck.checking.run.single import remaining_time
+from mcheck.findings.finding import Finding
+from mcheck.findings.ordering import drop_redundant
+from mcheck.findings.suppress import apply_suppressions, suppressions
+from mcheck.ir.program import CLEAN, Program
+
+
+def selected(finding: Finding, options: Options) -> bool:
+    """Whether the code is among those that are wanted."""
+    if options.select and not finding.code.startswith(options.select):
+        return False
+    return not (options.ignore and finding.code.startswith(options.ignore))
+
+
+def answered(
+    ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, started: float
+) -> Answer:
+    """What is found in a file, wanted or not, by whoever answers a question about it."""
+
+    def question(excused: Excused, *, thorough: bool = False) -> Question:
+        return Question(
+            about=Completeness.FINDINGS,
+            profile=settings.profile,
+            unroll=settings.unroll,
+            timeout=remaining_time(settings.timeout, started),
+            thorough=thorough,
+            excused=excused,
+            limit=options.limit,
+        )
+
+    def unwanted(finding: Finding) -> bool:
+        wanted = finding.severity == "error" and selected(finding, options)
+        return not wanted or not apply_suppressions((finding,), program.source, program.path)[0]
+
+    given = ask(question(_nothing))
+    if given.verdict is Verdict.FINDING and not (given.covered or _expected(program, given)):
+        # What the file expects may be what the engine has not come to.
+        more = ask(question(None, thorough=True))
+        given = more if _expected(program, more) else replace(given, cut=given.cut or more.cut)
+    filtered = options.select or options.ignore or settings.profile != "ptx" or suppressions(program.source)
+    ended = not given.covered and any(is_counted_error(f, _nothing) for f in given.findings)
+    if filtered and ended and all(map(unwanted, given.findings)):
+        given = _joined(given, ask(question(unwanted, thorough=True)))
+    return given
+
+
+def _nothing(_: Finding) -> bool:
+    return False
+
+
+def _expected(program: Program | Subject, given: Answer) -> bool:
+    """Whether the answer has findings of the kinds that the file asks for, if it asks for any."""
+    kinds = program.expectation.kinds
+    return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
+
+
+def _joined(first: Answer, more: Answer) -> Answer:
+    """The second answer, with what the first one has beside."""
+    errors = any(f.severity == "error" for f in first.findings)
+    return replace(
+        more,
+        verdict=Verdict.FINDING if errors else more.verdict,
+        findings=drop_redundant(merge_findings((more, first))),
+        executions=first.executions + more.executions,
+        cut=first.cut or more.cut,
+    )

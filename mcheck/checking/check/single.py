@@ -1,0 +1,122 @@
+"""One file: load it, ask an engine or several, hold the answer against what the file expects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import is_decisive, verdict_of
+from mcheck.base.errors import InputError, McheckError, Unsupported
+from mcheck.base.reasons import Cause, Reason, of_all_the_time, of_error
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked, Options, Settings, Subject
+from mcheck.checking.check.selection import answered, selected
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.run.case import Case
+from mcheck.checking.run.single import crash_error, load, model_for, out_of_memory, traceback_of
+from mcheck.findings.finding import Finding
+from mcheck.findings.ordering import sort_by_cause
+from mcheck.findings.suppress import apply_suppressions
+from mcheck.ir.program import Program
+
+
+def check_case(case: Case, settings: Settings, options: Options) -> Checked:
+    """The answer about one file; raises nothing but ``KeyboardInterrupt``."""
+    started = perf_counter()
+    program: Program | None = None
+    try:
+        program = load(case.path, settings.assume, case.text, every=True)
+        model = model_for(settings.model, program.model, program.path, program.model_span)
+        given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
+        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+    except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
+        return failed(case.path, program, error, settings, perf_counter() - started)
+    concluded = conclude(case.path, program, given, options, perf_counter() - started)
+    return replace(concluded, digest=model.digest)
+
+
+def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
+    """The answer without what is not asked for and what the file suppresses, which it still counts."""
+    others, left, warnings = apply_suppressions(
+        given.findings, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
+    )
+    kept = tuple(f for f in others if selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if selected(f, options))
+    deselected = tuple(f for f in given.findings if not selected(f, options))
+    assumptions = list(given.assumptions)
+    assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in suppressed]
+    if deselected:
+        assumptions.append(f"not selected: {', '.join(sorted({f.code for f in deselected}))}")
+    verdict, reasons = given.verdict, given.reasons
+    if verdict is Verdict.FINDING and not given.covered and not any(map(is_decisive, kept)):
+        reasons = reasons or (Reason(Cause.FIRST_ERRORS),)  # an engine stops soon after them, and gives no reason
+        verdict, reasons = verdict_of(kept, covered=False, reasons=reasons)
+    return Checked(
+        path=path,
+        name=program.name,
+        verdict=verdict,
+        findings=sort_by_cause(kept),
+        suppressed=suppressed,
+        deselected=deselected,
+        expected=program.expectation.kinds,
+        expectation_span=program.expectation.span,
+        assumptions=tuple(assumptions),
+        executions=given.executions,
+        engine=given.engine,
+        chosen=given.chosen,
+        seconds=seconds,
+        reasons=reasons,
+        warnings=(*program.warnings, *warnings),
+        source=program.source,
+        cut=given.cut,
+        covers=given.covers,
+    )
+
+
+def _line(finding: Finding) -> int:
+    return next((a.span.line for a in finding.accesses if a.span is not None), 0)
+
+
+# --- failures -------------------------------------------------------------------------------------------------
+
+
+def failed(
+    path: str, program: Program | Subject | None, error: Exception, settings: Settings, seconds: float
+) -> Checked:
+    """The answer about a file where something was raised; ``program`` is what was known of it."""
+    verdict, problem, debug = _failure(error, settings)
+    return Checked(
+        path=path,
+        name=program.name if program else path.rpartition("/")[2].rpartition(".")[0],
+        verdict=verdict,
+        expected=program.expectation.kinds if program else (),
+        seconds=seconds,
+        reasons=(of_error(problem),),
+        warnings=program.warnings if program else (),
+        problem=problem,
+        debug=debug,
+        source=program.source if program else "",
+    )
+
+
+def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError, str]:
+    """The verdict, the problem in words, and the traceback of an error of ours where it is asked for."""
+    match error:
+        case InputError():
+            return Verdict.ERROR, error, ""
+        case Unsupported():
+            return Verdict.UNKNOWN, error, ""
+        case MemoryError():
+            return Verdict.UNKNOWN, out_of_memory(settings.memory), ""
+        case RecursionError():
+            return Verdict.UNKNOWN, Unsupported("the program is nested too deeply"), ""
+    return Verdict.ERROR, crash_error(error), traceback_of(error)
+
+
+def crashed_check(case: Case, _: Settings, reason: Reason, seconds: float) -> Checked:
+    """The answer about a file whose process had to be stopped or died."""
+    name = case.path.rpartition("/")[2].rpartition(".")[0]
+    return Checked(
+        path=case.path, name=name, verdict=Verdict.UNKNOWN, reasons=(reason,), seconds=seconds, cut=True
+    )  # fmt: skip

@@ -1,0 +1,167 @@
+"""The answer about a launch: what the engine says of every way that its cluster can go, and what was not followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mcheck.answers.merged_answers import ends_search
+from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import add_verdict, verdict_of
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.errors import Unsupported
+from mcheck.base.reasons import Cause, Reason, Reasons, no_time, of_error, once
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.ast import Model
+from mcheck.checking.modules.grid_coverage import Coverage, coverage, covers_of
+from mcheck.checking.modules.grid_races import races_of
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Question
+from mcheck.findings.finding import Finding
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir.program import Program
+from mcheck.simt.execution.launch_answers import following_clusters
+from mcheck.simt.execution.trace import Gap
+from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
+from mcheck.simt.traces.dependent_grids import finding_of
+from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
+
+MOST_REASONS = 4
+"""Gaps that a reason names one by one."""
+ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
+ALL_ALIKE = (
+    "one cluster of the grid is followed, the one with CTA {}; the others do the same and keep off its memory (shown)"
+)
+BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
+WHY = "it is that for modules"
+"""Why the protocol engine is asked where nobody names one."""
+
+
+def answer(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
+) -> Answer:
+    """What an engine (the protocol engine unless another one is named) finds in the cluster of a launch, and whether
+    that is an answer about all clusters of the grid; of this one only if it is looked at ``alone``.
+
+    Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
+    """
+    limit = Limit(question.timeout)
+    found: list[tuple[ClusterTrace, Answer]] = []
+    unknown: Reasons = ()
+    launched: Coverage | None = None
+    try:
+        for way in extract_traces(module, launch, limit, alone=alone):
+            way = replace(way, program=way.program.assuming(launch.assume))
+            asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
+            given = _in_the_grid(way.program, launch, asked)
+            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early]
+            given = replace(given, findings=(*given.findings, *early)) if early else given
+            if way.last_leads and _worst(given.findings):
+                found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
+                continue
+            found.append((way, given))
+            if ends_search(given, question.excused) and not question.thorough:
+                break
+            if given.verdict is Verdict.UNKNOWN and limit.over():
+                break  # its reason says so, and what it has found is told before somebody stops this process
+        footprints = [way.footprint for way, _ in found if way.footprint is not None]
+        if footprints and not any(_worst(given.findings) for _, given in found):
+            launched = coverage(footprints, launch.cluster, limit)
+            sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
+            races = races_of(launched, module, question.profile) if sure else ()
+            found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
+    except TimeOut as over:
+        unknown = (no_time(question.timeout, str(over)),)
+    except Unsupported as error:
+        unknown = (of_error(error),)
+    joined = _joined(launch, found, unknown, launched)
+    return replace(joined, chosen=WHY) if engine == "auto" else joined
+
+
+def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
+    """The answer about one way: from the shorter program with batches if nothing is found in that, or no time is left
+    for the other one.
+    """
+    if engine == "protocol" and has_batches(program):
+        asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
+        given = ask(batch_wgmma(program), model, asked, engine)
+        if not given.findings:
+            return given
+        if limit.over():
+            return add_verdict(replace(given, covered=False, reasons=once(given.reasons, (no_time(question.timeout),))))
+    return ask(program, model, replace(question, timeout=limit.remaining()), engine)
+
+
+def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
+    """The answer where the grid has other clusters: what is waited for in global memory may be theirs to write."""
+    if not following_clusters(launch, 1):
+        return given
+    shared = {i.label for i in program.memory.instances if i.object.space == "global"}
+    waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]
+    if not waits:
+        return given
+    kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
+    places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
+    said = [
+        Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
+        for _, (span, name) in sorted(places.items())
+    ]
+    return add_verdict(replace(given, findings=kept, covered=False, reasons=once(given.reasons, said)))
+
+
+def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
+    """The way with the first lane as the leader, which says what there would be with the last one. The first one is
+    elected (open question Q23), and CUTLASS counts on it.
+    """
+    first = next(f for f in other.findings if f.severity == "error")
+    lines = [f"line {access.span.line}" for access in first.accesses if access.span is not None]
+    there = f" ({', '.join(dict.fromkeys(lines))})" if lines else ""
+    said = f"elect.sync elects the first lane of its mask: with the last one there is {first.code}{there}"
+    return replace(way, assumptions=(*(a for a in way.assumptions if a != LEADERS), said))
+
+
+def _worst(findings: Iterable[Finding]) -> bool:
+    return any(f.severity == "error" for f in findings)
+
+
+def _joined(
+    launch: Launch, found: list[tuple[ClusterTrace, Answer]], unknown: Reasons, launched: Coverage | None
+) -> Answer:
+    findings: dict[object, Finding] = {}
+    for _, given in found:
+        for finding in given.findings:
+            findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
+    gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
+    reasons = once(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
+    kept = tuple(findings.values())
+    beyond = () if launched is None else launched.bound
+    covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)
+    left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
+    verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
+    first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
+    followed = ONE_CLUSTER if launched is None or launched.reasons else ALL_ALIKE
+    said = [text for _, given in found for text in given.assumptions]
+    said += [followed.format(", ".join(map(str, launch.first))), BUFFERS]
+    said += [text for way, _ in found for text in way.assumptions]
+    return replace(
+        first,
+        verdict=verdict,
+        reasons=reasons,
+        findings=kept,
+        covered=covered,
+        assumptions=tuple(dict.fromkeys(said)),
+        executions=sum(given.executions for _, given in found),
+        undefined=any(given.undefined for _, given in found),
+        cut=any(given.cut for _, given in found),
+        covers=covers_of(launch) if launched is None else launched.covers,
+    )
+
+
+def _told(gaps: list[Gap]) -> Reasons:
+    """What was not followed, in the order of the text; the first places of many."""
+    placed = {(g.span.line, g.span.column, g.span.path, g.reason): g.span for g in gaps if g.span is not None}
+    said = [Reason(Cause.GAP, place[3], span=placed[place]) for place in sorted(placed)]
+    said += [Reason(Cause.GAP, gap.reason) for gap in gaps if gap.span is None]
+    more = len(said) - MOST_REASONS
+    return (*said[:MOST_REASONS], *([Reason(Cause.GAP, f"{more} more places")] if more > 0 else []))

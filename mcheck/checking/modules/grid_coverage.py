@@ -1,0 +1,230 @@
+"""What the answer about one cluster says of the launch: whether every other cluster does the same, apart from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement, islice, product
+from math import prod
+
+import numpy as np
+
+from mcheck.answers.result import Covers
+from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
+from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.simt.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
+from mcheck.simt.grid.overlap import OPEN, SPELLED, Answer, Pair, meeting
+from mcheck.simt.grid.regions import Region, common, meet
+from mcheck.simt.grid.space import Space
+
+MOST_CLUSTERS = 1 << 16
+"""So many clusters are looked at for one that is outside of the class."""
+MOST_REASONS = 3
+"""Reasons that are named one by one."""
+
+DIM = 2
+"""Where the extents of the tensor stand in the shape of a form."""
+
+_DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One access of a clash: the first CTA of its cluster, where it stands, what it does."""
+
+    cta: str
+    span: Span | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two weak accesses of the same bytes by clusters between which nothing can order anything."""
+
+    sides: tuple[Side, Side]
+    object: str
+    bytes: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """``reasons`` are why nothing is said of the other clusters, each with its place; none where all are covered.
+    ``clashes`` are races of two clusters, for sure if the way that was followed is.
+    """
+
+    covers: Covers
+    reasons: tuple[tuple[Span | None, str], ...] = ()
+    clashes: tuple[Clash, ...] = ()
+
+    @property
+    def bound(self) -> Reasons:
+        """That one cluster was looked at, and why; nothing where all are covered."""
+        if not self.reasons:
+            return ()
+        why = [Reason(Cause.GAP, text, span=span) for span, text in self.reasons]
+        more = len(why) - MOST_REASONS
+        why = why[:MOST_REASONS] + ([Reason(Cause.GAP, f"{more} more")] if more > 0 else [])
+        said = f"one of {self.covers.of} clusters of the grid was looked at"
+        return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
+
+
+def covers_of(launch: Launch) -> Covers:
+    """That one cluster of a launch was looked at."""
+    counts = [n // c for n, c in zip(launch.grid, launch.cluster, strict=True)]
+    return Covers(clusters=1, of=prod(counts))
+
+
+def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
+    """What the footprints of the ways of one cluster say of the others; ``cluster`` is the extent of one in CTAs."""
+    first = footprints[0]
+    of = first.space.clusters
+    found: list[tuple[Span | None, str]] = []
+    clashes: list[Clash] = []
+    if any(not _same(first, other) for other in footprints[1:]):
+        found.append((None, "it can go several ways, and what they access is not compared"))
+    for footprint in footprints:
+        found += _unlike(footprint.space, cluster)
+        found += [
+            (span, f"other clusters may leave {footprint.name(buffer)} here") for buffer, span in footprint.outside
+        ]
+        found += _meetings(footprint, cluster, limit, clashes, whole=not found)
+    reasons = tuple(dict.fromkeys(found))
+    return Coverage(Covers(clusters=1 if reasons else of, of=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
+
+
+def _same(a: Footprint, b: Footprint) -> bool:
+    """Whether two ways touch the same."""
+    if a.space.quotients != b.space.quotients or set(a.starts) != set(b.starts):
+        return False
+    return all(np.array_equal(a.all(form), b.all(form)) for form in a.starts)
+
+
+# --- the class ----------------------------------------------------------------------------------------------------
+
+
+def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
+    """Why clusters of the grid are not like the one that was executed."""
+    for reason, span in space.lost.items():
+        yield span, reason
+    if space.lost or not space.conditions:
+        return
+    for condition in space.conditions.values():
+        alone = Space(space.low, space.high, space.first, space.quotients, conditions={condition.slopes: condition})
+        other = next((c for c in islice(space.all(), MOST_CLUSTERS) if not alone.contains(c)), None)
+        if other is not None:
+            yield condition.span, f"{_cta(space, other, cluster)} and others go another way here"
+    if space.clusters > MOST_CLUSTERS and all(map(space.contains, islice(space.all(), MOST_CLUSTERS))):
+        yield None, f"the first {MOST_CLUSTERS} clusters go the same way, nobody has looked at the others"
+
+
+def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
+    """A cluster by its first CTA."""
+    place = ", ".join(str(a * b) for a, b in zip(space.place(cluster), extent, strict=True))
+    return f"CTA ({place})"
+
+
+# --- what they share ----------------------------------------------------------------------------------------------
+
+
+def conflict(a: Form, b: Form) -> bool:
+    """Whether accesses of one byte by different clusters have to be ordered: not two reads, nor two reductions of the
+    same words that hand nothing on. They are atomic at scope gpu or wider, and so in any order the sum is the same.
+    """
+    if a.kind == READ and b.kind == READ:
+        return False
+    return not (a.kind == REDUCE and b.kind == REDUCE and a.unit == b.unit and a.proxy == b.proxy)
+
+
+def _meetings(
+    footprint: Footprint, cluster: Extent, limit: Limit, clashes: list[Clash], *, whole: bool
+) -> Iterator[tuple[Span | None, str]]:
+    """Pairs of accesses that two clusters may make of the same bytes, or one cluster otherwise than here; if the class
+    is not the ``whole`` grid, only such as are easy to find. Adds those to ``clashes`` that are races.
+    """
+    space = footprint.space
+    regions: dict[Form, tuple[Region, ...]] = {}
+    for a, b in combinations_with_replacement(footprint.starts, 2):
+        if not conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
+            continue
+        limit.check()
+        if a.whole or b.whole or a.shape != b.shape:
+            if whole:
+                yield _told(footprint, cluster, a, b, OPEN)
+            continue
+        for form in (a, b):
+            if form not in regions:
+                regions[form] = footprint.regions(form)
+        if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
+            said = "part of this box is outside of the tensor in the cluster that was looked at, and not in others"
+            yield next(iter(footprint.starts[a if _clipped(footprint, a) else b])), said
+        found = meeting(space, regions[a], regions[b], limit, apart=True, solve=whole)
+        if found is None and a.slopes != b.slopes:
+            found = meeting(space, regions[a], regions[b], limit, apart=False, solve=whole)
+        if isinstance(found, Pair) or (found == OPEN and whole):
+            yield _told(footprint, cluster, a, b, found)
+        sure = a.plain and a.sure and b.plain and b.sure and not footprint.signals
+        if isinstance(found, Pair) and sure and found.first != found.second:
+            clashes += _clash(footprint, cluster, a, b, found)
+
+
+def _clash(footprint: Footprint, cluster: Extent, a: Form, b: Form, pair: Pair) -> Iterator[Clash]:
+    space = footprint.space
+    here, there = _places(footprint, a, b, pair)
+    x, y = space.symbols(pair.first), space.symbols(pair.second)
+    mine, theirs = (dict(footprint.places(form))[span] for form, span in ((a, here), (b, there)))
+    for p, q in product(mine, theirs):
+        found = common(p.dimensions[0], q.dimensions[0], x, y, SPELLED)
+        if found is not None:
+            sides = [
+                Side(_cta(space, c, cluster), span, form.kind)
+                for c, span, form in ((pair.first, here, a), (pair.second, there, b))
+            ]
+            at = found[0] - a.buffer, found[1] - a.buffer
+            yield Clash((sides[0], sides[1]), footprint.name(a.buffer), at)
+            return
+
+
+def _clipped(footprint: Footprint, form: Form) -> bool:
+    """Whether a box of a tensor lies outside of it in part, in the cluster that is executed: what two copies have in
+    common there is not seen.
+    """
+    if not form.shape:
+        return False
+    starts, dim = footprint.all(form), form.shape[DIM]
+    assert isinstance(dim, tuple)
+    moves = np.array([any(s) for s in form.slopes])
+    outside = (starts < 0) | (starts + np.array(form.lengths) > np.array(dim))
+    return bool((outside & moves).any())
+
+
+def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:
+    space = footprint.space
+    here, there = _places(footprint, a, b, found)
+    name = footprint.name(a.buffer if a.buffer != ANY else b.buffer)
+    line = f"line {there.line}" if there is not None and there != here else "the same line"
+    does = f"{_DOES[a.kind]} bytes of {name} that {line} {_DOES[b.kind]}"
+    if isinstance(found, Pair) and found.first == found.second:
+        return here, f"this {does}, in {_cta(space, found.first, cluster)} and not in the cluster that was looked at"
+    if isinstance(found, Pair):
+        return here, f"{_cta(space, found.first, cluster)} {does} in {_cta(space, found.second, cluster)}"
+    return here, f"another cluster may be one in which this {does}"
+
+
+def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span | None, Span | None]:
+    """The places in the code of a pair of accesses; the first ones where nobody knows which they are."""
+    first, second = next(iter(footprint.starts[a])), next(iter(footprint.starts[b]))
+    if not isinstance(found, Pair) or len(footprint.starts[a]) == len(footprint.starts[b]) == 1:
+        return first, second
+    for here, mine in footprint.places(a):
+        for there, theirs in footprint.places(b):
+            if _meet_in(footprint.space, mine, theirs, found):
+                return here, there
+    return first, second
+
+
+def _meet_in(space: Space, mine: Sequence[Region], theirs: Sequence[Region], pair: Pair) -> bool:
+    """Whether regions have something in common in two clusters."""
+    x, y = space.symbols(pair.first), space.symbols(pair.second)
+    return any(meet(p, q, x, y, SPELLED) for p in mine for q in theirs)

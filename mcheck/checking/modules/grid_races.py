@@ -1,0 +1,41 @@
+"""Races of two clusters as findings."""
+
+from __future__ import annotations
+
+from mcheck.base.errors import Span
+from mcheck.checking.modules.grid_coverage import Clash, Coverage
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access, Finding
+from mcheck.frontend.ptx.module import Module
+
+CODE = "RACE001"
+_DONE = {"read": "reads", "write": "writes"}
+
+
+def races_of(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
+    """The findings of what clusters do to each other for sure, one for each pair of places in the code."""
+    texts = {s.span: s.text for f in module.functions.values() for s in f.body} if coverage.clashes else {}
+    return tuple(
+        {tuple(side.span for side in clash.sides): _race(clash, texts, profile) for clash in coverage.clashes}.values()
+    )
+
+
+def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
+    entry = catalogue.get(CODE)
+    accesses = tuple(
+        Access(
+            thread=side.cta, instruction=texts.get(side.span, "") if side.span is not None else "", span=side.span,
+            object=clash.object, bytes=clash.bytes, access=side.kind,
+        )
+        for side in clash.sides
+    )  # fmt: skip
+    first, second = clash.sides
+    message = (
+        f"{first.cta} {_DONE[first.kind]} bytes of {clash.object} that {second.cta} {_DONE[second.kind]}, "
+        "and nothing in the kernel can order two clusters of the grid"
+    )
+    return Finding(
+        code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
+        missing="let each cluster write to bytes of its own, or hand over with a release and an acquire at scope gpu",
+        section=entry.section,
+    )  # fmt: skip

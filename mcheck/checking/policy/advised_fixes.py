@@ -1,0 +1,46 @@
+"""Remedies that the protocol engine has tried, for findings of the engines that list executions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcheck.findings import catalogue
+
+if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
+    from mcheck.checking.policy.question import Question
+    from mcheck.findings.finding import Finding
+    from mcheck.ir.program import Program
+
+SMALL = 80
+"""Operations of a program that is looked at once more."""
+FEW = 32
+"""Executions that are looked at."""
+TRIED = frozenset(("RACE001", "RACE002", "DEAD001", "DEAD002", "DEAD003", "DEAD004"))
+
+
+def advised(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
+    """The answer with what the protocol engine says is missing where the other one has no more than the catalogue."""
+    vague = {_key(f) for f in given.findings if f.code in TRIED and _vague(f)}
+    small = sum(len(t.code) for t in program.threads) <= SMALL
+    if given.engine == "protocol" or not vague or not small or question.brief:
+        return given
+    from mcheck.engines.protocol.exploration import answer
+
+    told = answer(program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW)
+    better = {_key(f): f.missing for f in told.findings if _key(f) in vague and not _vague(f)}
+    given = replace(given, cut=given.cut or told.cut)
+    if not better:
+        return given
+    found = (replace(f, missing=better.get(_key(f), f.missing)) if _vague(f) else f for f in given.findings)
+    return replace(given, findings=tuple(found))
+
+
+def _vague(finding: Finding) -> bool:
+    return finding.severity == "error" and finding.missing == catalogue.get(finding.code).remedy_of(finding.message)
+
+
+def _key(finding: Finding) -> object:
+    return finding.code, frozenset((a.span, a.access) for a in finding.accesses)

@@ -1,0 +1,165 @@
+"""Putting a question: to the engine that is named, to the one that suits the program, or to all that must agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcheck.base.budget import Limit
+from mcheck.base.errors import Unsupported
+from mcheck.base.reasons import of_own_time, once
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.policy import agreement
+from mcheck.checking.policy.advised_fixes import advised
+from mcheck.checking.policy.engine_choice import has_states, is_settled, plan
+from mcheck.checking.policy.engines import ask_engine
+from mcheck.checking.policy.every_n import Prover, check_every_number, check_written_loops
+from mcheck.checking.policy.question import Completeness, Question
+
+if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
+    from mcheck.ir.program import Program
+    from mcheck.proofs.parametric_proof import Proof
+
+Asker = Callable[[str, float | None], "Answer"]
+"""An engine's name and the seconds that it has at most -> its answer."""
+
+
+def ask(
+    program: Program, model: Model, question: Question, engine: str = "auto", late: set[str] | None = None
+) -> Answer:  # fmt: skip
+    """The answer; ``Answer.engine`` says whose it is, ``Answer.chosen`` why that one was asked.
+
+    Engines that are ``late`` have not done with a smaller program of the same family in a short attempt, and get none
+    with this one; the next ones are added. ``both`` raises ``InternalError`` with the answers where engines differ.
+    """
+    if program.free is not None:
+        if question.about is not Completeness.FINDINGS:
+            raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
+        late = set()
+        return check_every_number(
+            program,
+            question.timeout,
+            lambda one, left: ask(one, model, replace(question, timeout=left), engine, late),
+            _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
+            question.excused,
+        )
+    if program.long is not None:
+        proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
+        return check_written_loops(
+            program.long,
+            question.timeout,
+            lambda one, left: ask(
+                replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
+            ),
+            _prover(program, model, question, engine) if proved else None,
+        )
+    end = None if question.timeout is None else time.monotonic() + question.timeout
+
+    def asker(name: str, most: float | None) -> Answer:
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        within = min((x for x in (most, left) if x is not None), default=None)
+        given = ask_engine(name, program, model, question, within)
+        return given if within == left else replace(given, reasons=of_own_time(given.reasons))
+
+    def told(given: Answer) -> Answer:
+        return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
+
+    if engine == "both":
+        return _all(program, model, question)
+    chosen = plan(program, question, engine)
+    # Another time would have given a first attempt more, and its answer instead of one that is as whole.
+    hurried = question.timeout is not None and chosen != plan(program, replace(question, timeout=None), engine)
+    chosen = chosen.without(late or ())
+    answers: list[Answer] = []
+    for attempt in chosen.attempts:
+        before = [a for a in answers if a.engine == attempt.engine]
+        if before and not before[-1].cut:
+            continue
+        given = asker(attempt.engine, attempt.seconds if not before else None)
+        if is_settled(given, program, question):
+            first = chosen.attempts[0].engine
+            why = chosen.why if given.engine == first else f"after the {first} engine"
+            return replace(told(given), chosen=why, cut=given.cut or (hurried and _cut(answers)))
+        if late is not None and attempt.seconds is not None and given.cut:
+            late.add(attempt.engine)
+        answers.append(given)
+    best = _best_findings(answers) if question.about is Completeness.FINDINGS else _best(answers)
+    first = answers[0].engine
+    why = chosen.why if best.engine == first else f"the {first} engine left something open"
+    return replace(told(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
+
+
+def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:
+    """What proves all large sizes of a program."""
+
+    def suffices(one: Program, given: Answer) -> Answer | None:
+        chosen = plan(one, question, engine)
+        if chosen.attempts[0].engine != given.engine or not is_settled(given, one, question):
+            return None
+        return replace(given, chosen=chosen.why)
+
+    def prove(limit: Limit) -> Proof:
+        from mcheck.proofs import parametric_proof
+
+        asked = program, model, question.profile, question.unroll, limit
+        return (
+            parametric_proof.prove(*asked, suffices)
+            if program.free is not None
+            else parametric_proof.prove_long(*asked)
+        )
+
+    return prove
+
+
+def _cut(answers: Iterable[Answer]) -> bool:
+    return any(a.cut for a in answers)
+
+
+def _last(answers: list[Answer]) -> Iterable[Answer]:
+    """What each engine said in its last attempt."""
+    return {a.engine: a for a in answers}.values()
+
+
+def _best_findings(answers: list[Answer]) -> Answer:
+    """An answer with findings before one without, one that is certain before one that is not."""
+    known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
+    best = next((a for a in known if a.verdict is Verdict.FINDING), known[0] if known else answers[0])
+    return best if best.verdict is Verdict.PROVED else _with_limits(best, answers)
+
+
+def _best(answers: list[Answer]) -> Answer:
+    """The last verdict; where there is none, what was seen, with the reasons of all."""
+    known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
+    if known:
+        return _with_limits(known[-1], answers)
+    best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
+    open_ = (r for a in answers for r in a.reasons if not r.cut)
+    return _with_limits(replace(best, reasons=once(open_)), answers)
+
+
+def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
+    """The best of several answers, with the limits that each engine met in its last attempt."""
+    limits = (r for a in _last(answers) for r in a.reasons if r.cut)
+    return replace(best, reasons=once(best.reasons, limits))
+
+
+def _all(program: Program, model: Model, question: Question) -> Answer:
+    """The common answer of all engines that cover the program."""
+    question = replace(question, thorough=True, excused=None)
+
+    def each(name: str) -> Answer:
+        return ask_engine(name, program, model, question, question.timeout)
+
+    if question.about is Completeness.FINDINGS:
+        answers = [each(name) for name in ("protocol", "explicit", "z3")]
+        return replace(agreement.agree_on_findings(answers), cut=_cut(answers))
+    answers = [each("explicit"), each("z3")]
+    given = agreement.agree_on_states(answers[0], answers[1], question)
+    if question.about is not Completeness.LIVENESS and has_states(program):
+        answers.append(each("protocol"))
+        given = agreement.agree_with_protocol(given, answers[-1], question)
+    return replace(given, cut=_cut(answers))

@@ -1,0 +1,142 @@
+"""Whom to ask, in which order, for how long, and why: a pure function of the program's text and the question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from mcheck.answers.final_states import terms_of
+from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import is_decisive
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.policy.program_size import choose
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.ir.ops import Alu, Branch, Fence, Label, Load, Store
+from mcheck.ir.program import Program
+
+LITMUS_SIZE = 40
+"""Operations of all threads together, up to which an engine that looks at every execution is asked first."""
+LITMUS_THREADS = 6
+FIRST = 4.0
+"""Seconds of an engine's first attempt where another one may be quicker."""
+ALONE = 20.0
+"""Seconds of Z3's first attempt at a classic test, which the protocol engine seldom has an answer to."""
+BESIDE = 5.0
+"""Seconds of the explicit engine beside the protocol engine's answer about findings."""
+PATIENCE = 10.0
+"""Seconds of the protocol engine's first attempt at a litmus test, which the other one may be done with at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An engine and the seconds that it has; ``None``: all that are left."""
+
+    engine: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The attempts in their order; whoever settles the question ends it."""
+
+    attempts: tuple[Attempt, ...]
+    why: str
+
+    def without(self, engines: Collection[str]) -> Plan:
+        """The plan without the short attempts of some engines, which would be in vain."""
+        left = tuple(a for a in self.attempts if a.seconds is None or a.engine not in engines)
+        if len(left) == len(self.attempts):
+            return self
+        return Plan(left, f"the {' and the '.join(sorted(engines))} engine took too long for a smaller one")
+
+
+def plan(program: Program, question: Question, engine: str) -> Plan:
+    """The plan for ``engine``: a name, or ``auto``."""
+    if engine != "auto":
+        return Plan((Attempt(engine),), "it was asked for")
+    match question.about:
+        case Completeness.LIVENESS:
+            return Plan((Attempt(choose(program, verdict_only=False)),), "it follows waits exactly")
+        case Completeness.FINDINGS:
+            return _for_findings(program, question)
+        case _:
+            return _for_states(program, question)
+
+
+def _for_findings(program: Program, question: Question) -> Plan:
+    """The protocol engine, whose work grows with the program and not with its executions; small litmus tests also get
+    every execution of the model, before the protocol engine has taken long.
+    """
+    if not is_litmus(program):
+        return Plan((Attempt("protocol"), Attempt("explicit", BESIDE)), "its work grows with the program alone")
+    first = PATIENCE if question.timeout is None else min(PATIENCE, question.timeout / 2)
+    attempts = (Attempt("protocol", first), Attempt("explicit", BESIDE), Attempt("protocol"))
+    return Plan(attempts, "a litmus test: where it finds nothing, all executions are looked at besides")
+
+
+def _for_states(program: Program, question: Question) -> Plan:
+    """A short attempt each, then whoever has not finished has what is left of the time: of a classic test, to which the
+    protocol engine seldom has an answer, the engine that lists executions, which may have been slow on a busy machine.
+    """
+    size = operations(program)
+    classic = is_classic(program)
+    lister = choose(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
+    short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
+    why = f"a litmus test of {size} operations: engines that list executions come first"
+    if classic and lister == "z3":
+        first = ALONE if question.timeout is None else min(ALONE, question.timeout * 2 / 3)
+        return Plan((Attempt("z3", first), Attempt("protocol", short), Attempt("z3")), why)
+    if classic:
+        return Plan((Attempt(lister, short), Attempt("protocol", short), Attempt(lister)), why)
+    if size <= LITMUS_SIZE:
+        order = (Attempt(lister, short), Attempt("protocol", short), Attempt("protocol"), Attempt(lister))
+        return Plan(order, why)
+    order = (Attempt("protocol", short), Attempt(lister, short), Attempt("protocol"), Attempt(lister))
+    return Plan(order, f"{size} operations: the engine that follows schedules comes first")
+
+
+def is_settled(given: Answer, program: Program, question: Question) -> bool:
+    """Whether nothing is left to ask."""
+    if given.verdict is Verdict.UNKNOWN:
+        return False
+    match question.about:
+        case Completeness.FINDINGS:
+            return _is_finding(given, question) or given.engine != "protocol" or not is_litmus(program)
+        case Completeness.STATES:
+            return given.complete or given.undefined or not has_states(program)
+        case _:
+            return True
+
+
+def _is_finding(given: Answer, question: Question) -> bool:
+    """Whether the answer has a finding, not only what the asker leaves out: then no other engine is needed."""
+    if given.verdict is not Verdict.FINDING or question.excused is None:
+        return given.verdict is Verdict.FINDING
+    return any(is_decisive(f) and not question.excused(f) for f in given.findings)
+
+
+def operations(program: Program) -> int:
+    """The operations of all threads together."""
+    return sum(len(t.code) for t in program.threads)
+
+
+def has_states(program: Program) -> bool:
+    """Whether the condition, or ``locations``, names anything."""
+    return bool(terms_of(program.condition))
+
+
+def is_classic(program: Program) -> bool:
+    """Whether threads in warps of their own load, store and fence, and nothing else."""
+    warps = {t.place.own_warp for t in program.threads}
+    plain = all(isinstance(op, Load | Store | Fence | Alu) for t in program.threads for op in t.code)
+    return plain and len(warps) == len(program.threads)
+
+
+def is_litmus(program: Program) -> bool:
+    """Whether every execution of the model can be looked at as well: few threads that do little but compute. Reads from
+    writes of the reader's future, which the protocol engine does not follow, show there only.
+    """
+    if len(program.threads) > LITMUS_THREADS:
+        return False
+    shared = sum(1 for t in program.threads for op in t.code if not isinstance(op, Alu | Branch | Label))
+    return shared <= LITMUS_SIZE

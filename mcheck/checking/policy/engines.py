@@ -1,0 +1,68 @@
+"""The engines by name, each imported when it is first asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcheck.answers.verdict_rules import add_verdict
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.findings.ordering import drop_redundant
+
+if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
+    from mcheck.ir.program import Program
+
+ENGINES = ("explicit", "z3", "protocol")
+
+
+def ask_engine(name: str, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
+    """The answer of one engine, its verdict in the words of the question."""
+    about = question.about
+    prop = "liveness" if about is Completeness.LIVENESS else "spec"
+    verdict_only = about is Completeness.VERDICT
+    findings = True if about is Completeness.FINDINGS or question.findings else None
+    if name == "protocol":
+        from mcheck.engines.protocol.answer import answer as kernel
+
+        given = kernel(
+            program,
+            model,
+            prop=prop,
+            unroll=question.unroll,
+            timeout=timeout,
+            profile=question.profile,
+            findings=about is Completeness.FINDINGS,
+            witnesses=question.witnesses,
+            limit=question.limit,
+            thorough=question.thorough,
+            excused=question.excused,
+            brief=question.brief,
+        )
+    else:
+        if name == "z3":
+            from mcheck.engines.z3.engine import answer
+        else:
+            from mcheck.engines.explicit.engine import answer
+        given = answer(
+            program,
+            model,
+            prop=prop,
+            verdict_only=verdict_only,
+            unroll=question.unroll,
+            timeout=timeout,
+            profile=question.profile,
+            findings=findings,
+            witnesses=question.witnesses,
+        )
+    given = replace(given, engine=name, findings=drop_redundant(given.findings))
+    return add_verdict(given) if about is Completeness.FINDINGS else given
+
+
+def preload(name: str = "explicit") -> None:
+    """Imports an engine, so that forked workers have it already."""
+    if name == "protocol":
+        import mcheck.engines.protocol.answer
+    else:
+        import mcheck.engines.explicit.engine  # noqa: F401 - imported for the workers

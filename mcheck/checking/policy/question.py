@@ -1,0 +1,43 @@
+"""What may be asked about a program under a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from mcheck.base.records import dataclass
+from mcheck.findings.finding import Finding
+
+
+class Completeness(StrEnum):
+    """What an answer has to be complete in."""
+
+    VERDICT = "verdict"
+    """Whether the condition holds; states may be missing."""
+    STATES = "states"
+    """The verdict and every final state."""
+    FINDINGS = "findings"
+    """Races, undefined behaviour and deadlocks."""
+    LIVENESS = "liveness"
+    """Whether some fair execution never ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """``timeout`` in seconds for all engines together; ``witnesses``: each state with an execution; ``findings``: those
+    of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error,
+    or only after the first that is not ``excused``; ``brief``: the protocol engine stops at it;
+    ``limit``: executions that the protocol engine looks at.
+    """
+
+    about: Completeness = Completeness.STATES
+    profile: str = "ptx"
+    unroll: int = 2
+    timeout: float | None = None
+    witnesses: bool = False
+    findings: bool = False
+    thorough: bool = False
+    excused: Callable[[Finding], bool] | None = None
+    """Which findings end no search (``mcheck.answers.merged_answers``)."""
+    brief: bool = False
+    limit: int | None = None

@@ -1,0 +1,199 @@
+"""What is run and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcheck.answers.result import Outcome
+from mcheck.base.errors import InternalError, McheckError, Span
+from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.findings.finding import Finding
+from mcheck.ir.condition import Notation
+from mcheck.ir.program import CLEAN, Kinds
+
+DEFAULT_MODEL = "ptx-9.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file to run; ``expected`` is the verdict that a CSV file asks for (it outweighs the file's own line).
+
+    ``text`` is what stands in it where that is known already, as in an editor, and nothing is to be read.
+    """
+
+    path: str
+    expected: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How tests are run. ``model`` is ``None`` where the file, or else the default, decides.
+
+    ``timeout`` is in seconds, ``memory`` in bytes, each for a test from reading it to its answer.
+    ``witnesses``: each outcome is to come with an execution in words. ``assume`` names what is to be taken for granted
+    (``mcheck.ir.assumptions``).
+    """
+
+    model: str | None = None
+    engine: str = "auto"
+    prop: str = "spec"
+    profile: str = "ptx"
+    verdict_only: bool = False
+    unroll: int = 2
+    timeout: float | None = None
+    memory: int | None = None
+    warnings_as_errors: bool = False
+    witnesses: bool = False
+    assume: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One test's answer beside its expectation.
+
+    ``problem`` is the exception behind an error or an unknown.
+    ``assumptions`` are those that were asked for. ``ends`` is ``mcheck.answers.result.Answer.ends``.
+    ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
+    empty where it could not be read, ``digest`` that of the model (``mcheck.cat.ast.Model``). ``cut``: a limit of time
+    or memory kept the answer from being more.
+    """
+
+    path: str
+    name: str
+    condition: str = ""
+    kind: str = "none"
+    verdict: Verdict
+    expected: str | None = None
+    expected_kinds: Kinds = ()
+    expectation_span: Span | None = None
+    model: str
+    outcomes: tuple[Outcome, ...] = ()
+    complete: bool = False
+    undefined: bool = False
+    ends: bool = True
+    findings: tuple[Finding, ...] = ()
+    executions: int = 0
+    engine: str = "explicit"
+    chosen: str = ""
+    seconds: float = 0.0
+    reasons: Reasons = ()
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+    assumptions: tuple[str, ...] = ()
+    problem: McheckError | None = None
+    debug: str = ""
+    source: str = ""
+    notation: tuple[tuple[str, Notation], ...] = ()
+    digest: str = ""
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons in words."""
+        return in_words(self.reasons)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same texts and options have this result whenever they are asked about."""
+        return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
+
+    def named(self, path: str, model: str) -> Result:
+        """The same of the same texts, where they are called so."""
+        return replace(self, path=path, model=model)
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``mismatch``, ``unknown`` or ``error``; a broken ``expect clean`` is certain, verdict or not."""
+        if self.verdict is Verdict.ERROR:
+            return "error"
+        if self.verdict is Verdict.UNKNOWN:
+            clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
+            return "mismatch" if clean_broken else "unknown"
+        if self.comes_to_nothing or (self.expected is not None and self.expected != self.verdict):
+            return "mismatch"
+        return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
+
+    @property
+    def comes_to_nothing(self) -> bool:
+        """Whether no execution ends, each being undefined or waiting for ever, of a test that asks for nothing and
+        expects nothing: what passes so is no answer.
+        """
+        asks = self.kind != "none" or self.expected is not None or self.expected_kinds
+        return self.verdict == "pass" and not self.ends and not asks
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The codes of errors of which no ``expect`` line speaks."""
+        spoken = {kind for line in self.expected_kinds for kind in line}
+        return tuple(sorted({f.code for f in self.findings if f.severity == "error" and f.kind not in spoken}))
+
+    @property
+    def headline(self) -> str:
+        """The status in a word: ``undefined`` or ``deadlock`` where no execution ends for that, and ``found`` where all
+        is well but that errors were found of which the test says nothing, nor anything else that it expects.
+        """
+        if self.comes_to_nothing:
+            kinds = {f.kind for f in self.findings if f.severity == "error"}
+            return next((kind for kind in ("undefined", "deadlock") if kind in kinds), self.status)
+        nothing_expected = self.expected is None and not self.expected_kinds
+        return "found" if self.status == "ok" and nothing_expected and self.unasked else self.status
+
+    @property
+    def was_read(self) -> bool:
+        """Whether there was a program to ask about; what it asks and expects is not known otherwise."""
+        return bool(self.source) or self.verdict.judges
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether there are no states because the test names nothing to look at."""
+        return self.kind == "none" and not self.reasons and not self.outcomes
+
+    @property
+    def ok(self) -> bool:
+        """Whether the test says what it should."""
+        return self.status == "ok"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the error is our own."""
+        return isinstance(self.problem, InternalError)
+
+
+def kinds_hold(kinds: Kinds, findings: tuple[Finding, ...]) -> bool:
+    """Whether one of the kinds of each ``expect`` line holds: ``clean`` bears review and advice."""
+    grave = {f.kind for f in findings if f.severity in ("error", "review")}
+    clean = not any(f.severity == "error" for f in findings)
+    return all(any(clean if kind == "clean" else kind in grave for kind in line) for line in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Counts by status; ``internal``: errors that are our own; ``unjudged``: tests that nothing is expected of, and
+    ``found`` those of them with errors.
+    """
+
+    tests: int
+    ok: int
+    mismatch: int
+    unknown: int
+    error: int
+    internal: int = 0
+    unjudged: int = 0
+    found: int = 0
+    seconds: float = 0.0
+
+    @property
+    def exit_status(self) -> int:
+        """0, 1, 2 or 3; 2 beats 1 beats 3, and an internal error (70) beats all."""
+        if self.internal:
+            return 70
+        if self.error:
+            return 2
+        if self.mismatch:
+            return 1
+        return 3 if self.unknown else 0

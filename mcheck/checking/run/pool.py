@@ -1,0 +1,232 @@
+"""Independent tests on several processes, results in the order of the tests.
+
+Workers are forked after everything that they need is imported and the model is read, get one test at a time through a
+pipe and answer with a pickle. A worker that overruns a limit or dies is replaced, and the test it had is unknown: the
+engine keeps its time by itself, this is the net below it. No worker outlives this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import select
+import signal
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Generic, TypeVar
+
+from mcheck.base.errors import InputError
+from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.checking.run import worker_limits
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.pipes import read_exactly, receive, send
+
+_ORDER = struct.Struct("<I")
+"""The number of a case."""
+GRACE = 0.5
+"""Seconds that an engine may take to notice that its time is over."""
+GLANCE = 0.05
+"""Seconds between two looks at the memory of the workers, where that is limited."""
+
+T = TypeVar("T")
+Task = Callable[[Case, Settings], T]
+Lost = Callable[[Case, Settings, Reason, float], T]
+"""What stands for a result whose process was stopped or died: the test, why, and after how many seconds."""
+
+
+def default_jobs() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: Lost[T]) -> Iterator[T]:
+    """The results of ``cases``, in their order, as they come.
+
+    In this process where one job suffices; a limit wants a process of its own, which can be stopped.
+    """
+    workers = min(jobs, len(cases))
+    limited = settings.timeout is not None or settings.memory is not None
+    if not hasattr(os, "fork") or (workers < 2 and not limited):
+        return (task(case, settings) for case in cases)
+    return _of(_Pool(cases, settings, workers, task, lost))
+
+
+def _of(pool: _Pool[T]) -> Iterator[T]:
+    try:
+        yield from order_results(pool.results())
+    finally:
+        pool.stop()
+
+
+def order_results(results: Iterable[tuple[int, T]]) -> Iterator[T]:
+    """Results that come with their numbers in any order, from 0 on as soon as each is due."""
+    early: dict[int, T] = {}
+    due = 0
+    for number, result in results:
+        early[number] = result
+        while due in early:
+            yield early.pop(due)
+            due += 1
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process and this side's ends of its pipes; ``life`` carries nothing, its end tells the worker of ours.
+
+    ``inherited``: the bytes that it shares with this process, of which it is a copy; a limit is for what comes to them.
+    """
+
+    pid: int
+    orders: int
+    answers: int
+    life: int
+    inherited: int = 0
+    case: int = -1
+    started: float = 0.0
+
+    @property
+    def pipes(self) -> tuple[int, int, int]:
+        return self.orders, self.answers, self.life
+
+
+class _Pool(Generic[T]):
+    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: Lost[T]) -> None:
+        self._cases = cases
+        self._settings = settings
+        self._task = task
+        self._lost = lost
+        self._size = workers
+        self._next = 0
+        self._workers: dict[int, _Worker] = {}
+        self._limit = None if settings.timeout is None else settings.timeout + GRACE
+
+    def results(self) -> Iterator[tuple[int, T]]:
+        """(index of the test, result) pairs in the order of completion."""
+        gc.freeze()  # what exists now is shared with the workers; collecting it would only copy pages
+        for _ in range(self._size):
+            self._start()
+        while self._workers:
+            ready, _, _ = select.select(list(self._workers), [], [], self._patience())
+            for answers in ready:
+                yield self._receive(self._workers[answers])
+            yield from self._overdue()
+
+    def stop(self) -> None:
+        """Ends all workers, whatever they are doing."""
+        for worker in list(self._workers.values()):
+            self._remove(worker, kill=True)
+        gc.unfreeze()
+
+    def _start(self) -> None:
+        if self._next >= len(self._cases):
+            return
+        orders_out, orders_in = os.pipe()
+        answers_out, answers_in = os.pipe()
+        life_out, life_in = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            raise InputError(f"cannot start a process: {error.strerror}", hint="--jobs 1 takes fewer") from None
+        if pid == 0:
+            status = 1
+            try:
+                ours = (descriptor for other in self._workers.values() for descriptor in other.pipes)
+                for descriptor in (orders_in, answers_out, life_in, *ours):  # or nobody would see them end
+                    os.close(descriptor)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it too, and stops its workers
+                worker_limits.exit_with_pipe(life_out)
+                if self._settings.memory is not None:
+                    worker_limits.limit_memory(self._settings.memory)
+                _work(self._cases, self._settings, self._task, orders_out, answers_in)
+                status = 0
+            finally:
+                os._exit(status)
+        for descriptor in (orders_out, answers_in, life_out):
+            os.close(descriptor)
+        worker = self._workers[answers_out] = _Worker(
+            pid, orders_in, answers_out, life_in, worker_limits.resident_memory(os.getpid())
+        )
+        self._order(worker)
+
+    def _order(self, worker: _Worker) -> None:
+        """The next test for ``worker``, or its end."""
+        if self._next >= len(self._cases):
+            self._remove(worker, kill=False)
+            return
+        worker.case, worker.started = self._next, monotonic()
+        self._next += 1
+        with suppress(BrokenPipeError):  # it died; reading from it says so
+            os.write(worker.orders, _ORDER.pack(worker.case))
+
+    def _receive(self, worker: _Worker) -> tuple[int, T]:
+        index = worker.case
+        data = receive(worker.answers)
+        if data is not None:
+            result: T = pickle.loads(data)  # noqa: S301 - written by a process of our own
+            self._order(worker)
+            return index, result
+        status = self._remove(worker, kill=True)
+        self._start()
+        why = f"signal {-status}" if status < 0 else f"status {status}"
+        memory = self._settings.memory
+        hint = (
+            "is memory short?"
+            if memory is None
+            else f"{worker_limits.format_size(memory)} of memory may not have been enough"
+        )
+        ended = Reason(Cause.DIED, f"the process that ran the test ended with {why}; {hint}")
+        return index, self._without(worker, ended)
+
+    def _overdue(self) -> Iterator[tuple[int, T]]:
+        """The tests of workers beyond a limit, which end with it."""
+        for worker in list(self._workers.values()):
+            reason = self._beyond(worker)
+            if reason is not None:
+                self._remove(worker, kill=True)
+                self._start()
+                yield worker.case, self._without(worker, reason)
+
+    def _beyond(self, worker: _Worker) -> Reason | None:
+        if self._limit is not None and monotonic() - worker.started > self._limit:
+            return no_time(self._settings.timeout)
+        memory = self._settings.memory
+        if memory is not None and worker_limits.resident_memory(worker.pid) > worker.inherited + memory:
+            return Reason(Cause.MEMORY, worker_limits.no_memory(memory))
+        return None
+
+    def _patience(self) -> float | None:
+        """How long nothing has to be looked at unless an answer comes."""
+        glance = None if self._settings.memory is None else GLANCE
+        if self._limit is None:
+            return glance
+        left = max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
+        return left if glance is None else min(left, glance)
+
+    def _without(self, worker: _Worker, reason: Reason) -> T:
+        return self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
+
+    def _remove(self, worker: _Worker, *, kill: bool) -> int:
+        """Closes the pipes and reaps the process; its exit status, negative for a signal."""
+        del self._workers[worker.answers]
+        done, status = os.waitpid(worker.pid, os.WNOHANG)
+        if kill and not done:
+            os.kill(worker.pid, signal.SIGKILL)
+        os.close(worker.orders)
+        if not done:
+            _, status = os.waitpid(worker.pid, 0)
+        os.close(worker.answers)
+        os.close(worker.life)
+        return os.waitstatus_to_exitcode(status)
+
+
+def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
+    """The life of a worker: until its orders end."""
+    while (order := read_exactly(orders, _ORDER.size)) is not None:
+        result = task(cases[_ORDER.unpack(order)[0]], settings)
+        send(answers, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))

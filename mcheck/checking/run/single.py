@@ -1,0 +1,237 @@
+"""One test: load it, ask the engine, keep whatever goes wrong inside its result."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
+from mcheck.base.reasons import Reason, in_words, of_all_the_time, of_error
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings
+from mcheck.findings.ordering import sort_by_cause
+
+if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
+    from mcheck.cat.ast import Model
+    from mcheck.checking.policy.question import Question
+    from mcheck.ir.program import Program
+
+
+def model_of(name: str) -> Model:
+    """The model of this name or path; reading it twice costs nothing."""
+    from mcheck.cat import load_model
+
+    return load_model(name)
+
+
+def model_for(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
+    """The model of a test at ``path``: the one that is ``asked`` for, or else its ``own``, which it names at ``span``,
+    or else the default.
+    """
+    from mcheck.cat.library import load_own
+
+    if asked is not None or own is None:
+        return model_of(asked or DEFAULT_MODEL)
+    try:
+        return load_own(own, path)
+    except McheckError as error:
+        error.span = error.span or span
+        raise
+
+
+def preload(settings: Settings) -> None:
+    """Imports what every test needs and reads the model, so that forked workers have them already."""
+    import mcheck.frontend.litmus  # noqa: F401 - imported for the workers
+    from mcheck.checking.policy import engines
+
+    engines.preload()
+    model_of(settings.model or DEFAULT_MODEL)
+
+
+def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
+    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``.
+
+    ``text`` stands for what is in the file, which is not read then. ``every``: a constant may be any number.
+    """
+    from mcheck.frontend import litmus
+
+    try:
+        program = litmus.load(path, every=every) if text is None else litmus.parse(text, path, every=every)
+        return program.assuming(assume)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except RecursionError:
+        raise InputError(f"{path}: the text is nested too deeply") from None
+
+
+def run_case(case: Case, settings: Settings) -> Result:
+    """The result of one test; raises nothing but ``KeyboardInterrupt``."""
+    from mcheck.checking.policy.ask import ask
+
+    started = perf_counter()
+    model = settings.model or DEFAULT_MODEL
+    program: Program | None = None
+    try:
+        program = load(case.path, settings.assume, case.text)
+        model = settings.model or program.model or DEFAULT_MODEL
+        if settings.warnings_as_errors and program.warnings:
+            message, span = program.warnings[0]
+            raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
+        named = model_for(settings.model, program.model, program.path, program.model_span)
+        asked = question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
+        given = ask(program, named, asked, settings.engine)
+        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+    except InputError as error:
+        return _failed(case, program, model, Verdict.ERROR, started, error)
+    except Unsupported as error:
+        return _failed(case, program, model, Verdict.UNKNOWN, started, error)
+    except MemoryError:
+        return _failed(case, program, model, Verdict.UNKNOWN, started, out_of_memory(settings.memory))
+    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
+        return _failed(case, program, model, Verdict.ERROR, started, crash_error(error), traceback_of(error))
+    concluded = conclude(case.path, program, given, model, perf_counter() - started)
+    return replace(concluded, digest=named.digest)
+
+
+def conclude(path: str, program: Program, given: Answer, model: str, seconds: float) -> Result:
+    """The answer beside what the test expects."""
+    return Result(
+        path=path,
+        name=program.name,
+        condition=_condition(program),
+        kind=program.condition.kind,
+        verdict=given.verdict,
+        expected=program.expectation.verdict,
+        expected_kinds=program.expectation.kinds,
+        expectation_span=program.expectation.span,
+        model=model,
+        outcomes=given.outcomes,
+        complete=given.complete,
+        undefined=given.undefined,
+        ends=given.ends,
+        findings=sort_by_cause(given.findings),
+        executions=given.executions,
+        engine=given.engine,
+        chosen=given.chosen,
+        seconds=seconds,
+        reasons=given.reasons,
+        warnings=program.warnings,
+        source=program.source,
+        notation=program.condition.notation,
+        assumptions=program.assumptions.described(),
+        cut=given.cut,
+    )
+
+
+def remaining_time(timeout: float | None, started: float) -> float | None:
+    """What reading has left of the time; never nothing, so that it is the engine that says that there is too little."""
+    return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
+
+
+def out_of_memory(limit: int | None) -> OutOfMemory:
+    """Why there is no answer where the memory was used up."""
+    from mcheck.checking.run.worker_limits import no_memory
+
+    return OutOfMemory("out of memory" if limit is None else no_memory(limit))
+
+
+def question(program: Program, settings: Settings) -> Question:
+    """What is asked about a test. Findings take part in the result where the file expects some, so that the engine may
+    not stop at the verdict there.
+    """
+    from mcheck.checking.policy.question import Completeness, Question
+
+    short = settings.verdict_only and not program.expectation.kinds
+    about = (
+        Completeness.LIVENESS if settings.prop == "liveness" else Completeness.VERDICT if short else Completeness.STATES
+    )
+    return Question(
+        about=about,
+        profile=settings.profile,
+        unroll=settings.unroll,
+        timeout=settings.timeout,
+        witnesses=settings.witnesses,
+    )
+
+
+def crash_error(error: BaseException) -> InternalError:
+    """The one line that stands for a crash of ours."""
+    if isinstance(error, InternalError):
+        return error
+    return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def crashed_result(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:
+    """The result of a test whose process had to be stopped or died."""
+    return Result(
+        path=case.path,
+        name=_stem(case.path),
+        verdict=Verdict.UNKNOWN,
+        model=settings.model or DEFAULT_MODEL,
+        seconds=seconds,
+        reasons=(reason,),
+        cut=True,
+    )
+
+
+def _failed(
+    case: Case,
+    program: Program | None,
+    model: str,
+    verdict: Verdict,
+    started: float,
+    problem: McheckError,
+    debug: str = "",
+) -> Result:
+    return Result(
+        path=case.path,
+        name=program.name if program else _stem(case.path),
+        condition=_condition(program) if program else "",
+        kind=program.condition.kind if program else "none",
+        verdict=verdict,
+        expected=program.expectation.verdict if program else None,
+        expected_kinds=program.expectation.kinds if program else (),
+        model=model,
+        seconds=perf_counter() - started,
+        reasons=(of_error(problem),),
+        warnings=program.warnings if program else (),
+        problem=problem,
+        debug=debug,
+        source=program.source if program else "",
+    )
+
+
+def format_located(problem: McheckError) -> str:
+    """``path:line:column: message`` in one line, of the first mistake if there are several."""
+    return in_words((of_error(problem),)) or ""
+
+
+def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:
+    """Why there is no answer: the reason, and the further mistakes of a text that has several."""
+    return [*([reason] if reason else []), *(format_located(other) for other in (problem.others if problem else ()))]
+
+
+def _condition(program: Program) -> str:
+    condition = program.condition
+    text = condition.text.strip()
+    if condition.kind == "none" or text.startswith((condition.kind, "~", "not", "final")):
+        return text
+    return f"{condition.kind} {text}"
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback, where ``MCHECK_DEBUG`` asks for it."""
+    if not os.environ.get("MCHECK_DEBUG"):
+        return ""
+    import traceback
+
+    return "".join(traceback.format_exception(error))

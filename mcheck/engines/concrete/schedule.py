@@ -1,0 +1,146 @@
+"""The schedule of one execution: threads run a few instructions each in turn, tasks go on at some point in between, at
+the latest when nothing else can.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.step_text import deadlock_code
+from mcheck.base.errors import Unsupported
+from mcheck.engines.concrete import aligned_execution
+from mcheck.engines.concrete.execute import handler_of
+from mcheck.engines.concrete.execution_barriers import release_exited, release_partial_warps
+from mcheck.engines.concrete.machine import Machine, Runner, Undefined
+from mcheck.findings.suppress import is_suppressed
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.semantics.undefined import Misuse
+
+QUANTA = (1, 2, 4, 16, 64)
+"""Instructions that a thread may run before the next one has its turn."""
+MAX_STEPS = 20_000_000
+
+
+def run(m: Machine) -> None:
+    """Until every thread has ended and every asynchronous operation is done, or nothing can go on."""
+    try:
+        while _round(m):
+            pass
+        while m.tasks:
+            m.perform(m.rng.choice(m.tasks))
+    except Undefined:
+        return
+    if any(not r.ended for r in m.runners):
+        _stuck(m)
+
+
+def _round(m: Machine) -> bool:
+    """Every thread that can run has a turn; did anything happen?"""
+    order = [r for r in m.runners if not r.ended]
+    if not order:
+        return False
+    m.deadline()
+    m.rng.shuffle(order)
+    before = m.changes, m.steps
+    for runner in order:
+        _turn(m, runner)
+        while m.tasks and m.rng.random() < 0.25:
+            m.perform(m.rng.choice(m.tasks))
+    if (m.changes, m.steps) != before:
+        return True
+    if m.tasks:
+        m.perform(m.rng.choice(m.tasks))
+        return True
+    return release_partial_warps(m)
+
+
+def _turn(m: Machine, runner: Runner) -> None:
+    if runner.asleep_at == m.changes:
+        return
+    for _ in range(m.rng.choice(QUANTA)):
+        if runner.ended:
+            return
+        if runner.waits is not None:
+            if not _may_go_on(m, runner):
+                return
+            runner.waits = None
+        _step(m, runner)
+        if runner.asleep_at == m.changes:
+            return
+
+
+def _may_go_on(m: Machine, runner: Runner) -> bool:
+    assert runner.waits is not None
+    try:
+        return runner.waits()
+    except Misuse as misuse:
+        op = runner.thread.code[max(runner.pc - 1, 0)]
+        raise m.undefined(misuse, runner.thread.index, op) from None
+
+
+def _step(m: Machine, runner: Runner) -> None:
+    code = runner.thread.code
+    if runner.pc >= len(code):
+        m.end(runner)
+        release_exited(m, runner)
+        aligned_execution.check_exited_lane(m, runner)
+        return
+    m.steps += 1
+    if m.steps > MAX_STEPS:
+        raise Unsupported(f"the execution has not ended after {MAX_STEPS} instructions")
+    op = code[runner.pc]
+    if op.guard is not None:
+        taken = m.value(runner, op.guard.reg)
+        if taken is None:
+            taken = m.choose(f"the guard of '{op.text}'")
+        if bool(taken) == op.guard.negated:
+            runner.pc += 1
+            return
+    here = runner.pc
+    try:
+        aligned_execution.check_aligned(m, runner, op)
+        handler_of(op)(m, runner, op)
+        if runner.ended:
+            release_exited(m, runner)
+            aligned_execution.check_exited_lane(m, runner)
+    except Misuse as misuse:
+        undefined = m.undefined(misuse, runner.thread.index, op)
+        if isinstance(op, ops.Await) or not is_suppressed(m.program.source, m.program.path, misuse.code, op.span):
+            raise undefined from None
+        runner.pc = here + 1  # what the file accepts has no effect here
+
+
+def _stuck(m: Machine) -> None:
+    """Nothing can go on although threads have not ended: a deadlock of this execution."""
+    groups: dict[tuple[str, str], list[Runner]] = {}
+    for runner in m.runners:
+        if runner.ended:
+            continue
+        op = _standing_at(runner)
+        code = deadlock_code(op)
+        groups.setdefault((code, op.text), []).append(runner)
+    for (code, text), runners in groups.items():
+        first = runners[0]
+        others = f" and {len(runners) - 1} more" if len(runners) > 1 else ""
+        message = f"{first.thread.name}{others} cannot get past '{text}' in this execution{_why(m, first)}"
+        m.report(code, message, first.thread.index, _standing_at(first))
+
+
+def _standing_at(runner: Runner) -> Op:
+    at = runner.pc - 1 if runner.waits is not None else runner.pc
+    code = runner.thread.code
+    at = min(max(at, 0), len(code) - 1)
+    while isinstance(code[at], ops.Label) and at + 1 < len(code):
+        at += 1
+    return code[at]
+
+
+def _why(m: Machine, runner: Runner) -> str:
+    op = _standing_at(runner)
+    inner = ops.performed_operation(op)
+    if not isinstance(inner, ops.MbarrierWait):
+        return ""
+    address = m.value(runner, inner.address)
+    state = m.barriers.get(address) if address is not None else None
+    if state is None:
+        return ""
+    return f": the mbarrier is in phase {state.phase} with {state.pending} arrivals and {state.tx} bytes pending"

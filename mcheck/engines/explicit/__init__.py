@@ -1,0 +1,1 @@
+"""The explicit engine: enumerates every execution of a program that a model allows."""

@@ -1,0 +1,134 @@
+"""Why a candidate execution is forbidden: the axiom that fails on a well-formed execution, and the edges that show it.
+
+Well-formed is an execution in which co orders all writes of every location and ends in the final state, and the order
+of fences relates every pair that it must (PTX ISA 8.9.3, 8.9.6). A direction of an open pair that fails at once where
+the other does not would explain nothing, so it is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mcheck.cat.algebra import bits
+from mcheck.cat.algebra.bits import Rows
+from mcheck.cat.algebra.explanation import Explainer, Step, Violation
+from mcheck.cat.algebra.tape import TOTAL, Axiom
+from mcheck.engines.explicit.candidate_check import MAX_LEAVES, Settled, Trial, extended
+
+Demand = tuple[Axiom, int, int]
+"""A pair that an axiom wants in co."""
+
+End = tuple[Violation | None, Rows, Rows]
+"""What fails first in an execution, with co and the order of fences as far as they are decided by then."""
+
+
+class Refutation(Trial):
+    """The search for the most telling failure of a candidate; of orders that no axiom is against, it finds one."""
+
+    def settle(self) -> Settled:
+        """A well-formed execution with what fails in it, or one in which nothing does.
+
+        Where no well-formed execution has this final state the candidate is none: there is nothing to explain.
+        """
+        co = self.initial()
+        for last, w in self.not_co:
+            co[w] |= 1 << last
+        sf = bits.empty(self.n)
+        for i, j in self.fences:
+            if self.s.nodes[i].thread == self.s.nodes[j].thread:
+                sf[i] |= 1 << j  # program order decides: the other direction would explain nothing
+        co, sf = bits.closure(co), bits.closure(sf)
+        if any(row >> i & 1 for i, row in enumerate(co)):
+            return Settled(self.chosen(co, sf))
+        best: End | None = None
+        for end in self._ends(co, sf):
+            violation = end[0]
+            if violation is None:
+                return Settled(self._whole(end[1], end[2]))
+            if best is None or best[0] is None or violation.rank < best[0].rank:
+                best = end
+            self.leaves += 1
+            if self.leaves >= MAX_LEAVES:
+                break
+        assert best is not None
+        return Settled(self._whole(best[1], best[2]), best[0])
+
+    def _ends(self, co: Rows, sf: Rows) -> Iterator[End]:
+        """Every sensible way to decide the open pairs, up to its first failure; both orders are transitive."""
+        while True:
+            values = self.evaluator.values(self.chosen(co, sf))
+            failing = list(self.failing(values, monotone=True))
+            granted, refused = _grant(co, self.demanded(values, co))
+            if failing or refused:
+                yield self._first(values, failing, refused), granted if refused else co, sf
+                return
+            if granted == co:
+                break
+            co = granted
+        pending = self.pending(values, co, sf)
+        if pending is None and self.tape.free_co and (open_ := next(self.unordered(co), None)):
+            pending = ("co", *open_)  # whether an axiom holds may depend on pairs that nothing demands
+        if pending is None:
+            yield self._last(values, co), co, sf
+            return
+        name, i, j = pending
+        ways = []
+        for a, b in ((i, j), (j, i)):
+            rows = bits.closure(extended(co if name == "co" else sf, a, b))
+            ways.append((rows, sf) if name == "co" else (co, rows))
+        for now_co, now_sf in [way for way in ways if not self._dies(*way)] or ways:
+            yield from self._ends(now_co, now_sf)
+
+    def _dies(self, co: Rows, sf: Rows) -> bool:
+        values = self.evaluator.values(self.chosen(co, sf))
+        return any(self.failing(values, monotone=True)) or bool(_grant(co, self.demanded(values, co))[1])
+
+    def _first(self, values: list[Rows], failing: Iterable[Axiom], refused: Iterable[Demand] = ()) -> Violation | None:
+        """The most telling of the axioms that fail. A pair that must be in co and cannot is shown by the path that says
+        so, and back by co, which has it the other way round.
+        """
+        explainer = Explainer(self.tape, values)
+        found = [explainer.violation(a) for a in failing]
+        for a, i, j in refused:
+            cost, steps = explainer.path(a.node, i, j) or (0, ())
+            back = () if i == j else (Step(j, i, "co"),)
+            found.append(Violation.of(a.name, (*steps, *back), cost + 2 * len(back), self.tape.axioms.index(a)))
+        return min(found, default=None, key=lambda v: v.rank)
+
+    def _last(self, values: list[Rows], co: Rows) -> Violation | None:
+        """What fails where all is decided: an axiom, or the demand for an order between what co does not relate."""
+        failing = list(self.failing(values, monotone=False))
+        failing += (a for a in self.tape.axioms if a.role == TOTAL and _beyond(values[a.node], co))
+        return self._first(values, failing)
+
+    def _whole(self, co: Rows, sf: Rows) -> dict[str, Rows]:
+        """An execution with these orders, in which nothing is open: as the axioms ask, else as the events stand."""
+        while True:
+            values = self.evaluator.values(self.chosen(co, sf))
+            granted, _ = _grant(co, self.demanded(values, co))
+            if granted == co:
+                break
+            co = granted
+        while (open_ := next(self.unordered(co), None)) is not None:
+            co = bits.closure(extended(co, *open_))
+        for i, j in self.fences:
+            if not (sf[i] >> j & 1) | (sf[j] >> i & 1):
+                sf = bits.closure(extended(sf, i, j))
+        return self.chosen(co, sf)
+
+
+def _grant(co: Rows, demands: Iterable[Demand]) -> tuple[Rows, list[Demand]]:
+    """co with the pairs that are wanted, as long as it has no circle, and those that would make one."""
+    refused = []
+    for a, i, j in demands:
+        if i == j or co[j] >> i & 1:
+            refused.append((a, i, j))
+        elif not co[i] >> j & 1:
+            co = bits.closure(extended(co, i, j))
+    return co, refused
+
+
+def _beyond(wanted: Rows, co: Rows) -> bool:
+    """Whether some pair is in co in neither direction."""
+    back = bits.inverse(co)
+    return any(row & ~(co[i] | back[i]) for i, row in enumerate(wanted))

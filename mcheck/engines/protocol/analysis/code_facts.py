@@ -1,0 +1,106 @@
+"""What the code of a thread says of executions, once read: how deep its waits reach, what its registers hold, where its
+branches lead back to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.liveness import effects
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.reachability import furthest_back, last_barriers, last_of
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """How many groups the waits of a thread let be pending at most: those that end all of a group, and all waits."""
+
+    writes: int = 0
+    reads: int = 0
+
+
+@dataclass
+class Reading:
+    """The code of a thread; ``ends`` is whether mbarriers of the program may end, and phases be counted anew."""
+
+    thread: Thread
+    ends: bool
+    _depths: dict[str, Depths | None] = field(default_factory=dict, init=False)
+
+    def depths(self, family: str) -> Depths | None:
+        """The depths of a family of groups; ``None`` if a number is not written there."""
+        if family not in self._depths:
+            self._depths[family] = self._read_depths(family)
+        return self._depths[family]
+
+    def _read_depths(self, family: str) -> Depths | None:
+        writes = reads = 0
+        for op in self.thread.code:
+            if isinstance(op, ops.WaitGroup) and op.family == family:
+                if not isinstance(op.pending, Const):
+                    return None
+                reads = max(reads, op.pending.value)
+                writes = writes if op.read else max(writes, op.pending.value)
+        return Depths(writes, reads)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether the thread has an arrive that tells of all of its ``cp.async``."""
+        return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
+
+    @cached_property
+    def commits(self) -> bool:
+        """Whether the thread commits groups of wgmma."""
+        return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in self.thread.code)
+
+    @cached_property
+    def states(self) -> frozenset[str]:
+        """The registers that hold what arrives return of the state of their object, and are used as such alone; none
+        where mbarriers may end.
+        """
+        if self.ends:
+            return frozenset()
+        states: set[str] = set()
+        others: set[str] = set()
+        for op in self.thread.code:
+            if isinstance(op, ops.MbarrierArrive) and op.state is not None:
+                states.add(op.state.name)
+        for op in self.thread.code if states else ():
+            defined, used = effects(replace(_without_state(op), guard=None))  # what is guarded may define as well
+            others |= defined | used
+            if op.guard is not None:
+                others.add(op.guard.reg.name)
+        return frozenset(states - others)
+
+    @cached_property
+    def furthest_back(self) -> list[int]:
+        """For each place, the first one that can be come to from there."""
+        return furthest_back(self.thread)
+
+    @cached_property
+    def _barriers(self) -> dict[int | None, int]:
+        return last_barriers(self.thread)
+
+    def may_come(self, pc: int, number: int) -> bool:
+        """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
+        return last_of(self._barriers, number) >= self.furthest_back[pc]
+
+
+def may_end_mbarriers(program: Program) -> bool:
+    """Whether mbarriers of a program may end, and phases be counted anew."""
+    return any(isinstance(op, ops.MbarrierInval) for op in program.operations)
+
+
+def _without_state(op: Op) -> Op:
+    match op:
+        case ops.Await():
+            return replace(op, inner=_without_state(op.inner))
+        case ops.MbarrierArrive() | ops.MbarrierWait():
+            return replace(op, state=None)
+        case ops.MbarrierPending():
+            return replace(op, state=Const(0))
+    return op

@@ -1,0 +1,307 @@
+"""Whether interleavings show every execution of a program: reads may be stale in them, writes never late.
+
+In an execution that no interleaving shows, events follow each other in a circle through program order, through a write
+that is read (rf) and through a write that comes after another in coherence order (co): two threads read shared words
+and write others first (load buffering), or write the same words in opposite orders. Such a circle enters a thread at
+an access to one word, goes on in program order, or over a barrier, to a write of another word, and so returns.
+
+A thread is entered *tightly* where the model puts the write that it comes from, and all before it, causally before
+what follows: a read in an acquire pattern, all writes of its word being in release patterns (PTX ISA 9.0 section
+8.8), a barrier, a wait on an mbarrier that only releases arrive at. It is entered *loosely* otherwise. A circle with
+at most one loose entry is against the Causality and Coherence axioms (8.10.1, 8.10.6). So the program is shown by
+interleavings unless two threads have loose entries that lie on one circle.
+
+This is decided on the text: words that computed addresses may name are any word, and what a branch may skip neither
+releases nor acquires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.scopes import WIDTH, width_of_all
+from mcheck.ir.type_sizes import type_size
+
+REASON = "threads access several shared words in an order that no interleaving need show ({first} and {second})"
+LIMIT = 4_000
+"""Edges that are looked at."""
+
+Node = tuple[str, object]
+"""A shared word, or what threads meet at: ("word", address), ("mbarrier", address), ("barrier", …), ("wgmma", …),
+("sc", None).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one operation does to a node. ``tight`` says that coming in by it is causal, ``None`` if one cannot come in
+    by it at all; ``out`` that another thread may go on from it.
+    """
+
+    at: int
+    node: Node
+    tight: bool | None
+    out: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From an entry to a later exit of one thread."""
+
+    start: Node
+    end: Node
+    tight: bool
+    name: str
+
+
+def explain_non_interleaving(program: Program) -> str | None:
+    """Why there may be executions that no interleaving shows, ``None`` if there are none."""
+    if not shares_words(program):
+        return None
+    edges: dict[Edge, set[int]] = {}
+    known: dict[tuple[Step, ...], tuple[Edge, ...]] = {}
+    facts = _Facts.of(program)
+    for thread in program.threads:
+        steps = tuple(facts.steps(thread))
+        if steps not in known:
+            known[steps] = _edges(thread, steps)
+        for edge in known[steps]:
+            edges.setdefault(edge, set()).add(thread.index)
+    if len(edges) > LIMIT:
+        return "too many shared words to tell in which orders they may be written"
+    return _circle(edges)
+
+
+def shares_words(program: Program) -> bool:
+    """Whether threads use strong reads and writes."""
+    codes = {id(t.code): t.code for t in program.threads}
+    return any(_strong(op) for code in codes.values() for op in code)
+
+
+def _strong(op: Op) -> bool:
+    op = ops.performed_operation(op)
+    return isinstance(op, ops.Atomic) or (isinstance(op, ops.Load | ops.Store) and op.sem != "weak")
+
+
+# --- patterns -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What holds of the whole program: which words only releases write, which mbarriers only releases arrive at."""
+
+    rank: int
+    released: dict[Node, bool]
+    wild: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(program: Program) -> _Facts:
+        rank = width_of_all(program)
+        facts = _Facts(rank, {})
+        for thread in {id(t.code): t for t in program.threads}.values():
+            fenced = _before(thread, rank)
+            for k, op in enumerate(thread.code):
+                for node, released in facts._changes(op):
+                    facts.released[node] = facts.released.get(node, True) and (released or k in fenced)
+        named = {node for t in program.threads for op in t.code for node in _nodes(op)}
+        facts.wild = frozenset(kind for kind, address in named if address is None)
+        return facts
+
+    def _changes(self, op: Op) -> Iterable[tuple[Node, bool]]:
+        """The nodes that an operation changes, and whether by a release."""
+        op = ops.performed_operation(op)
+        released = getattr(op, "sem", "") in ("release", "acq_rel") and self._wide(getattr(op, "scope", None))
+        if not isinstance(op, ops.Load | ops.MbarrierWait):
+            signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
+            yield from ((node, released and not signals) for node in _nodes(op))
+        if isinstance(op, ops.ClusterBarrier) and op.kind == "arrive":
+            yield CLUSTER, op.sem == "release"
+
+    def _wide(self, scope: str | None) -> bool:
+        return WIDTH.get(scope or "cta", 0) >= self.rank
+
+    def steps(self, thread: Thread) -> Iterable[Step]:
+        """The steps of a thread, in the order of its code."""
+        fenced = _behind(thread, self.rank)
+        for k, whole in enumerate(thread.code):
+            op = ops.performed_operation(whole)
+            name = " ".join(whole.text.split())
+            for node in map(self._merged, _nodes(op)):
+                tight: bool | None = None
+                if isinstance(op, ops.Load | ops.MbarrierWait):
+                    acquires = k in fenced or (op.sem == "acquire" and self._wide(op.scope))
+                    tight = acquires and self._all_release(node)
+                elif _strong(op):
+                    tight = False
+                yield Step(k, node, tight, not isinstance(op, ops.Load | ops.MbarrierWait), name)
+            if isinstance(op, ops.Store) and not _strong(op):
+                weak = _node("word", op.address)
+                if weak in self.released or (weak[1] is None and any(n[0] == "word" for n in self.released)):
+                    yield Step(k, self._merged(weak), None, True, name)  # strong accesses may read what it writes
+            place = thread.place
+            if isinstance(op, ops.Fence) and op.sem == "sc":
+                yield Step(k, ("sc", 0), True, True, name)
+            elif isinstance(op, ops.Barrier | ops.WarpSync):
+                where = (place.cta.number, place.warp if isinstance(op, ops.WarpSync) else -1)
+                yield Step(k, ("barrier", where), True, True, name)
+            elif isinstance(op, ops.ClusterBarrier):
+                yield Step(k, CLUSTER, self._all_release(CLUSTER), True, name)
+            elif isinstance(op, ops.Commit | ops.WaitGroup) and op.family == "wgmma":
+                # a wait lasts until the warpgroup has committed, which orders no memory (9.7.15.7.2)
+                waits = isinstance(op, ops.WaitGroup)
+                yield Step(k, ("wgmma", place.warpgroup), False if waits else None, not waits, name)
+
+    def _all_release(self, node: Node) -> bool:
+        return all(released for other, released in self.released.items() if self._merged(other) == node)
+
+    def _merged(self, node: Node) -> Node:
+        return (node[0], None) if node[0] in self.wild else node
+
+
+CLUSTER: Node = ("barrier", "cluster")
+SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
+
+
+def _nodes(op: Op) -> list[Node]:
+    """The shared words and mbarriers that an operation names."""
+    op = ops.performed_operation(op)
+    if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
+        count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
+        return [_node("word", op.address, k * type_size(op.type)) for k in range(count)]
+    if isinstance(op, ops.MbarrierWait | ops.MbarrierArrive | ops.MbarrierTx | ops.CpAsyncArrive):
+        return [_node("mbarrier", op.address)]
+    if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.AsyncStore) and op.mbar is not None:
+        return [_node("mbarrier", op.mbar)]
+    return []
+
+
+def _node(kind: str, address: Expr, offset: int = 0) -> Node:
+    return kind, address.value + offset if isinstance(address, Const) else None
+
+
+def _fences(thread: Thread, rank: int, kinds: set[str]) -> list[int]:
+    """The places of fences of these kinds, wide enough for all threads, that every run through the code executes."""
+    code = thread.code
+    jumps = [(k, thread.labels[op.target]) for k, op in enumerate(code) if isinstance(op, ops.Branch)]
+    return [
+        k
+        for k, op in enumerate(code)
+        if isinstance(op, ops.Fence)
+        and op.guard is None
+        and op.sem in kinds
+        and WIDTH.get(op.scope or "cta", 0) >= rank
+        and op.restrict is None
+        and not any(a < k < b for a, b in jumps)
+    ]
+
+
+def _before(thread: Thread, rank: int) -> set[int]:
+    """The places that a release fence lies right before: nothing that another thread could come in by is between."""
+    code = thread.code
+    back = _backwards(thread)
+    found: set[int] = set()
+    for f in _fences(thread, rank, {"release", "acq_rel", "sc"}):
+        for k in range(f + 1, len(code)):
+            if any(f < target <= k <= p for p, target in back):
+                break
+            found.add(k)
+            if _nodes(code[k]) or isinstance(code[k], MEETING):
+                break
+    return found
+
+
+def _behind(thread: Thread, rank: int) -> set[int]:
+    """The places that an acquire fence lies behind, with nothing between that another thread could go on from."""
+    code = thread.code
+    back = _backwards(thread)
+    found: set[int] = set()
+    for g in _fences(thread, rank, {"acquire", "acq_rel", "sc"}):
+        for k in range(g - 1, -1, -1):
+            low = _lowest(k, [(p, target) for p, target in back if p < g])
+            between = [*range(low, k), *range(k + 1, g)]
+            if any(isinstance(code[j], MEETING) or (_nodes(code[j]) and not _only_reads(code[j])) for j in between):
+                break
+            found.add(k)
+    return found
+
+
+MEETING = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
+
+
+def _only_reads(op: Op) -> bool:
+    return isinstance(ops.performed_operation(op), ops.Load | ops.MbarrierWait)
+
+
+def _backwards(thread: Thread) -> list[tuple[int, int]]:
+    """The branches back, from where to where."""
+    found = [(k, thread.labels[op.target]) for k, op in enumerate(thread.code) if isinstance(op, ops.Branch)]
+    return [(k, target) for k, target in found if target <= k]
+
+
+def _lowest(at: int, back: list[tuple[int, int]]) -> int:
+    """The first place that a thread may come to again from ``at``."""
+    low = at
+    while True:
+        lower = min([low, *(target for k, target in back if k >= low)])
+        if lower == low:
+            return low
+        low = lower
+
+
+# --- circles --------------------------------------------------------------------------------------------------
+
+
+def _edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
+    """Each edge once, in the order of the code: which circle is named does not depend on anything else."""
+    back = _backwards(thread)
+    exits = [s for s in steps if s.out]
+    found: dict[Edge, None] = {}
+    for entry in steps:
+        if entry.tight is None:
+            continue
+        low = _lowest(entry.at, back)
+        for leave in exits:
+            later = leave.at > entry.at or leave.at >= low < entry.at
+            atomic = leave.at == entry.at and isinstance(ops.performed_operation(thread.code[entry.at]), ops.Atomic)
+            if atomic or (later and (leave.node != entry.node or entry.node[1] is None)):
+                found[Edge(entry.node, leave.node, entry.tight, entry.name)] = None
+    return tuple(found)
+
+
+def _circle(edges: dict[Edge, set[int]]) -> str | None:
+    following: dict[Node, set[Node]] = {}
+    for edge in edges:
+        following.setdefault(edge.start, set()).add(edge.end)
+    reach: dict[Node, set[Node]] = {}
+
+    def reached(node: Node) -> set[Node]:
+        if node not in reach:
+            seen, todo = {node}, [node]
+            while todo:
+                for other in following.get(todo.pop(), ()):
+                    if other not in seen:
+                        seen.add(other)
+                        todo.append(other)
+            reach[node] = seen
+        return reach[node]
+
+    loose = [(e, threads) for e, threads in edges.items() if not e.tight]
+    for edge, threads in loose:
+        if edge.start[0] != "word":
+            continue
+        for other, theirs in loose:
+            if len(threads | theirs) < 2:
+                continue
+            if edge.start == edge.end == other.start == other.end and not any(
+                edge.start in reached(node) for node in reached(edge.start) - {edge.start}
+            ):
+                continue  # accesses to one word alone keep their order (8.10.5)
+            if other.start in reached(edge.end) and edge.start in reached(other.end):
+                return REASON.format(first=edge.name, second=other.name)
+    return None

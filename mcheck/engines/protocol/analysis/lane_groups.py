@@ -1,0 +1,175 @@
+"""Threads that run together.
+
+Lanes of one warp with the same code but for data addresses are one agent: one clock component, one step per
+operation, arrivals counted as many at a time as there are lanes. Lanes of an agent are unordered among themselves
+between operations that all of them wait for. Where lanes would part ways, the engine starts again with smaller agents
+(``Split``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from mcheck.answers.final_states import terms_of
+from mcheck.engines.protocol.analysis import sc_fences
+from mcheck.ir import ops
+from mcheck.ir.def_use import registers_of
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.resolve import expressions
+
+Partition = tuple[tuple[int, ...], ...]
+"""The agents, each as the indices of its threads."""
+
+
+class Split(Exception):
+    """The lanes of an agent must not run as one; ``groups`` are the agents to make of it."""
+
+    def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
+        super().__init__("lanes part ways")
+        self.groups = tuple(groups)
+
+
+PER_LANE: dict[type[Op], tuple[str, ...]] = {
+    ops.Load: ("address",),
+    ops.Store: ("address", "srcs"),
+    ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
+    ops.AsyncStore: ("address", "srcs"),
+    ops.TensorMove: ("address",),
+    ops.Alu: ("srcs",),
+}
+"""The operands in which lanes of one agent may differ."""
+
+TOGETHER = (
+    ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
+    ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
+    ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
+    ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
+    ops.TensorCommit, ops.Lost, ops.Followed, ops.Parted, )  # fmt: skip
+"""Operations that an agent of several lanes may execute; a thread that comes to any other one is an agent by itself."""
+
+
+def partition(program: Program) -> Partition:
+    """The largest agents: neighbours in a warp whose code has the same shape."""
+    found: list[list[int]] = []
+    where: dict[tuple[int, int, str], list[list[int]]] = {}
+    mergeable, alike = _mergeable(program), CodeComparison()
+    for thread in program.threads:
+        place = (thread.place.cta.number, thread.place.warp, thread.role)
+        groups = where.setdefault(place, [])
+        if mergeable.holds_of(thread):
+            for group in groups:
+                if alike.same(program.threads[group[0]], thread):
+                    group.append(thread.index)
+                    break
+            else:
+                group = [thread.index]
+                groups.append(group)
+                found.append(group)
+        else:
+            found.append([thread.index])
+    return tuple(tuple(group) for group in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Mergeable:
+    """Which threads of a program may be lanes of an agent; operations are named by their identity."""
+
+    alone: frozenset[int]
+    """Those that only one lane may execute at once."""
+    states: dict[int, str]
+    """Of arrives that return a state, the register that it goes to."""
+    shown: bool
+    """Whether final values are asked for, of which the state operands of lanes are different ones."""
+
+    def holds_of(self, thread: Thread) -> bool:
+        """Whether every operation of the thread may be executed by several lanes at once.
+
+        What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.
+        """
+        return not thread.init and self.alone.isdisjoint(map(id, thread.code)) and self._only_waited_for(thread)
+
+    def _only_waited_for(self, thread: Thread) -> bool:
+        """Whether nothing is done with the states that arrives return but to wait for their phases."""
+        states = {self.states[id(op)] for op in thread.code if id(op) in self.states} if self.states else ()
+        if not states:
+            return True
+        return not self.shown and not any(
+            name in states
+            for op in thread.code
+            if not isinstance(op, ops.MbarrierArrive)
+            for field_name, expr in expressions(op)
+            if field_name != "state"
+            for name in registers_of(expr)
+        )
+
+
+def _mergeable(program: Program) -> Mergeable:
+    ordered = sc_fences.sc_order_matters(program)  # whether the fence.sc of different lanes are told apart
+    code = program.operations
+    return Mergeable(
+        frozenset(id(op) for op in code if op.guard is None and not may_group(op, ordered)),
+        {id(op): op.state.name for op in code if isinstance(op, ops.MbarrierArrive) and op.state is not None},
+        bool(terms_of(program.condition)),
+    )
+
+
+@dataclass(slots=True)
+class CodeComparison:
+    """Compares code; remembers what it has compared."""
+
+    known: dict[tuple[int, int], bool] = field(default_factory=dict)
+    kept: list[Op] = field(default_factory=list)
+
+    def same(self, a: Thread, b: Thread) -> bool:
+        """Whether two threads have the same code but for the operands of ``PER_LANE``."""
+        if len(a.code) != len(b.code) or a.labels != b.labels:
+            return False
+        return all(x is y or self.same_op(x, y) for x, y in zip(a.code, b.code, strict=True))
+
+    def same_op(self, x: Op, y: Op) -> bool:
+        """Whether two operations are the same but for these operands."""
+        key = (id(x), id(y))
+        found = self.known.get(key)
+        if found is None:
+            self.kept += (x, y)
+            found = self.known[key] = _same_but_for_addresses(x, y)
+        return found
+
+
+def may_group(op: Op, ordered: bool) -> bool:
+    """Whether several lanes may execute an operation at once; ``ordered``: the order of the fence.sc matters."""
+    if not isinstance(op, TOGETHER):
+        return False
+    if isinstance(op, ops.Await):
+        return isinstance(op.inner, ops.MbarrierWait)
+    if isinstance(op, ops.Load | ops.Store):
+        return op.sem == "weak" and not op.volatile
+    if isinstance(op, ops.MbarrierArrive):
+        return not op.no_complete
+    if isinstance(op, ops.Fence):
+        return op.sem != "sc" or not ordered
+    return True
+
+
+def _same_but_for_addresses(x: Op, y: Op) -> bool:
+    if type(x) is not type(y):
+        return False
+    for name in _in_common(type(x)):
+        a, b = getattr(x, name), getattr(y, name)
+        if a is not b and a != b:
+            return False
+    return True
+
+
+IN_COMMON: dict[type[Op], tuple[str, ...]] = {}
+
+
+def _in_common(kind: type[Op]) -> tuple[str, ...]:
+    """The fields of an operation in which lanes that execute it together do not differ; found once."""
+    found = IN_COMMON.get(kind)
+    if found is None:
+        free = {*PER_LANE.get(kind, ()), "text", "section"}
+        found = IN_COMMON[kind] = tuple(f.name for f in fields(kind) if f.name not in free)
+    return found

@@ -1,0 +1,73 @@
+"""How far a model says the same as those that are shipped: some of what the engine leaves out, it leaves out for these.
+
+Compared is what checks mean, not how they are written: names, the order of definitions and of the sides of a union or
+an intersection make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mcheck.cat import load_model
+from mcheck.cat.algebra.compiled_models import once_per_tape, tape_of
+from mcheck.cat.algebra.tape import Axiom, Tape
+
+SHIPPED = ("ptx-9.0", "ptx-9.3")
+OLDER = ("ptx-7.5", "ptx-6.0", "sc")
+"""Shipped as well, and with less to say."""
+NO_ORDERS = frozenset(("Atomicity", "SingleCopyRead", "SingleCopyWrite", "Mbarrier", "Rounds", "NoThinAir"))
+"""Axioms about other things than which orders of strong accesses there are; what is needed of them is asked for."""
+Wanted = Callable[[Axiom], bool]
+
+
+def has_equivalent_checks(tape: Tape, wanted: Wanted = lambda _: True, names: tuple[str, ...] = SHIPPED) -> bool:
+    """Whether the checks that are ``wanted`` are those of a shipped model, of one with these ``names``."""
+    for shipped in map(_shipped, names):
+        if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
+            return True
+        forms: dict[object, int] = {}
+        if _checks(tape, wanted, forms) == _checks(shipped, wanted, forms):
+            return True
+    return False
+
+
+@cache
+def _shipped(name: str) -> Tape:
+    return tape_of(load_model(name))
+
+
+@once_per_tape
+def is_equivalent(tape: Tape) -> bool:
+    """Whether all checks are those of a shipped model."""
+    return has_equivalent_checks(tape)
+
+
+@once_per_tape
+def has_equivalent_orders(tape: Tape) -> bool:
+    """Whether the axioms that forbid orders of strong accesses are those of a shipped model, new or old."""
+    return has_equivalent_checks(tape, lambda a: a.role != "flag" and a.name not in NO_ORDERS, (*SHIPPED, *OLDER))
+
+
+@once_per_tape
+def has_equivalent_coherence(tape: Tape) -> bool:
+    """Whether accesses to one word keep their order as in a shipped model (PTX ISA 9.0 section 8.10.5)."""
+    return has_equivalent_checks(tape, lambda a: a.name in ("ScPerLocation", "SC"), (*SHIPPED, *OLDER))
+
+
+def is_race_check(axiom: Axiom) -> bool:
+    """The checks that make weak reads of programs without races have one value each: the axioms, and what a race is."""
+    return axiom.role != "flag" or axiom.name.startswith("RACE")
+
+
+def _checks(tape: Tape, wanted: Wanted, forms: dict[object, int]) -> tuple[frozenset[object], list[int]]:
+    """What is checked, and the recursive definitions; ``forms`` numbers the expressions of all models compared."""
+    groups = [[(v, body) for v, body, kind in group if kind == 0] for group in tape.groups]
+    variables = {v: (g, k) for g, group in enumerate(groups) for k, (v, _) in enumerate(group)}
+    numbers: list[int] = []
+    for n, i in enumerate(tape.code):
+        sides = tuple(numbers[x] for x in (i.a, i.b) if x >= 0)
+        key = variables.get(n) or (i.op, i.name, tuple(sorted(sides)) if i.op in ("or", "and") else sides)
+        numbers.append(forms.setdefault(key, len(forms)))
+    checks = ((a.name, a.test, a.negated, a.role, numbers[a.node]) for a in tape.axioms if wanted(a))
+    return frozenset(checks), [numbers[body] for group in groups for _, body in group]

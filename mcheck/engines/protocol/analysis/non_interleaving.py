@@ -1,0 +1,302 @@
+"""Whether a program has executions that are no interleaving of its steps, and that something depends on.
+
+A strong read returns what has been written before it in the order of the steps, and the writes to a word are in that
+order too. An execution of the model that is none of these has a cycle of program order, reads-from and coherence
+between strong accesses: load buffering, 2+2W, S and their kin. Such a cycle goes through at least two threads, each of
+which it enters at one access and leaves at a later one, a *passage* here. The model forbids it (PTX ISA 9.0 sections
+8.10.1, 8.10.2, 8.10.4)
+
+* if it is made of reads-from alone, and each passage is a dependency or each of these synchronises;
+* if it has one coherence edge, and each reads-from synchronises;
+* if each passage has a fence.sc of a sufficient scope.
+
+Any other cycle is taken for possible. Only those count whose reads decide something, and coherence counts on words that
+such a read looks at. What blocks (an awaited value, a wait for a phase) is a dependency for all that follows.
+
+Of a model that is not shipped only that is known which its axioms have in common with one that is: if those about
+orders are others, no cycle is forbidden but those of dependencies (``mcheck.engines.protocol.analysis.axioms`` asks for
+their axiom) and, by an axiom that is the same, those of one word.
+
+``mcheck.engines.protocol.analysis.interleaving`` asks the same of final states, for which every value counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mcheck.cat.algebra.tape import Tape
+from mcheck.engines.protocol.analysis.lane_groups import Partition
+from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_coherence, has_equivalent_orders
+from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll, is_spin_loop
+from mcheck.engines.protocol.state.sync_objects import Place
+from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr
+from mcheck.ir.liveness import effects
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+
+REASON = "strong accesses may be reordered in ways that no interleaving shows (load buffering, 2+2W)"
+
+MAX_STEPS = 20_000
+"""Parts of cycles that are looked at."""
+ANY = -1
+"""The word at an address that is not constant: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """How a cycle may lead through a thread. ``reads``: it enters at a read, else at a store; ``acquires`` and
+    ``releases``: the scope at which the entry, the exit take part in synchronisation, if they do; ``depends``: the exit
+    depends on what the entry reads; ``fenced``: the scope of a fence.sc in between.
+    """
+
+    place: Place
+    entry: int
+    reads: bool
+    acquires: str | None
+    depends: bool
+    fenced: str | None = None
+    exit: int = ANY
+    releases: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """An entry that later writes of its thread may leave from: what depends on it, and the release fences since."""
+
+    passage: Passage
+    tainted: frozenset[str]
+    released: str | None = None
+
+
+def find_non_interleaving(
+    program: Program,
+    needed: list[frozenset[str]],
+    partition: Partition,
+    tape: Tape,
+    ordered: frozenset[int] = frozenset(),
+) -> str | None:
+    """Why the executions that are interleavings may not be all that count; ``None`` if they are. Of the ``ordered``
+    words it counts in which order their atomics come.
+    """
+    threads = [(program.threads[group[0]], len(group)) for group in partition]
+    looked_at = {word for t, _ in threads for word in _looked_at(t, needed[t.index])} | ordered
+    if not looked_at or not (ordered or _worth_while(threads, needed, looked_at)):
+        return None
+    found: dict[Passage, set[int]] = {}
+    for k, (thread, many) in enumerate(threads):
+        for passage in _passages(thread, needed[thread.index], looked_at):
+            found.setdefault(passage, set()).update((k, -1 - k) if many > 1 else (k,))
+    return REASON if _cycle(found, tape) else None
+
+
+# --- what a thread does ---------------------------------------------------------------------------------------
+
+
+def word_of(address: Expr) -> int:
+    """The word at an address."""
+    return address.value if isinstance(address, Const) else ANY
+
+
+def _looks(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
+    """The word whose value decides something at ``pc``, and whether it is waited for; ``None`` if there is none."""
+    op = thread.code[pc]
+    inner = ops.performed_operation(op)
+    waits = isinstance(op, ops.Await)
+    if isinstance(inner, ops.Load) and (inner.sem != "weak" or waits):
+        spun = waits or find_awaited_value(thread.code, thread.labels, pc) is not None
+        used = any(r is not None and r.name in needed for r in inner.dsts)
+        return (word_of(inner.address), spun) if spun or used else None
+    if isinstance(inner, ops.Atomic):
+        used = inner.dst is not None and inner.dst.name in needed
+        return (word_of(inner.address), waits) if waits or used else None
+    if isinstance(inner, ops.MbarrierWait):
+        waits = waits or is_spin_loop(thread, pc)
+        used = inner.dst is not None and inner.dst.name in needed
+        if waits or (used and not is_redundant_poll(thread.code, thread.labels, pc)):
+            return word_of(inner.address), waits
+    return None
+
+
+def _looked_at(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
+    for pc in range(len(thread.code)):
+        found = _looks(thread, pc, needed)
+        if found is not None:
+            yield found[0]
+
+
+def _writes(op: Op) -> int | None:
+    """The word that an operation writes for others to see; a copy writes the mbarrier that it signals."""
+    op = ops.performed_operation(op)
+    if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
+        return word_of(op.address)
+    if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx):
+        return word_of(op.address)
+    signal = getattr(op, "mbar", None)
+    return None if signal is None else word_of(signal)
+
+
+def _worth_while(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
+    """Whether there is a read that does not wait, or a word that several threads store to: else there is no cycle."""
+    stores: dict[int, int] = {}
+    for thread, many in threads:
+        own = {_writes(op) for op in thread.code if isinstance(op, ops.Store)} - {None}
+        for word in own:
+            assert word is not None
+            stores[word] = stores.get(word, 0) + many
+        for pc in range(len(thread.code)):
+            found = _looks(thread, pc, needed[thread.index])
+            if found is not None and not found[1]:
+                return True
+    return any(n > 1 and may_contain(word, looked_at) for word, n in stores.items()) or (
+        ANY in stores and len(stores) > 1
+    )
+
+
+def may_contain(word: int, words: set[int]) -> bool:
+    """Whether a word may be one of some."""
+    return word in words or ANY in words or (word == ANY and bool(words))
+
+
+def program_order_twice(thread: Thread) -> Iterator[int]:
+    """The operations in program order, the body of every loop twice."""
+    repeated: set[int] = set()
+    pc = 0
+    while pc < len(thread.code):
+        yield pc
+        op = thread.code[pc]
+        if isinstance(op, ops.Branch) and thread.labels[op.target] <= pc and pc not in repeated:
+            repeated.add(pc)
+            pc = thread.labels[op.target]
+            continue
+        pc += 1
+
+
+def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> set[Passage]:
+    """The passages of a thread, each once."""
+    cta = thread.place.cta
+    place = (cta.gpu, cta.cluster, cta.number)
+    found: set[Passage] = set()
+    open_: dict[tuple[Passage, str | None], _Open] = {}
+
+    def keep(entries: list[_Open]) -> dict[tuple[Passage, str | None], _Open]:
+        out: dict[tuple[Passage, str | None], _Open] = {}
+        for e in entries:
+            key = e.passage, e.released
+            out[key] = e if key not in out else replace(e, tainted=e.tainted & out[key].tainted)
+        return out
+
+    for pc in program_order_twice(thread):
+        op = thread.code[pc]
+        inner = ops.performed_operation(op)
+        defined, used = effects(op)
+        entries = [_after(e, op, defined, used) for e in open_.values()]
+        word = _writes(op)
+        if word is not None:
+            sem = getattr(inner, "sem", "relaxed")
+            mine = getattr(inner, "scope", None) if sem in ("release", "acq_rel") else None
+            for e in entries:
+                depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
+                released = mine or e.released
+                found.add(replace(e.passage, exit=word, releases=released, depends=depends))
+        looked = _looks(thread, pc, needed)
+        if looked is not None:
+            acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
+            entry = Passage(place, looked[0], True, acquires, looked[1])
+            entries.append(_Open(entry, frozenset(defined | effects(inner)[0])))
+        elif isinstance(inner, ops.Store) and word is not None and may_contain(word, looked_at):
+            entries.append(_Open(Passage(place, word, False, None, False), frozenset()))
+        elif isinstance(inner, ops.Atomic) and word is not None and may_contain(word, looked_at):
+            # What it returns decides nothing, but that it reads what comes right before it does (8.10.3).
+            acquires = inner.scope if inner.sem in ("acquire", "acq_rel") and not inner.is_red else None
+            entries.append(_Open(Passage(place, word, True, acquires, False), frozenset()))
+        open_ = keep(entries)
+    return found
+
+
+def _after(e: _Open, op: Op, defined: set[str], used: set[str]) -> _Open:
+    """An open entry after an operation: fences make it synchronise, branches make all that follows depend on it."""
+    passage, tainted, released = e.passage, e.tainted, e.released
+    if isinstance(op, ops.Fence) and op.restrict is None and op.guard is None:
+        if op.sem in ("acquire", "acq_rel", "sc") and passage.reads:
+            passage = replace(passage, acquires=passage.acquires or op.scope or "sys")
+        if op.sem in ("release", "acq_rel", "sc"):
+            released = released or op.scope or "sys"
+        if op.sem == "sc":
+            passage = replace(passage, fenced=passage.fenced or op.scope or "sys")
+    if tainted & used:
+        if isinstance(op, ops.Branch):
+            passage = replace(passage, depends=True)
+        else:
+            tainted |= defined
+    elif isinstance(op, ops.Alu):
+        tainted -= defined
+    return _Open(passage, tainted, released)
+
+
+# --- cycles -----------------------------------------------------------------------------------------------------
+
+
+def _cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
+    """Whether some cycle of passages through different threads is not forbidden."""
+    into: dict[int, list[Passage]] = {}
+    for passage in found:
+        into.setdefault(passage.entry, []).append(passage)
+    after: dict[Passage, list[Passage]] = {}
+    for a, threads in found.items():
+        words = list(into) if a.exit == ANY else [a.exit, ANY]
+        after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
+    search = _Search(found, after, {p: k for k, p in enumerate(found)}, tape)
+    return any(search.back_to(p, [p], {thread}) for p, threads in found.items() for thread in threads)
+
+
+@dataclass(slots=True)
+class _Search:
+    """``after`` are the passages that a cycle may go on by, ``number`` orders them: a cycle starts at its first one."""
+
+    found: dict[Passage, set[int]]
+    after: dict[Passage, list[Passage]]
+    number: dict[Passage, int]
+    tape: Tape
+    steps: int = 0
+
+    def back_to(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
+        """Whether the path can be made a cycle that is not forbidden; so too if there are too many to look at."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            return True
+        for b in self.after[path[-1]]:
+            if b is start and len(path) > 1 and _possible(path, self.tape):
+                return True
+            if self.number[b] > self.number[start]:
+                for thread in self.found[b] - used:
+                    if self.back_to(start, [*path, b], used | {thread}):
+                        return True
+        return False
+
+
+def _possible(cycle: list[Passage], tape: Tape) -> bool:
+    """Whether it is not known that an axiom of the model forbids the cycle."""
+    if all(p.entry == p.exit != ANY for p in cycle) and has_equivalent_coherence(tape):
+        return False  # accesses to one word keep their order (8.10.5)
+    if not has_equivalent_orders(tape):
+        return not all(b.reads and b.depends for b in cycle)
+    if all(p.fenced is not None for p in cycle) and all(
+        scopes_are_mutual(a.fenced or "", a.place, b.fenced or "", b.place) for a in cycle for b in cycle
+    ):
+        return False
+    edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    coherence = sum(1 for _, b in edges if not b.reads)
+    synchronised = all(_synchronises(a, b) for a, b in edges if b.reads)
+    if coherence:
+        return coherence > 1 or not synchronised
+    return not synchronised and not all(p.depends for p in cycle)
+
+
+def _synchronises(a: Passage, b: Passage) -> bool:
+    """Whether what leaves by ``a`` and enters by ``b`` is a release that an acquire observes."""
+    if a.releases is None or b.acquires is None:
+        return False
+    return scopes_are_mutual(a.releases, a.place, b.acquires, b.place)

@@ -1,0 +1,201 @@
+"""Waits that are written out: spin loops that mean ``await``, and polls whose answer only saves a wait.
+
+A loop that does nothing but poll leaves with the answer true, whenever it was asked; a poll whose answer only decides
+whether a wait for the same phase follows leads to the same state either way. Neither needs a second execution.
+"""
+
+from __future__ import annotations
+
+from mcheck.ir import ops
+from mcheck.ir.alu import width
+from mcheck.ir.constant_propagation import evaluate_constant, evaluate_guard, propagate
+from mcheck.ir.def_use import registers_of
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from mcheck.ir.liveness import effects, live_on
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Thread
+
+NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
+PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+AHEAD = 64
+"""How far behind a poll its use is looked for."""
+
+
+def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether the poll at ``pc`` is asked again, to the same effect, for as long as its answer is false.
+
+    Nothing but local computation may lie on the way back, which must follow from the answer alone and leave behind no
+    register that is used before it is written again, or whose final value is ``asked`` for.
+    """
+    op = thread.code[pc]
+    if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
+        return False
+    changed = _way_back(thread, pc, {op.dst.name: 0})
+    return changed is not None and not live_on(thread, pc, changed, set(asked))
+
+
+def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
+    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there; but
+    for those that have the same value whenever ``pc`` is come to, as an address that each round fetches anew.
+    """
+    code = thread.code
+    written = set(known)
+    same: set[str] = set()
+    k = pc + 1
+    for _ in range(AHEAD):
+        if k == pc:
+            return written - same
+        if k >= len(code):
+            return None
+        op = code[k]
+        runs = evaluate_guard(op.guard, known)
+        k += 1
+        if runs is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
+            return None
+        if isinstance(op, ops.Branch) and runs:
+            taken = 1 if op.condition is None else evaluate_constant(op.condition, known)
+            if taken is None:
+                return None
+            k = thread.labels[op.target] if taken else k
+        elif isinstance(op, ops.Alu) and runs:
+            propagate(op, known)
+            names = {r.name for r in op.dsts if r is not None}
+            fixed = op.op != "activemask" and all(_is_same(src, same) for src in op.srcs)
+            if fixed and op.guard is None and _always_before(code, k, pc):
+                same |= names
+            else:
+                same -= names
+                written |= names
+    return None
+
+
+def _always_before(code: tuple[Op, ...], k: int, pc: int) -> bool:
+    """Whether who comes to ``pc`` has come from ``k``."""
+    return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
+
+
+def _is_same(expr: Expr, same: set[str]) -> bool:
+    """Whether an operand is a constant, or one of the registers that have the same value in every round."""
+    return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
+
+
+def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr, str | None] | None:
+    """What the loop around the load at ``pc`` waits for, if it holds but load and test: an operator, a value, and the
+    type that the value is brought into, if it is.
+    """
+    op = code[pc]
+    if not isinstance(op, ops.Load) or len(op.dsts) != 1 or op.dsts[0] is None or pc + 2 >= len(code):
+        return None
+    test = code[pc + 1]
+    if not isinstance(test, ops.Alu) or not test.op.startswith("setp.") or test.guard is not None:
+        return _compared(code, labels, pc, op.dsts[0].name)
+    name = test.op.partition(".")[2]
+    if name not in PLAIN or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
+        return None
+    bits, held = name in ("eq", "ne") and width(test.type) == width(op.type), registers_of(test.srcs[1])
+    if op.dsts[0].name in held or (held and not bits):
+        return None
+    back = _back(code, labels, pc, pc + 2)
+    if back is None:
+        return None
+    sense = _sense(back, test.dsts[0].name)
+    if sense is None:
+        return None
+    return (NEGATED if sense else PLAIN)[name], test.srcs[1], op.type if bits else None
+
+
+def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr, None] | None:
+    """The same for a branch that compares the register itself, as the table dialect has it."""
+    back = _back(code, labels, pc, pc + 1)
+    if back is None or back.guard is not None or not isinstance(back.condition, Binary):
+        return None
+    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+    condition = back.condition
+    if condition.op in opposite and condition.left == Reg(name) and name not in registers_of(condition.right):
+        return opposite[condition.op], condition.right, None
+    return None
+
+
+def _back(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops.Branch | None:
+    """The branch at ``at`` if it goes to a label right before ``pc``."""
+    back = code[at]
+    if not isinstance(back, ops.Branch):
+        return None
+    head = labels[back.target]
+    if head >= pc or not all(isinstance(code[k], ops.Label) for k in range(head, pc)):
+        return None
+    return back
+
+
+def _sense(branch: ops.Branch, name: str) -> bool | None:
+    """The value of predicate ``name`` for which the branch is taken, ``None`` if it is about something else."""
+    if branch.guard is not None:
+        if branch.guard.reg.name != name or branch.condition is not None:
+            return None
+        return not branch.guard.negated
+    match branch.condition:
+        case Reg(other) if other == name:
+            return True
+        case Unary("!", Reg(other)) if other == name:
+            return False
+    return None
+
+
+def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> bool:
+    """Whether the answer of the poll at ``pc`` only decides if a wait for the same phase is executed."""
+    op = code[pc]
+    if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.parity is None:
+        return False
+    name = op.dst.name
+    used = False
+    k = pc + 1
+    while k < min(len(code), pc + AHEAD):
+        now = code[k]
+        if isinstance(now, ops.Branch) and _sense(now, name) is True:
+            target = labels[now.target]
+            if target <= k or not _waits(op, code, labels, range(k + 1, target)):
+                return False
+            used, k = True, target
+            continue
+        if now.guard is not None and now.guard.reg.name == name:
+            if not now.guard.negated or not _same_wait(op, now):
+                return False
+            used = True
+        elif isinstance(now, ops.Branch):
+            return False
+        else:
+            defined, reads = effects(now)
+            if name in reads:
+                return False
+            if name in defined:
+                return used
+        k += 1
+    return used and k >= len(code)
+
+
+def _waits(poll: ops.MbarrierWait, code: tuple[Op, ...], labels: dict[str, int], places: range) -> bool:
+    """Whether all that stands in some places is a wait for the phase that is polled, written out as a loop or not."""
+    at = [k for k in places if not isinstance(code[k], ops.Label)]
+    if len(at) == 1:
+        return _same_wait(poll, code[at[0]])
+    again = code[at[0]] if len(at) == 2 else None
+    if not isinstance(again, ops.MbarrierWait) or again.guard is not None or again.dst != poll.dst:
+        return False
+    back = _back(code, labels, at[0], at[1])
+    if back is None or poll.dst is None or labels[back.target] < places[0]:
+        return False
+    return _sense(back, poll.dst.name) is False and _same(poll, again)
+
+
+def _same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
+    inner = ops.performed_operation(other)
+    return isinstance(other, ops.Await) and isinstance(inner, ops.MbarrierWait) and _same(poll, inner)
+
+
+def _same(one: ops.MbarrierWait, other: ops.MbarrierWait) -> bool:
+    """Whether two operations ask for one phase of one object."""
+    return (
+        isinstance(one.address, Const)
+        and isinstance(one.parity, Const)
+        and (other.address, other.parity, other.sem, other.scope) == (one.address, one.parity, one.sem, one.scope)
+    )

@@ -1,0 +1,88 @@
+"""Agents of which one thread stands for all lanes in the window: those that wait, meet others and read.
+
+What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be told apart,
+where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of
+bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of which lane they are is
+then of no consequence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from mcheck.effects.site import widened
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Lanes
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
+
+PLAIN = (
+    ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.MbarrierWait, ops.MbarrierArrive, ops.Barrier, ops.ClusterBarrier,
+    ops.WarpSync,
+)  # fmt: skip
+
+Ranges = Iterable[tuple[int, int]]
+"""Bytes, each from the first one to the one behind the last."""
+
+
+class Told:
+    """Bytes whose accesses are told from each other."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        found = sorted(set(ranges))
+        self._lows = [low for low, _ in found]
+        self._longest = max((high - low for low, high in found), default=0)
+        self._highs = [high for _, high in found]
+
+    def meets(self, low: int, high: int) -> bool:
+        """Whether some of them are among those from ``low`` to ``high``."""
+        k = bisect_left(self._lows, low - self._longest)
+        while k < len(self._lows) and self._lows[k] < high:
+            if self._highs[k] > low:
+                return True
+            k += 1
+        return False
+
+
+def find_representable(program: Program, partition: Sequence[tuple[int, ...]], told: Told) -> tuple[bool, ...]:
+    """For each agent, whether one of its threads stands for all."""
+    if all(len(group) == 1 for group in partition):
+        return (False,) * len(partition)
+    more = {id(op) for op in program.operations if not _harmless(op, told)}
+    return tuple(len(group) > 1 and _only_reads(program, group, more) for group in partition)
+
+
+def _only_reads(program: Program, group: tuple[int, ...], more: set[int]) -> bool:
+    """Whether all that the lanes do is to wait, to meet and to read: ``more`` are the operations that do more."""
+    return all(more.isdisjoint(map(id, program.threads[thread].code)) for thread in group)
+
+
+def _harmless(op: Op, told: Told) -> bool:
+    match op:
+        case ops.Await():
+            return isinstance(op.inner, ops.MbarrierWait)
+        case ops.MbarrierArrive():
+            return not op.no_complete
+        case ops.Fence():
+            return op.sem != "sc" and op.restrict != "mbarrier_init"
+        case ops.ProxyFence():
+            return op.kind in ("async", "alias")
+        case ops.Load():
+            return op.sem == "weak" and not op.volatile and op.proxy == "generic" and _apart(op, told)
+        case _:
+            return isinstance(op, PLAIN)
+
+
+def _apart(op: ops.Load, told: Told) -> bool:
+    """Whether a read is known to be of bytes of which nobody is told anything."""
+    size = type_size(op.type) * len(op.dsts)
+    match op.address:
+        case Const(value):
+            places: tuple[int, ...] = (value,)
+        case Lanes(values):
+            places = tuple(values)
+        case _:
+            return False
+    return not any(told.meets(widened(at), widened(at) + size) for at in places)

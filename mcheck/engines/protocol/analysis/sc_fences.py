@@ -1,0 +1,32 @@
+"""Whether the order of the ``fence.sc`` decides anything (PTX ISA 9.0 section 8.10.2).
+
+Where nothing observed fixes it, it decides what a strong load behind a fence may return. A load that waits for a value
+only waits longer, and atomics read the latest write whatever the fences do. Of weak accesses the order would only hide
+races that the opposite order has: a pair that no other causality orders is unordered with the fences the other way
+round. So a program without a strong load that reads once has no need to follow both orders, unless it is to be told
+which races lack a fence of a proxy alone in one of them.
+"""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.analysis.polling import find_awaited_value
+from mcheck.ir import ops
+from mcheck.ir.program import Program, Thread
+
+
+def sc_order_matters(program: Program) -> bool:
+    """Whether the program has ``fence.sc`` and a strong load that returns what it finds."""
+    threads = list({id(t.code): t for t in program.threads}.values())
+    return has_sc_fence(program) and any(_looks(t, pc) for t in threads for pc in range(len(t.code)))
+
+
+def has_sc_fence(program: Program) -> bool:
+    """Whether the program has ``fence.sc`` at all: under models of which the above is not known."""
+    return any(isinstance(op, ops.Fence) and op.sem == "sc" for op in program.operations)
+
+
+def _looks(thread: Thread, pc: int) -> bool:
+    op = thread.code[pc]
+    if not isinstance(op, ops.Load) or (op.sem == "weak" and not op.volatile):
+        return False
+    return op.guard is not None or find_awaited_value(thread.code, thread.labels, pc) is None

@@ -1,0 +1,192 @@
+"""Which registers decide anything: branches, addresses, counts, awaited values.
+
+The value of a read that decides nothing need not be chosen; the read is explored as the one that learns the least.
+"""
+
+from __future__ import annotations
+
+from mcheck.effects.site import Objects
+from mcheck.effects.unwritten_objects import find_unwritten_objects, places_of
+from mcheck.ir import ops
+from mcheck.ir.def_use import registers_of
+from mcheck.ir.expr import Const, Expr
+from mcheck.ir.liveness import effects
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+
+MOVES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
+"""What carries bytes from one place in memory to another."""
+Uses = tuple[set[str] | None, set[str]]
+"""The registers that a computation defines, and those that it uses; of what is no computation those that decide."""
+Watched = dict[int, frozenset[str]]
+"""By thread, registers whose final values are asked for."""
+
+
+def needed_registers(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
+    """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
+    if watched is None:
+        found = _of_threads(program, watched, stores=False)
+        if not _by_contents(program, found):
+            return found
+    return _of_threads(program, watched, stores=True)
+
+
+def memory_matters(program: Program) -> bool:
+    """Whether anything may depend on what memory holds, that of mbarriers left aside."""
+    return maps_may_change(program) or _by_contents(program, _of_threads(program, None, stores=False))
+
+
+def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[int] | None:
+    """The addresses of the objects whose contents may decide something, with what has been ``found`` to be needed;
+    ``None`` where only an execution shows which they are, or asynchronous copies write them.
+    """
+    if maps_may_change(program) or _maps_are_moved(program):
+        return None
+    objects = Objects(program.memory)
+    asked: set[int] = set()
+    seen: set[tuple[int, frozenset[str]]] = set()
+    for thread, names in zip(program.threads, found, strict=True):
+        for op in thread.code:
+            if (id(op), names) not in seen:
+                seen.add((id(op), names))
+                bases = _asked_by(op, names, objects)
+                if bases is None:
+                    return None
+                asked |= bases
+    for op in map(ops.performed_operation, program.operations):
+        if isinstance(op, MOVES):
+            dst = getattr(op, "dst", None)  # of a tensor copy nobody knows
+            bases = None if dst is None else _objects_at(dst, objects)
+            if bases is None or bases & asked:
+                return None
+    return frozenset(asked)
+
+
+def names_of(program: Program, objects: frozenset[int]) -> set[str]:
+    """The names of the objects at some addresses."""
+    return {i.object.name for i in program.memory.instances if i.base in objects}
+
+
+def _asked_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | None:
+    """The objects that an operation reads to decide something."""
+    inner = ops.performed_operation(op)
+    if isinstance(inner, ops.Atomic) or (
+        isinstance(inner, ops.Load) and (isinstance(op, ops.Await) or _results(inner) & names)
+    ):
+        return _objects_at(inner.address, objects)
+    return set()
+
+
+def _objects_at(address: Expr, objects: Objects) -> set[int] | None:
+    """The objects that an address may be in; ``None`` for any."""
+    found = [None if place is None else objects.at(place) for place in places_of(address)]
+    return None if None in found else {i.base for i in found if i is not None}
+
+
+def maps_may_change(program: Program) -> bool:
+    """Whether some copy goes by a tensor map that is not known from the declarations alone."""
+    kept = (
+        find_unwritten_objects(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
+    )
+    for op in program.operations:
+        if isinstance(op, ops.TensorCopy):
+            where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
+            instance = None if where is None else program.memory.find(where)
+            if instance is None or not instance.object.tensor_map or instance.base not in kept:
+                return True
+    return False
+
+
+def _by_contents(program: Program, found: list[frozenset[str]]) -> bool:
+    return _maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)
+
+
+def _of_threads(program: Program, watched: Watched | None, *, stores: bool) -> list[frozenset[str]]:
+    """The registers of each thread that decide something, or end up in what is stored."""
+    found = []
+    by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
+    uses = _named(program, stores=stores)
+    for thread in program.threads:
+        names = (watched or {}).get(thread.index, frozenset())
+        key = (names, tuple(map(id, thread.code)))
+        if key not in by_code:
+            by_code[key] = _of_thread(thread, names, uses)
+        found.append(by_code[key])
+    return found
+
+
+def copied_data_matters(program: Program) -> bool:
+    """Whether anything can depend on what copies move: a value that is read, or waited for, or the fields of a map."""
+    return (
+        _maps_are_moved(program)
+        or _awaits_values(program)
+        or any(_results(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
+    )
+
+
+def _maps_are_moved(program: Program) -> bool:
+    """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
+    kinds = ops.TensormapReplace | ops.TensormapCopyFence
+    return any(isinstance(op, kinds) for op in program.operations)
+
+
+def _awaits_values(program: Program) -> bool:
+    """Whether a value of memory is waited for: what is stored there decides if the wait ends."""
+    code = program.operations
+    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
+
+
+def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
+    return any(
+        _results(op) & names
+        for thread, names in zip(program.threads, found, strict=True)
+        if names
+        for op in thread.code
+        if isinstance(op, ops.Load | ops.Atomic)
+    )
+
+
+def _results(op: Op) -> set[str]:
+    return effects(op)[0]
+
+
+def _named(program: Program, *, stores: bool) -> dict[int, Uses]:
+    """The operations that name registers, by their identity."""
+    found = {id(op): _uses(op, stores=stores) for op in program.operations}
+    return {k: uses for k, uses in found.items() if uses != (None, set())}
+
+
+def _uses(op: Op, *, stores: bool) -> Uses:
+    """What an operation has to do with registers; unless ``stores``, what is stored decides nothing."""
+    _, used = effects(op)
+    if isinstance(op, ops.Alu):
+        return {r.name for r in op.dsts if r is not None}, used
+    if isinstance(op, ops.Store) and not stores:
+        data = {name for src in op.srcs for name in registers_of(src)}
+        used = (used - data) | set(registers_of(op.address)) | _guard(op)
+    return None, used
+
+
+def _guard(op: Op) -> set[str]:
+    return set() if op.guard is None else {op.guard.reg.name}
+
+
+def _of_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -> frozenset[str]:
+    """The registers of one thread; ``uses`` are those of the operations that name any."""
+    wanted: set[str] = set(watched)
+    flows: list[tuple[set[str], set[str]]] = []
+    for op in {id(op): op for op in thread.code if id(op) in uses}.values():
+        defined, used = uses[id(op)]
+        if defined is None:
+            wanted |= used
+        else:
+            wanted |= _guard(op)
+            flows.append((defined, used))
+    changed = True
+    while changed:
+        changed = False
+        for defined, used in flows:
+            if defined & wanted and not used <= wanted:
+                wanted |= used
+                changed = True
+    return frozenset(wanted)

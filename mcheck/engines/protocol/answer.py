@@ -1,0 +1,56 @@
+"""The engine's answer to any question about a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mcheck.answers.final_states import terms_of
+from mcheck.answers.result import Answer
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.ast import Model
+from mcheck.engines.protocol import exploration, final_states
+from mcheck.findings.finding import Finding
+from mcheck.ir.program import Program
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    prop: str = "spec",
+    unroll: int = 2,
+    timeout: float | None = None,
+    profile: str = "ptx",
+    findings: bool = False,
+    witnesses: bool = False,
+    limit: int | None = None,
+    thorough: bool = False,
+    excused: Callable[[Finding], bool] | None = None,
+    brief: bool = False,
+) -> Answer:
+    """Findings, and the final states of what a condition names where they can be told.
+
+    With ``findings`` nothing else is looked for. A sketch without a condition passes once it has been looked at.
+    Liveness fails with the first deadlock.
+    """
+    if prop == "spec" and not findings and terms_of(program.condition):
+        return final_states.answer(program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses)
+    given = exploration.answer(
+        program,
+        model,
+        unroll=unroll,
+        timeout=timeout,
+        profile=profile,
+        limit=limit or exploration.MAX_EXECUTIONS,
+        thorough=thorough,
+        excused=excused,
+        brief=brief,
+    )
+    if findings:
+        return given
+    if prop == "liveness" and any(f.kind == "deadlock" for f in given.findings):
+        return replace(given, verdict=Verdict.FAIL, reasons=())
+    if given.reasons and not any(f.severity == "error" for f in given.findings):
+        return replace(given, verdict=Verdict.UNKNOWN)
+    return given

@@ -1,0 +1,212 @@
+"""Arrivals that may change places between phases of an mbarrier, where whichever place they take adds no behaviour.
+
+The consumers of a cluster release the stages of several CTAs, one CTA after the other. One that is quick may arrive for
+its next round before a slow one has arrived for this: two arrivals of the first then make up a phase, and every round
+doubles the executions. But who arrives for the next round knows all that the slow one did before its arrival (else it
+would not have got so far), and so do those whom it lets through. Such executions need not be run: one stands for all.
+
+Let X be the execution in the usual order, all of whose reversals are of two arrivals in different phases of one object,
+and Y any other one. What is asked of X, and shown of Y:
+
+* The objects concerned count arrivals and do nothing else: each has one initialisation, arrivals of one by single
+  threads, and waits for a parity that are awaited. So the number of arrivals alone says which waits are let through.
+* *Loose* are the arrivals whose phase may be another. They are found in an execution U in which nobody learns of loose
+  arrivals, neither in time nor by the model: what is ordered in U is in every Y. Those of two phases that U does not
+  order are loose, and U is run until no more are found. So the others are in the same phases in Y as in X.
+* Every arrival of a phase *knows* what those of the phase before knew: to have seen it tells a waiter all that it tells
+  it to have seen those, but that they came themselves. This is asked of the window, by a wait that is put in for a
+  trial, and of the vectors of time. By transitivity so does every arrival of any later phase. In Y a wait may miss an
+  arrival that it sees in X; then, by number, it has seen another one, which comes later in X. By induction along Y
+  every event but the loose arrivals knows in Y what it knows in X. (The models order by closures, into which a phase
+  enters as an edge from a release to an acquire: to be let through by the later arrival leads from all that was before
+  the earlier one to all that is behind the wait.)
+* So what time or the model orders in X is ordered in Y, a loose arrival before others excepted. With the order findings
+  do not grow: without any in X there is none in Y about other events. Two kinds that are for review (``ORDERED``) may
+  be in X: they say of an order by which fences it came about, and what is ordered so in Y only is a race in X. No other
+  step can come elsewhere, and no wait lets its phase pass, for what keeps it from that in X keeps it in Y as well.
+* Every wait of Y is let through: of the steps that Y lacks at its end, the first one in the order of X would be a wait
+  for a phase all of whose arrivals have come.
+* What comes after a loose arrival is ordered so in Y if it is in U: there no finding may be about one. And no look may
+  be stale in U.
+
+The third and the fourth point are arguments about the shipped models; for others this is not done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.engines.protocol.analysis.lane_groups import Split
+from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup
+from mcheck.engines.protocol.incremental.entries import Entry as Live
+from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.operations.scheduler import execute
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.vector_clocks import Vector
+from mcheck.events.event import Event
+from mcheck.ir import ops
+
+Arrival = tuple[int, int]
+"""An agent and the number of its step."""
+Conveyed = tuple[dict[int, int], dict[int, int]]
+"""What a wait would learn: by node of the model the events that are related to it, and of which sets it would be."""
+
+ORDERED = frozenset(("RACE005", "RACE008"))
+MOST_RUNS = 6
+"""So many executions are run at most to find the loose arrivals."""
+
+
+def prove_commuting(setup: Setup, first: Machine) -> int | None:
+    """Whether the first execution of a program stands for all: how many more were run to show it; ``None`` if not."""
+    if not _only_exchanges(first) or _wrong(first) or not is_equivalent(setup.tape):
+        return None
+    thorough, setup.thorough = setup.thorough, True  # stale looks are sought whatever is found
+    try:
+        return _shown(setup, first)
+    except (Split, NewMbarrier, NewOrder, NewWord):
+        return None
+    finally:
+        setup.thorough = thorough
+
+
+def _wrong(m: Machine) -> bool:
+    return any(p.code not in ORDERED for p in m.problems)
+
+
+def _only_exchanges(m: Machine) -> bool:
+    followed = not (m.words or m.coarse or m.guesses or m.bound or m.overtaken) and m.ended == "end"
+    one_way = m.unsure is None and m.impossible is None and not any(entry.choices for entry in m.trace)
+    return followed and one_way and bool(m.exchanged) and len(m.exchanged) == len(m.reversals)
+
+
+def _shown(setup: Setup, first: Machine) -> int | None:
+    loose = {arrival for _, *pair in first.exchanged for arrival in pair}
+    objects = {address for address, *_ in first.exchanged}
+    for k in range(MOST_RUNS):
+        unseen = Watch(frozenset(loose), frozenset(objects), hidden=True)
+        m = execute(setup, watch=unseen)
+        if not (loose >= unseen.found and objects >= unseen.moved):
+            loose |= unseen.found
+            objects |= unseen.moved
+            continue
+        if not _ends(m) or unseen.spoilt or not _counted(m, objects) or _about(m, unseen):
+            return None
+        knowing = Watch(frozenset(loose), frozenset(objects), hidden=False, waits=unseen.waits)
+        m = execute(setup, watch=knowing)
+        same = all(address in objects and loose.issuperset(pair) for address, *pair in m.exchanged)
+        fine = same and _ends(m) and _only_exchanges(m) and not _wrong(m)
+        return k + 2 if fine and not knowing.spoilt and not knowing.ignorant and _counted(m, objects) else None
+    return None
+
+
+def _ends(m: Machine) -> bool:
+    done = m.ended == "end" and all(a.status == "done" for a in m.agents)
+    followed = not (m.words or m.guesses or m.bound or m.overtaken)
+    known = m.unsure is None and m.impossible is None
+    return done and followed and known and not any(entry.choices for entry in m.trace)
+
+
+def _counted(m: Machine, objects: set[int]) -> bool:
+    """Whether the objects have had one life, which has not ended."""
+    return all(m.mbarriers[k].generation == 1 and m.mbarriers[k].state is not None for k in objects)
+
+
+def _about(m: Machine, watch: Watch) -> bool:
+    """Whether something was found that may be about a loose arrival."""
+    arrivals = (d for found in watch.arrivals.values() for d in found)
+    spans = {d.event.op.span for d in arrivals if (d.agent, d.step) in watch.loose}
+    return any(not p.accesses or any(a.span in spans for a in p.accesses) for p in m.problems)
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is looked at in an execution: with ``hidden``, nobody learns of the loose arrivals, and those that are not
+    ordered are ``found``, at the objects that are ``moved``; else whether the arrivals of one phase of the ``objects``
+    know what those of the one before knew.
+    """
+
+    loose: frozenset[Arrival]
+    objects: frozenset[int]
+    hidden: bool
+    waits: dict[int, dict[object, tuple[int, Event]]] = field(default_factory=dict)
+    """By object, and for each statement of an agent, a thread that waits at it, and its event."""
+    found: set[Arrival] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
+    arrivals: dict[int, list[Done]] = field(default_factory=dict)
+    spoilt: bool = False
+    """Whether one of the objects does something else than count arrivals of one, or some phase may be kept open."""
+    ignorant: bool = False
+
+    def hides(self, agent: Agent) -> bool:
+        """Whether nobody is to learn of the present step of an agent."""
+        return self.hidden and (agent.index, agent.step) in self.loose
+
+    def waited(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
+        """A wait at an object."""
+        self.waits.setdefault(bar.address, {})[agent.index, event.op.span] = agent.threads[0], event
+        self.spoilt |= bar.address in self.objects and not awaited
+
+    def landed(self, m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
+        """An operation, or a signal, takes its place in the present phase."""
+        if done.effect[0] > 0:  # what follows such an increment may be postponed with it, and more follows in others
+            self.spoilt = True
+        if not _plain(m, done):
+            self.spoilt |= bar.address in self.objects
+            return
+        mine = self.arrivals.setdefault(bar.address, [])
+        if self.hidden:
+            for other in mine:
+                if other.phase < done.phase and other.agent != done.agent and time[other.agent] < other.step:
+                    self.found |= {(other.agent, other.step), (done.agent, done.step)}
+                    self.moved.add(bar.address)
+        mine.append(done)
+
+    def entered(self, m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...]) -> None:
+        """An arrival is in the window: whether it knows what those of the phase before knew."""
+        if self.hidden or self.ignorant or bar.address not in self.objects or not bar.before:
+            return
+        self.ignorant = not all(self._in_time(m, other, done) for other in bar.before)
+        theirs = sum_of(e for other in bar.before for e in other.entries)
+        for thread, event in self.waits.get(bar.address, {}).values():
+            if self.ignorant:
+                return
+            told, sets = _conveyed(m, thread, event, theirs)
+            tells, its = _conveyed(m, thread, event, sum_of(entries))
+            but = theirs | self._live(m)
+            self.ignorant = sets != its or any(events & ~tells.get(n, 0) & ~but for n, events in told.items())
+
+    def _live(self, m: Machine) -> int:
+        """The loose arrivals in the present phases of the objects, and in those before, as a set of the window."""
+        operations = (d for k in self.objects for d in (*m.mbarriers[k].now, *m.mbarriers[k].before))
+        return sum_of(e for d in operations if (d.agent, d.step) in self.loose for e in d.entries)
+
+    def _in_time(self, m: Machine, other: Done, done: Done) -> bool:
+        """Whether an operation comes after all that another one comes after, but for loose arrivals."""
+        agents = len(m.agents)
+        if any(a > b for a, b in zip(other.time[agents:], done.time[agents:], strict=True)):
+            return False
+        missing = ((k, step) for k in range(agents) for step in range(done.time[k] + 1, other.time[k] + 1))
+        return all(step in self.loose for step in missing)
+
+
+def _plain(m: Machine, done: Done) -> bool:
+    """Whether an operation is an arrival of one by a single thread, and nothing else."""
+    step, op = done.event.mbarrier, ops.performed_operation(done.event.op)
+    if step is None or not isinstance(op, ops.MbarrierArrive) or done.signal >= 0 or done.kind != "arrive":
+        return False
+    plain = step.kind == "arrive" and step.count == 1 and not step.tx and op.state is None
+    return plain and m.agents[done.agent].single
+
+
+def _conveyed(m: Machine, thread: int, event: Event, seen: int) -> Conveyed:
+    """What a wait of a thread would know that had seen some arrivals, and nothing else."""
+    saved = m.save()
+    entry = m.window.entry(event, thread, edges={"phase": seen})
+    m.window.add(entry)
+    told = {n: column[entry.slot] for n, column in m.window.cols.items()}
+    sets = {n: members >> entry.slot & 1 for n, members in m.window.masks.items()}
+    m.restore(saved)
+    return told, sets

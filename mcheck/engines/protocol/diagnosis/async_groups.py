@@ -1,0 +1,75 @@
+"""The groups of asynchronous operations in an execution: what waits for one, and whether a thread does (9.7.9.25)."""
+
+from __future__ import annotations
+
+from mcheck.answers.async_waits import count_closed_groups, family_of, wait_for_completion
+from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.trace import Entry
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Commit, Op, WaitGroup
+
+
+def is_modification(old: Record) -> bool:
+    """Whether an access is one to what its operation changes, which ``.read`` does not wait for: a reduction reads that
+    as well.
+    """
+    op = old.event.op
+    reduces = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is not None
+    return old.write or (reduces and "global" in old.spaces)
+
+
+def count_later_groups(m: Machine, old: Record, until: int) -> int | None:
+    """How many groups were closed behind that of an operation before a step of the trace, ``None`` if it was open."""
+    behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
+    return count_closed_groups(behind, old.event.op)
+
+
+def wait_of_group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
+    """What waits, before a step of the trace, for an operation of a group, and how many later groups that leaves."""
+    later = count_later_groups(m, old, until)
+    return wait_for_completion(old.event.op, write=is_modification(old), later=later) or "", later
+
+
+def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
+    """The wait of the issuing thread that completes an operation of a group, be it that it is still to come."""
+    done = entry_at_step(m, issuer, next((step for agent, step in old.done if agent == issuer.index), 0))
+    if done is not None:
+        return done.op
+    family = family_of(old.event.op)
+    closed = isinstance(old.event.op, ops.Wgmma)
+    for op in issuer.code[m.trace[old.position].place + 1 :]:
+        if isinstance(op, ops.Branch):
+            break
+        closed = closed or (isinstance(op, Commit) and op.family == family and op.guard is None)
+        if not isinstance(op, WaitGroup) or op.family != family or op.guard is not None:
+            continue
+        if (closed or op.commits) and op.pending == Const(0) and not (op.read and is_modification(old)):
+            return op
+    return None
+
+
+def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: Entry) -> str:
+    """That the issuing thread's next wait for the groups of an operation comes after it has handed the bytes over."""
+    family = family_of(old.event.op)
+    for k, op in enumerate(issuer.code[m.trace[old.position].place + 1 :], m.trace[old.position].place + 1):
+        if isinstance(op, ops.Branch):
+            break
+        if isinstance(op, WaitGroup) and op.family == family:
+            return f"The wait at line {line_of(op)} comes after that." if k > over.place else ""
+    return ""
+
+
+def is_committed(m: Machine, old: Record) -> bool:
+    """Whether the issuing thread closed a group behind the operation."""
+    family = family_of(old.event.op)
+    behind = (e.op for e in m.trace[old.position :] if e.agent == old.agent)
+    return any(isinstance(op, Commit) and op.family == family for op in behind)
+
+
+def has_waited(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
+    """Whether the issuing thread had waited for an operation of a group before a step of the trace."""
+    return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.done)

@@ -1,0 +1,117 @@
+"""Problems as findings, with the steps that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mcheck.answers.step_text import step_of
+from mcheck.engines.protocol.diagnosis.iteration import iteration_at
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.sync_objects import Mbarrier
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Finding
+from mcheck.findings.trace import Happening, Step, Trace
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+
+TRACE_LINES = 16
+"""Steps of a trace."""
+
+
+def key_of(problem: Problem | Finding) -> tuple[str, object]:
+    """Problems with the same key are one finding."""
+    ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
+    return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
+
+
+def says_less(problem: Problem, findings: Iterable[Finding]) -> bool:
+    """Whether a deadlock is one that was found already, perhaps with others who stand elsewhere."""
+    if not problem.code.startswith("DEAD"):
+        return False
+    waits = {a.span for a in problem.accesses}
+    return any(f.kind == "deadlock" and waits <= {a.span for a in f.accesses} for f in findings)
+
+
+def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
+    """The finding of a problem, with the steps that lead to it."""
+    entry = catalogue.get(problem.code)
+    return Finding(
+        code=problem.code,
+        kind=entry.kind,
+        severity=entry.severity(profile),
+        message=problem.message,
+        accesses=problem.accesses,
+        missing=" ".join(filter(None, (problem.missing or entry.remedy_of(problem.message), problem.besides))),
+        section=entry.section_for(problem.section),
+        trace=trace(m, problem),
+    )
+
+
+def trace(m: Machine, problem: Problem) -> Trace:
+    """The steps that matter, numbered as in the whole execution: both accesses, what is done to the mbarriers that they
+    signal or wait for, what else orders something, the nearest to the accesses first.
+    """
+    last = min(problem.until, len(m.trace))
+    bars = _bars(m, problem, last)
+    if problem.code.startswith("DEAD"):
+        theirs = [k for k in range(last) if _concerns(m, problem, k) or _names(m.trace[k].op, bars)]
+        ends = {max((k for k in theirs if m.trace[k].agent == a), default=-1) for a in problem.agents}
+        nearest = {k: last - k for k in theirs}
+    else:
+        theirs = [k for k in range(problem.since, last) if _concerns(m, problem, k)]
+        ends = {problem.since, theirs[-1]} if problem.since and theirs else set(theirs[-1:])
+        nearest = {k: min(k - problem.since, last - k) for k in theirs}
+    ranks = {k: 0 if k in ends else 1 if _names(m.trace[k].op, bars) else 2 for k in theirs}
+    worth = [k for k in theirs if k in ends or _matters(m, problem, k)]
+    kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:TRACE_LINES])
+    chosen = [k for k in theirs if k in kept or {k - 1, k + 1} <= kept]  # one step takes no more room than its absence
+    befores = [k - 1 for k in chosen[:1]] + chosen
+    return tuple(step(m, k, skipped=k - before - 1) for before, k in zip(befores, chosen, strict=False))
+
+
+def _bars(m: Machine, problem: Problem, last: int) -> set[int]:
+    """The addresses of the mbarriers that decide: what is waited for, or signalled by an access."""
+    if problem.code.startswith("DEAD"):
+        waited = (m.agents[a].where for a in problem.agents)
+        return {where.address for where in waited if isinstance(where, Mbarrier)}
+    bases = {i.label: i.base for i in m.program.memory.instances}
+    misused = {bases[a.object] + a.bytes[0] for a in problem.accesses if a.object in bases} & set(m.mbarriers)
+    if misused:
+        return misused
+    spans = {a.span for a in problem.accesses}
+    theirs = (e.op for e in m.trace[problem.since : last] if e.op.span in spans and e.agent in problem.agents)
+    return {address for op in theirs for address in _addresses(op)} & set(m.mbarriers)
+
+
+def _names(op: Op, addresses: set[int]) -> bool:
+    return not addresses.isdisjoint(_addresses(op))
+
+
+def _addresses(op: Op) -> Iterator[int]:
+    """What an operation names as its object, or as what it signals."""
+    inner = ops.performed_operation(op)
+    for name in ("address", "mbar"):
+        expr = getattr(inner, name, None)
+        if isinstance(expr, Const):
+            yield expr.value
+
+
+def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
+    """A step of the machine's trace."""
+    entry = m.trace[k]
+    happening = Happening(entry.note) if entry.note else Happening.EXECUTES
+    name, turn = m.name(m.agents[entry.agent]), iteration_at(m, k)
+    return step_of(name, entry.op, happening=happening, number=k + 1, skipped=skipped, turn=turn)
+
+
+def _concerns(m: Machine, problem: Problem, k: int) -> bool:
+    return not problem.agents or m.trace[k].agent in problem.agents
+
+
+def _matters(m: Machine, problem: Problem, k: int) -> bool:
+    """Whether a step is other than a weak access elsewhere, which orders nothing."""
+    op = m.trace[k].op
+    weak = isinstance(op, ops.Load | ops.Store) and op.sem == "weak"
+    return not weak or any(a.span == op.span for a in problem.accesses)

@@ -1,0 +1,29 @@
+"""Which round of its loops a step belongs to."""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.agent import Agent
+
+
+def iteration_at(m: Machine, k: int) -> str:
+    """That of a step of the trace; of a completion, that of its operation."""
+    entry = m.trace[k]
+    agent = m.agents[entry.agent]
+    issued = entry if entry.place >= 0 else entry_at_step(m, agent, entry.step)
+    return iteration_of(m, agent, issued.place) if issued is not None else ""
+
+
+def iteration_of(m: Machine, agent: Agent, place: int) -> str:
+    """That of the operation at a place of an agent's code: the variables of the loops around it or, in a module, how
+    often the thread comes to the statement up to there. Empty where it comes there once, or nobody knows.
+    """
+    turns = m.program.threads[agent.threads[0]].turns
+    if turns is not None:
+        return turns.at(place) if turns.length == len(agent.code) else ""
+    if m.program.terms is None or not 0 <= place < len(agent.code):
+        return ""
+    span = agent.code[place].span
+    again = [at for at, op in enumerate(agent.code) if op.span == span]
+    return f"#{again.index(place) + 1}" if len(again) > 1 else ""

@@ -1,0 +1,21 @@
+"""Where in the program, and in its execution, something was done."""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.trace import Entry
+from mcheck.ir.ops import Op
+
+
+def line_of(op: Op) -> int:
+    """The line of an instruction."""
+    return op.span.line if op.span is not None else 0
+
+
+def entry_at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
+    """What an agent did at a step."""
+    if step <= 0:
+        return None
+    found = (e for e in reversed(m.trace) if e.agent == agent.index and e.signal < 0 and e.step == step)
+    return next(found, None)

@@ -1,0 +1,40 @@
+"""Whether a read meets the copy that overwrites what it reads: the next fill of a stage, not the one meant for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from mcheck.answers.async_waits import ReadPhase
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Record
+
+
+def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadPhase:
+    """What the read ``new`` of the byte ``low`` comes to, while the copy ``old`` is under way."""
+    if not old.asynchronous or old.bars or not old.write or new.write or old.proxy != new.proxy:
+        return ReadPhase.OWN
+    if m.agents[new.agent].time[old.agent] >= old.step:
+        return ReadPhase.OWN  # the read comes behind the issue of the copy
+    _, history = m.history(low)
+    cell = history.cells[bisect_right(history.starts, low) - 1]
+    fills = [r.position for r in cell if r is not old and r.write and _known(m, r, new)]
+    if not fills:
+        return ReadPhase.OWN
+    issued = m.trace[old.position].time
+    read = any(
+        not r.write
+        and r.agent == new.agent
+        and r.event.op.span == new.event.op.span
+        and max(fills) < r.position
+        and r.step <= issued[r.agent]
+        for r in cell
+    )
+    return ReadPhase.EITHER if read else ReadPhase.NEXT
+
+
+def _known(m: Machine, fill: Record, read: Record) -> bool:
+    """Whether a write is over before a read."""
+    time = m.agents[read.agent].time
+    if fill.asynchronous:
+        return any(step <= time[agent] for agent, step in fill.done)
+    return fill.step <= time[fill.agent]

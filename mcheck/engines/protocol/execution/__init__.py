@@ -1,0 +1,1 @@
+"""One execution: what all executions of a program share (``setup``), and its state machine."""

@@ -1,0 +1,534 @@
+"""All executions that differ in more than the order of what commutes, one after the other.
+
+An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in
+the other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one
+itself make a new prefix. A well-formed pipeline needs one execution.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+
+from mcheck.answers.merged_answers import Excused
+from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import add_verdict, assumptions, makes_undefined
+from mcheck.base.budget import Limit
+from mcheck.base.errors import Unsupported
+from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.ast import Model
+from mcheck.engines.protocol import commuting_arrivals, gc_control
+from mcheck.engines.protocol.analysis import sc_fences
+from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
+from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition
+from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
+from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
+from mcheck.engines.protocol.analysis.slicing import Watched
+from mcheck.engines.protocol.diagnosis.findings import finding_of, key_of, says_less
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
+from mcheck.engines.protocol.fix_search.advice import advice
+from mcheck.engines.protocol.operations.scheduler import execute
+from mcheck.engines.protocol.reduction import thread_symmetry
+from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.trace import Entry, Forced, Planned, Reversal
+from mcheck.findings.finding import Finding
+from mcheck.ir import ops
+from mcheck.ir.program import Program
+
+MAX_EXECUTIONS = 2_000
+MAX_WORK = 4_000_000
+"""Steps of all executions together, beside those of the first ones with each set of agents."""
+FEW_STEPS = 2_000
+"""Until there have been so many steps, what could have come instead is asked of each execution, also of those that are
+the same as another one up to the order of what commutes: each may show another way to what differs from all of them.
+"""
+COST_OF_TRIAL = 8
+"""Steps that it takes to ask the model whether an event may be."""
+AFTER_FINDING = 48
+WORK_AFTER_FINDING = 8_000
+"""Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
+TRIED = 32
+"""Executions of a program with a remedy that is tried."""
+MOST_TRIED = 12_000
+"""Steps of all of these together."""
+IN_VAIN = 24
+WORK_IN_VAIN = 3_000
+"""The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
+
+
+@dataclass(slots=True)
+class Search:
+    """The executions of a program, up to a ``limit``, and what was found in them."""
+
+    program: Program
+    model: Model
+    profile: str
+    unroll: int
+    limit: int = MAX_EXECUTIONS
+    thorough: bool = False
+    brief: bool = False
+    excused: Excused = None
+    """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
+    given: Limit = field(default_factory=Limit)
+    findings: dict[object, Finding] = field(default_factory=dict)
+    errors: list[Finding] = field(default_factory=list)
+    """Those of the findings that count."""
+    executions: int = 0
+    possible: bool = False
+    """Whether one of them is an execution of the model."""
+    ends: bool = False
+    """Whether one of them comes to its end."""
+    bounded: str | None = None
+    overtaken: str | None = None
+    """Which operation on an mbarrier may take effect behind a later one of its thread."""
+    unsure: str | None = None
+    extra: tuple[int, ...] = ()
+    words: dict[int, int] = field(default_factory=dict)
+    ordered: frozenset[int] = frozenset()
+    fences: bool = False
+    """Whether the fence.sc are followed in either order, though nothing is looked at that they decide."""
+    setup: Setup | None = None
+    halved: set[tuple[int, ...]] = field(default_factory=set)
+    first_found: tuple[int, int] | None = None
+    """How many executions and steps there had been when there was the first error."""
+    last_found: tuple[int, int] = (0, 0)
+    """The same of the latest finding."""
+    work: int = 0
+    steps: int = 0
+    older_maps: bool = False
+    """Whether copies go by the tensor maps as they were at the start."""
+    watched: Watched | None = None
+    advises: bool = True
+    """Whether remedies are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
+    spent: int = 0
+    """Steps of what was tried."""
+    watch: Callable[[Machine], None] = lambda _: None
+    """Is shown every execution; with ``watched``, for those who want final states."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether more executions would not change the answer: those that end have states beside those that do not."""
+        return any(self.watched is None or f.kind != "deadlock" for f in self.errors)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is looked at, whatever is found."""
+        return self.thorough and self.excused is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether an error is enough of an answer, and there is one."""
+        return self.wrong and not self.whole
+
+    @property
+    def doubt(self) -> Reason | None:
+        """What was met that leaves all executions in doubt."""
+        return None if self.unsure is None else Reason(Cause.NOT_FOLLOWED, self.unsure)
+
+    @property
+    def bound(self) -> Reason | None:
+        """What the search went up to, if it left something out."""
+        return None if self.bounded is None else Reason(Cause.BOUND, self.bounded)
+
+    @property
+    def none_ends(self) -> bool:
+        """Whether none comes to its end, as far as they were looked at, and what was found says why."""
+        return not self.ends and self.bounded is None and any(f.severity == "error" for f in self.findings.values())
+
+    def found(self) -> tuple[Finding, ...]:
+        """The findings, errors first."""
+        return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
+
+    def deadline(self) -> None:
+        """Raises ``TimeOut`` once the time is over."""
+        self.given.check()
+
+    def explore(self, timeout: float | None) -> Reason | None:
+        """``run`` within a time; the reason if there is no answer."""
+        self.given = Limit(timeout)
+        with gc_control.collect_rarely():
+            return self.given.attempt(self.run)
+
+    def run(self) -> None:
+        """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
+        agents = partition(self.program)
+        while True:
+            try:
+                self.setup = prepare(
+                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
+                    self.watched, self.words, self.ordered, fences=self.fences,
+                )  # fmt: skip
+                self.setup.older_maps = self.older_maps
+                coarse = self._explore(self.setup)
+            except Split as split:
+                if self._enough():
+                    return
+                agents = self._smaller(agents, split.groups)
+                continue
+            except NewMbarrier as new:
+                self.extra = (*self.extra, new.address)
+                continue
+            except NewWord as word:
+                self.words[word.address] = word.size
+                continue
+            except NewOrder as order:
+                self.ordered |= {order.address}
+                continue
+            if self._hidden_by_fences():
+                self.fences, self.first_found, self.last_found = True, None, (self.executions, self.steps)
+                continue
+            if not coarse or self.settled or self.bounded:
+                return
+            for k in coarse:
+                group = self.setup.partition[k]
+                agents = self._smaller(agents, [group[:1], group[1:]])
+
+    def _hidden_by_fences(self) -> bool:
+        """Whether accesses that race have another code where an order of the fence.sc, which was not followed, orders
+        them: then it is a fence of a proxy that lacks (RACE004, RACE006, RACE009).
+        """
+        if self.brief or self.bounded or self.setup is None or self.setup.sequential:
+            return False
+        return sc_fences.has_sc_fence(self.program) and any(f.code == "RACE003" for f in self.findings.values())
+
+    def _enough(self) -> bool:
+        """Whether enough has been done since the first error was found."""
+        if not self.settled:
+            return False
+        if self.brief:
+            return True
+        now = self.executions, self.steps
+        if self.first_found is None:
+            self.first_found = now
+        for then, executions, steps in (
+            (self.first_found, AFTER_FINDING, WORK_AFTER_FINDING),
+            (max(self.first_found, self.last_found), IN_VAIN, WORK_IN_VAIN),
+        ):
+            if now[0] - then[0] >= executions or now[1] - then[1] > steps:
+                return True
+        return False
+
+    def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
+        """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
+        whole = tuple(sorted(t for g in groups for t in g))
+        if any(set(whole) < set(earlier) for earlier in self.halved):
+            groups = [(t,) for t in whole]
+        self.halved.add(whole)
+        out = [a for a in agents if not set(a) & set(whole)]
+        rest = [tuple(t for t in a if t not in whole) for a in agents if set(a) & set(whole)]
+        out += [g for g in groups if g] + [r for r in rest if r]
+        return tuple(sorted(out))
+
+    def _explore(self, setup: Setup) -> set[int]:
+        """All executions with these agents; the agents whose lanes would have to be told apart."""
+        todo: deque[Forced] = deque([()])
+        planned: set[Forced] = {()}
+        again: list[list[Forced]] = []
+        """What could have come instead in executions that are the same as earlier ones."""
+        seen: set[object] = set()
+        coarse: set[int] = set()
+        alike = thread_symmetry.classes(setup) if self.watched is not None else {}
+        while todo or again:
+            if not todo:
+                self._plan(again.pop(), alike, planned, todo)
+                continue
+            forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
+            self.deadline()
+            if self.executions >= self.limit:
+                self.bounded = f"{self.limit} executions"
+                return set()
+            setup.brief, setup.thorough = self.wrong, self.thorough or self.watched is not None
+            machine = execute(setup, forced)
+            self.executions += 1
+            self.steps += len(machine.trace) + COST_OF_TRIAL * machine.trials
+            self.work += len(machine.trace) if forced else 0
+            setup.shown = machine.window.shown
+            if machine.impossible is not None:  # no execution of the model
+                # Under a model that is not shipped it may have to come in another order from the start.
+                if not is_equivalent(setup.tape):
+                    coarse |= machine.coarse
+                    self._plan(_alternatives(machine, self.settled), alike, planned, todo)
+                continue
+            self.possible = True
+            self.ends = self.ends or (machine.ended == "end" and all(a.status == "done" for a in machine.agents))
+            if self.work > MAX_WORK:
+                self.bounded = f"{self.executions} executions"
+                todo.clear()
+                again.clear()
+            self.collect(machine)
+            self.watch(machine)
+            coarse |= machine.coarse
+            self.bounded = machine.bound or self.bounded
+            self.overtaken = self.overtaken or machine.overtaken
+            if machine.unsure:
+                self.unsure = machine.unsure
+            if self._enough():
+                return coarse
+            if (
+                not forced
+                and self.watched is None
+                and (more := commuting_arrivals.prove_commuting(setup, machine)) is not None
+            ):
+                self.executions += more
+                return coarse
+            alternatives = _alternatives(machine, self.settled)
+            if not alternatives:
+                continue
+            signature = hash(thread_symmetry.signature(machine, alike)), machine.ended
+            if signature not in seen or self.watched is not None:  # states tell more apart than findings
+                seen.add(signature)
+                self._plan(alternatives, alike, planned, todo)
+            elif self.steps <= FEW_STEPS:
+                again.append(alternatives)
+        return coarse
+
+    def _plan(
+        self, alternatives: list[Forced], alike: thread_symmetry.Classes, planned: set[Forced], todo: deque[Forced]
+    ) -> None:
+        """Adds what could have come instead to what is to be done."""
+        for other in alternatives:
+            self.deadline()
+            plan = thread_symmetry.renamed(other, alike)
+            if plan in planned:
+                continue
+            if self.work > MAX_WORK:
+                self.bounded = f"{self.executions} executions"
+                return
+            planned.add(plan)
+            todo.append(plan)
+
+    def collect(self, machine: Machine) -> None:
+        for problem in _without_echoes(machine.problems):
+            key = key_of(problem)
+            if key not in self.findings and not says_less(problem, self.findings.values()):
+                found = self.findings[key] = finding_of(machine, problem, self.profile)
+                self.last_found = self.executions, self.steps
+                if self.advises and not self.brief and (better := advice(machine, problem, self._mends(key))):
+                    told = f"{better} {problem.besides}".strip()
+                    found = self.findings[key] = replace(found, missing=told)
+                if found.severity == "error" and (self.excused is None or not self.excused(found)):
+                    self.errors.append(found)
+
+    def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
+        """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
+        place. It is tried with few steps, whose number is the same each time.
+        """
+        known = {f.code for f in self.findings.values()}
+
+        def worse(found: Finding) -> bool:
+            if found.kind == "race":
+                return found.severity == "error" and key_of(found)[1] == key[1]
+            return key_of(found) == key or found.code not in known
+
+        def mends(program: Program) -> bool:
+            if self.spent > MOST_TRIED:
+                return False
+            each = self.steps // max(self.executions, 1) + 1
+            few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
+            trial = Search(
+                program, self.model, self.profile, self.unroll, few, thorough=True, given=self.given,
+                excused=lambda f: not worse(f), advises=False,
+            )  # fmt: skip
+            try:
+                trial.run()
+            except Unsupported:
+                return False
+            self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
+            return trial.possible and trial.unsure is None and not any(map(worse, trial.findings.values()))
+
+        return mends
+
+
+def _without_echoes(problems: list[Problem]) -> list[Problem]:
+    """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
+    groups = [p for p in problems if p.code == "UB106"]
+    if not groups:
+        return problems
+    threads = {a.thread for p in groups for a in p.accesses}
+    return [
+        p
+        for p in problems
+        if p.code != "RACE003"
+        or len({a.thread for a in p.accesses}) > 1
+        or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
+    ]
+
+
+def _alternatives(machine: Machine, few: bool) -> list[Forced]:
+    """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
+    trace = machine.trace
+    held = _held_by_a_guess(machine)
+    if not machine.reversals and not held and not any(e.choices for e in trace):
+        return []
+    steps: list[Planned] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
+    all_steps: list[Planned] = []
+    begun: list[int] = []
+    """How many of them come before each entry."""
+    for entry, step in zip(trace, steps, strict=True):
+        all_steps += entry.vain
+        begun.append(len(all_steps))
+        all_steps.append(step)
+    out: list[Forced] = []
+    for position, entry in held:
+        before = begun[position] - len(trace[position].vain) if position < len(trace) else len(all_steps)
+        out.append((*all_steps[:before], *entry.vain, (entry.who, (1,))))
+    for k, entry in enumerate(trace):
+        for j, (taken, of) in enumerate(entry.choices):
+            for other in range(taken + 1, of) if isinstance(of, int) else of:
+                ways = (*(c for c, _ in entry.choices[:j]), other)
+                out.append((*all_steps[: begun[k]], (entry.who, ways)))
+    place = {id(entry): k for k, entry in enumerate(trace)}
+    for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
+        machine.setup.deadline()
+        first = trace[earlier]
+        between = range(earlier + 1, min(later, len(trace)))
+        chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
+        free = {k for k in between if not _before(first, trace[k])}
+        needed = chosen | {k for k in free if any(e is not first and _before(trace[k], e) for e in ends)}
+        # What else need not come after the first may come before it as well: which of it does is part of the order.
+        for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
+            tail = [steps[k] for k in sorted(which)]
+            if not chosen:
+                tail.append((ends[-1].who, ()))
+            if first.guess is not None:  # it was about this that the two were not ordered
+                tail.append((first.who, (first.guess,)))
+            elif any(e is first for e in ends):
+                tail.append(steps[earlier])
+            elif isinstance(ops.performed_operation(ends[-1].op), ops.MbarrierWait):
+                # A look changes nothing for the others, so that they go on as they did.
+                tail += [(trace[k].who, ()) for k in (earlier, *between) if k not in which]
+            out.append((*all_steps[: begun[earlier]], *tail))
+    return out
+
+
+def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
+    """The steps at which agents wait for ever because a guard that nobody knows was taken to hold: they might have
+    gone on. A step that is done at last has this among its choices.
+    """
+    found = []
+    for agent in machine.agents:
+        held = machine.held.get(agent.index) if agent.status == "blocked" else None
+        if held is None or held[1].op is not agent.code[agent.pc]:
+            continue
+        if held[1].guess is not None and held[1].choices[0] == (0, 2):
+            found.append(held)
+    return found
+
+
+def _one_per_pair(machine: Machine) -> list[Reversal]:
+    """The first reversal of every two statements."""
+    found: dict[object, Reversal] = {}
+    for reversal in machine.reversals:
+        first, ends = machine.trace[reversal[0]], reversal[1]
+        found.setdefault((first.op.span, ends[-1].op.span, any(e is first for e in ends)), reversal)
+    return list(found.values())
+
+
+def _before(a: Entry, b: Entry) -> bool:
+    """Whether step ``a`` is before ``b`` in time; an arrival is not behind what it waits for at its barrier."""
+    time = b.begun or b.time
+    if a.signal >= 0:
+        return time[a.signal] > a.until
+    if a.agent == b.agent:
+        return a.step < b.step if b.signal < 0 else a.step <= b.step
+    return time[a.agent] >= a.step
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    limit: int = MAX_EXECUTIONS,
+    thorough: bool = False,
+    brief: bool = False,
+    excused: Excused = None,
+) -> Answer:
+    """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
+
+    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing. Errors that
+    are ``excused`` do not count as first ones.
+    """
+    search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
+    late = search.explore(timeout)
+    unsure = late or search.doubt or (None if search.possible else NONE)
+    bound = search.bound
+    if late is None and search.setup is not None and bound is None and not search.settled:
+        more = (
+            search.overtaken
+            or find_non_interleaving(
+                program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered
+            )
+            or explain_delayed_waits(program, search.setup.needed)
+            or _lost_updates(search)
+        )
+        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _torn_maps(search)
+    found = search.found()
+    return Answer(
+        verdict=Verdict.PASS if unsure is None else Verdict.UNKNOWN,
+        complete=False,
+        undefined=any(map(makes_undefined, found)),
+        findings=found,
+        covered=unsure is None and bound is None and not search.settled,
+        assumptions=(*assumptions(program), INTERLEAVED),
+        executions=search.executions,
+        engine="protocol",
+        reasons=tuple(r for r in (unsure or bound,) if r is not None),
+        ends=not search.none_ends,
+    )
+
+
+NONE = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
+INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
+
+
+def check(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    limit: int = MAX_EXECUTIONS,
+    thorough: bool = False,
+) -> Answer:
+    """``answer`` with its verdict about findings."""
+    return add_verdict(
+        answer(program, model, profile=profile, unroll=unroll, timeout=timeout, limit=limit, thorough=thorough)
+    )
+
+
+def _torn_maps(search: Search) -> Reason | None:
+    """A copy whose tensor map is replaced meanwhile may go by either contents; the newer ones are followed. The older
+    ones may show nothing else.
+    """
+    raced = (a.proxy for f in search.findings.values() if f.kind == "race" for a in f.accesses)
+    if "tensormap" not in raced:
+        return None
+    because: Reasons = ()
+    if has_one_map_write(search.program):
+        other = Search(
+            search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
+            given=search.given, older_maps=True,
+        )  # fmt: skip
+        late = search.given.attempt(other.run)
+        more = late or other.doubt or other.bound or other.overtaken
+        if more is None and other.findings.keys() <= search.findings.keys():
+            return None
+        because = (late,) if late is not None else because
+    return Reason(Cause.INTERLEAVINGS, "a tensor map that races may be read as it was", because=because)
+
+
+def _lost_updates(search: Search) -> str | None:
+    """Atomics that race with writes are not atomic (8.10.3): what one of them loses, no interleaving shows."""
+    pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
+    beside = {a.span for a, other in pairs if other.access == "write"}
+    atomics = {op.span for op in search.program.operations if isinstance(ops.performed_operation(op), ops.Atomic)}
+    return "atomics that race may lose updates" if beside & atomics - {None} else None

@@ -1,0 +1,195 @@
+"""Final states of programs without races, from the executions that the protocol engine tells apart.
+
+In such a program every weak read has one causally latest write, so what a state holds follows from the phases, the
+values of strong reads and the winners of atomics: from what the engine explores anyway. With final states in question
+it also tells apart what the registers and locations in question depend on. The states are all of them if nothing races
+in any execution, if interleavings show every execution (``mcheck.engines.protocol.analysis.interleaving``), and if no
+value had to be guessed; a state that was reached counts also where others may be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mcheck.answers.final_states import UNKNOWN, terms_of, truth_of
+from mcheck.answers.result import Answer, Outcome, State, Value, sort_by_state
+from mcheck.answers.verdict_rules import ACCEPTED, assumptions, makes_undefined
+from mcheck.base.reasons import Cause, Reason, once
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.algebra.compiled_models import tape_of
+from mcheck.cat.ast import Model
+from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
+from mcheck.engines.protocol.analysis.interleaving import explain_non_interleaving, shares_words
+from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_checks, is_race_check
+from mcheck.engines.protocol.analysis.slicing import Watched
+from mcheck.engines.protocol.diagnosis.findings import step
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.exploration import INTERLEAVED, Search
+from mcheck.findings.finding import Finding
+from mcheck.findings.trace import Trace
+from mcheck.ir import ops
+from mcheck.ir.condition import MemTerm, RegTerm, Term
+from mcheck.ir.program import Program
+from mcheck.semantics.terms import typed
+
+MAX_EXECUTIONS = 10_000
+GUESSED = "a branch on a value that nobody knows may say what another one is"
+WITNESS_LINES = 40
+
+
+@dataclass(slots=True)
+class States:
+    """The final states of the executions seen so far: how many executions end in each, and one of them."""
+
+    program: Program
+    terms: tuple[Term, ...]
+    witnesses: bool
+    found: dict[State, int] = field(default_factory=dict)
+    told: dict[State, Trace] = field(default_factory=dict)
+    inexact: str | None = None
+    absent: bool = False
+
+    def see(self, m: Machine) -> None:
+        """Adds the state of an execution in which every thread has ended (interface: others have none)."""
+        if m.inexact is not None:
+            self.inexact = m.inexact
+        self.absent = self.absent or m.absent
+        if m.ended != "end" or any(a.status != "done" for a in m.agents):
+            return
+        state = tuple((t.label, _value(m, t)) for t in self.terms if isinstance(t, RegTerm | MemTerm))
+        if m.guesses and any(value == UNKNOWN for _, value in state):
+            self.inexact = GUESSED
+        self.found[state] = self.found.get(state, 0) + 1
+        if self.witnesses and state not in self.told:
+            self.told[state] = _witness(m)
+
+
+def _value(m: Machine, term: RegTerm | MemTerm) -> Value:
+    if isinstance(term, MemTerm):
+        raw = m.memory.load(term.address, term.size)
+        value = UNKNOWN if raw is None else typed(term.type, raw)
+    else:
+        agent = m.agents[m.names[term.thread]]
+        lane = agent.threads.index(term.thread)
+        value = agent.lanes[lane].registers.get(term.reg, 0)
+    return value if isinstance(value, int) else UNKNOWN
+
+
+def _witness(m: Machine) -> Trace:
+    """The last steps of an execution."""
+    first = max(len(m.trace) - WITNESS_LINES, 0)
+    return tuple(step(m, k, skipped=first if k == first else 0) for k in range(first, len(m.trace)))
+
+
+def condition_registers(program: Program) -> Watched:
+    """The registers that the condition names."""
+    found: dict[int, set[str]] = {}
+    for term in terms_of(program.condition):
+        if isinstance(term, RegTerm):
+            found.setdefault(term.thread, set()).add(term.reg)
+    return {thread: frozenset(names) for thread, names in found.items()}
+
+
+OTHER_MODEL = Reason(
+    Cause.MODEL,
+    "the protocol engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: of "
+    "others it is not known that a program without races leaves weak reads no choice",
+)
+
+
+def answer(
+    program: Program,
+    model: Model,
+    *,
+    profile: str = "ptx",
+    unroll: int = 2,
+    timeout: float | None = None,
+    witnesses: bool = False,
+) -> Answer:
+    """The final states of a program with the verdict of its condition; ``unknown`` with the reason where they cannot
+    be told. Never raises for a time-out or an unmodelled construct.
+    """
+    if not has_equivalent_checks(tape_of(model), is_race_check):
+        return Answer(verdict=Verdict.UNKNOWN, complete=False, engine="protocol", reasons=(OTHER_MODEL,))
+    states = States(program, terms_of(program.condition), witnesses)
+    search = Search(
+        program, model, profile, unroll, MAX_EXECUTIONS, watched=condition_registers(program), watch=states.see
+    )
+    reason = search.explore(timeout)
+    findings = search.found()
+    undefined = any(makes_undefined(f) for f in findings)
+    reason = reason or search.doubt or _incomplete(search, states, findings)
+    verdict, why = _verdict(program, states, undefined=undefined, reason=reason)
+    return Answer(
+        verdict=verdict,
+        outcomes=tuple(
+            Outcome(state=state, executions=count, witness=states.told.get(state, ()))
+            for state, count in sort_by_state(states.found.items(), lambda pair: pair[0])
+        )
+        if states.inexact is None
+        else (),
+        complete=reason is None,
+        undefined=undefined,
+        findings=findings,
+        executions=search.executions,
+        covered=reason is None,
+        assumptions=(*assumptions(program), INTERLEAVED),
+        engine="protocol",
+        reasons=once(r for r in (why, reason) if r is not None and (r is why or r.cut)),
+        ends=not search.none_ends,
+    )
+
+
+def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> Reason | None:
+    """Why there may be other states."""
+    races = sorted({f.code for f in findings if f.kind == "race" and f.code not in ACCEPTED})
+    if races:
+        text = f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
+        return Reason(Cause.RACES, text)
+    if search.bound is not None:
+        return search.bound
+    if search.overtaken is not None:
+        return Reason(Cause.STATES, f"an execution that is no interleaving: {search.overtaken}")
+    if states.inexact is not None:
+        return Reason(Cause.STATES, f"the protocol engine does not list states here: {states.inexact}")
+    if _counts_pending(search):
+        return Reason(Cause.STATES, "the protocol engine does not list the counts of pending arrivals")
+    if states.absent and shares_words(search.program):
+        text = "shared words are read and written on both sides of a barrier that waits for a thread to exit"
+        return Reason(Cause.STATES, text)
+    late = None if search.setup is None else explain_delayed_waits(search.program, search.setup.needed)
+    more = late or explain_non_interleaving(search.program)
+    return None if more is None else Reason(Cause.STATES, more)
+
+
+def _counts_pending(search: Search) -> bool:
+    """Whether a register in question is a count of arrivals, which arrivals that commute do not leave alone."""
+    assert search.setup is not None
+    return any(
+        (isinstance(op, ops.MbarrierPending) and op.dst.name in names)
+        or (isinstance(op, ops.MbarrierArrive) and op.state is not None and op.state.name in (search.watched or {}).get(
+            thread.index, ()))
+        for thread, names in zip(search.program.threads, search.setup.needed, strict=True)
+        for op in thread.code
+    )  # fmt: skip
+
+
+def _verdict(
+    program: Program, states: States, *, undefined: bool, reason: Reason | None
+) -> tuple[Verdict, Reason | None]:
+    condition = program.condition
+    kind = condition.kind
+    if undefined:
+        if kind == "none":
+            return Verdict.PASS, None
+        return Verdict.PASS if kind == "exists" else Verdict.FAIL, Reason(Cause.UNDEFINED)
+    if kind != "none" and states.inexact is None:
+        truths = [truth_of(condition, s) for s in states.found]
+        if kind == "forall":
+            if any(False in t for t in truths):
+                return Verdict.FAIL, None
+        elif any(True in t for t in truths):
+            return (Verdict.PASS if kind == "exists" else Verdict.FAIL), None
+    if reason is not None:
+        return Verdict.UNKNOWN, reason
+    return (Verdict.FAIL if kind == "exists" else Verdict.PASS), None

@@ -1,0 +1,58 @@
+"""Remedies that were tried, in place of those that are read off the accesses alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.fix_search import (
+    barrier_fixes,
+    mbarrier_fixes,
+    overwritten_values,
+    tensor_memory_waits,
+    trials,
+)
+from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
+from mcheck.engines.protocol.state.trace import Entry
+
+LONG = 6_000
+"""Steps of an execution from which on nothing is tried."""
+
+
+Way = Callable[[Machine, Entry, Entry, Mends], str]
+_UNORDERED = (barrier_fixes.passed_by_others, trials.fences, barrier_fixes.barrier, tensor_memory_waits.allocated)
+WAYS: dict[str, tuple[Way, ...]] = {
+    "RACE001": _UNORDERED,
+    "RACE002": _UNORDERED,
+    "RACE003": (tensor_memory_waits.waited, barrier_fixes.barrier, tensor_memory_waits.allocated),
+}
+"""What is tried for two accesses that race, one after the other."""
+
+
+def advice(m: Machine, problem: Problem, mends: Mends) -> str:
+    """What mends a problem, if something that was tried does; empty otherwise."""
+    if len(m.trace) > LONG:
+        return ""
+    if problem.code.startswith("DEAD"):
+        return _of_a_deadlock(m, mends)
+    ends = trials.ends(m, problem)
+    if ends is None:
+        return ""
+    ways = WAYS.get(problem.code, ())
+    found = next(filter(None, (way(m, *ends, mends) for way in ways)), "")
+    if found or not ways:
+        return found
+    return mbarrier_fixes.count(m, [b for b in m.mbarriers.values() if b.began is not None], mends)
+
+
+def _of_a_deadlock(m: Machine, mends: Mends) -> str:
+    """What keeps threads from waiting for ever, if it is one thing alone."""
+    stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
+    said = [overwritten_values.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
+    said += [barrier_fixes.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
+    bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
+    fixed = (mbarrier_fixes.count(m, [bar], mends) or mbarrier_fixes.commit(m, bar, mends) for bar in bars.values())
+    said.append(next(filter(None, fixed), ""))
+    return " ".join(dict.fromkeys(filter(None, said)))

@@ -1,0 +1,73 @@
+"""Counts of mbarriers that do not fit those who arrive, and signals that nobody gives, found by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.state.sync_objects import Mbarrier
+from mcheck.ir import ops
+from mcheck.ir.amendment import Changed, Inserted, amended
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+
+MOST = 4
+"""Counts to try."""
+
+
+def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
+    """The count of an init that fits those who arrive on the object, if it does not and that mends it."""
+    tried = 0
+    for bar in bars:
+        init = bar.began.event.op if bar.began is not None else None
+        if not isinstance(init, ops.MbarrierInit) or init.span is None or not isinstance(init.count, Const):
+            continue
+        arrive = list(_arrivals(m.program, bar.address))
+        threads = {t for t, _ in arrive}
+        per_thread = {sum(1 for t, _ in arrive if t == who) for who in threads}
+        if init.count.value == len(threads) or not threads or tried >= MOST or not per_thread:
+            continue
+        tried += 1
+        if mends(amended(m.program, [Changed(_counting(len(threads)), init.span)])):
+            lines = sorted({line_of(op) for _, op in arrive})
+            where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+            return (
+                f"Initialise {m.label(bar.address)} at line {line_of(init)} with count {len(threads)} instead of "
+                f"{init.count.value}: so many threads arrive on it, at {where}."
+            )
+    return ""
+
+
+def _arrivals(program: Program, address: int) -> Iterator[tuple[int, Op]]:
+    """The threads that arrive on an object themselves, and where, as far as constant addresses tell."""
+    for thread in program.threads:
+        for op in thread.code:
+            if isinstance(op, ops.MbarrierArrive) and op.address == Const(address):
+                yield thread.index, op
+
+
+def _counting(number: int) -> Callable[[Op], Op]:
+    return lambda op: replace(op, count=Const(number))  # type: ignore[call-arg]
+
+
+def commit(m: Machine, bar: Mbarrier, mends: Mends) -> str:
+    """The tcgen05.commit that lets an operation of the tensor core signal an object, if that is all that lacks."""
+    last: dict[int, ops.TensorCore] = {}
+    for entry in m.trace:
+        if isinstance(entry.op, ops.TensorCore) and entry.op.kind in ("mma", "cp"):
+            last[entry.agent] = entry.op
+    for op in last.values():
+        assert op.span is not None
+        group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
+        made = ops.TensorCommit(address=Const(bar.address))
+        if mends(amended(m.program, [Inserted(made, after=True, span=op.span)])):
+            name = m.label(bar.address)
+            return (
+                f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "
+                f"{line_of(op)}."
+            )
+    return ""

@@ -1,0 +1,79 @@
+"""Values that somebody waits for, which were there and were overwritten (PTX ISA 9.0 section 8.10.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.answers.step_text import text_of
+from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.fix_search import trials
+from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.operations.coherence_positions import may_satisfy
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.sync_objects import Word, Written
+from mcheck.ir import ops
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A write of a value that would end a wait, and the write behind it in coherence order that would not."""
+
+    wanted: Written
+    over: Written
+
+
+def overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
+    """What took away the last value that an agent waits for; ``None`` if there was none."""
+    op = agent.code[agent.pc]
+    inner = ops.performed_operation(op)
+    if not isinstance(op, ops.Await) or op.compare is None or not isinstance(inner, ops.Load | ops.Atomic):
+        return None
+    relation, right = op.compare
+    value = m.term(agent, 0, right)
+    if not isinstance(value, int):
+        return None
+    fits = [w.value is not None and may_satisfy(w.value, inner.type, relation, value) for w in word.writes]
+    for k in range(len(fits) - 2, -1, -1):
+        over = word.writes[k + 1]
+        if fits[k] and not fits[k + 1] and over.event is not None:
+            return Overwritten(word.writes[k], over)
+    return None
+
+
+def in_words(m: Machine, found: Overwritten) -> str:
+    """Which write has overwritten which value."""
+    assert found.over.event is not None
+    op = found.over.event.op
+    by = m.name(m.agents[found.over.agent])
+    return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
+
+
+def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
+    """What keeps a write from taking a value away: that it comes before, by a release and an acquire that were tried,
+    or that it waits until the value has been seen.
+    """
+    found = overwritten(m, agent, word)
+    if found is None or found.over.event is None:
+        return ""
+    waiter, owner, wait = m.name(agent), m.name(m.agents[found.over.agent]), agent.code[agent.pc]
+    line = line_of(found.over.event.op)
+    entries = [entry_at_step(m, m.agents[w.agent], w.step) for w in (found.over, found.wanted) if w.agent >= 0]
+    if len(entries) == 2 and entries[0] is not None and entries[1] is not None:
+        first, second = entries[0], entries[1]
+        if m.trace.index(first) < m.trace.index(second) and (text := trials.fences(m, first, second, mends)):
+            return f"{text} Else line {line} may come behind line {line_of(second.op)} in coherence order."
+    if found.over.agent == agent.index:
+        return ""
+    return (
+        f"Line {line} takes away what {waiter} waits for at line {line_of(wait)}: let it wait until {waiter} has seen "
+        f"the value, by a release of {waiter} behind line {line_of(wait)} that {owner} acquires before line {line}; "
+        f"or never take the value back."
+    )
+
+
+def writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
+    """Those who wrote what the agents wait for, and those who took it away."""
+    found = (overwritten(m, a, a.where) for a in stuck if isinstance(a.where, Word))
+    both = (w.agent for f in found if f is not None for w in (f.wanted, f.over))
+    return tuple(dict.fromkeys(k for k in both if k >= 0))

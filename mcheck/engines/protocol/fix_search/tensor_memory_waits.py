@@ -1,0 +1,88 @@
+"""What waits for an operation on tensor memory, before another thread or instruction touches the same cells
+(PTX ISA 9.0 section 9.7.16.6).
+"""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.state.trace import Entry
+from mcheck.ir import ops
+from mcheck.ir.amendment import Inserted, amended
+from mcheck.ir.expr import Const
+
+MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
+
+
+def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+    """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
+    other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
+    """
+    if _handed_an_older_one(m, old, new):
+        old, new = new, old
+    match old.op:
+        case ops.TensorMove():
+            return _for_a_move(m, old.op, old, new, mends)
+        case ops.TensorCore(kind="mma" | "cp" | "shift"):
+            return _for_the_pipe(m, old.op, old, new)
+    return ""
+
+
+def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
+    """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
+    if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
+        return False
+    known = new.time[old.agent]
+    mine = (e for e in m.trace if e.agent == old.agent and e.signal < 0 and isinstance(e.op, ops.TensorMove))
+    stored = (e.step for e in mine if isinstance(e.op, ops.TensorMove) and e.op.family == "tcgen05.st")
+    return known < old.step and any(step <= known for step in stored)
+
+
+def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: Mends) -> str:
+    wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
+    own = old.agent == new.agent
+    at = new.op if own else old.op
+    assert at.span is not None
+    where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
+    if mends(amended(m.program, [Inserted(wait, after=not own, span=at.span)])):
+        return f"Execute {wait.text} {where}."
+    if own:
+        return ""
+    there = any(e.agent == old.agent and e.step > old.step and isinstance(e.op, ops.WaitGroup) for e in m.trace)
+    first = f"Behind the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
+    return (
+        f"{first} hand over to line {line_of(new.op)}: tcgen05.fence::before_thread_sync, a barrier or an mbarrier, "
+        f"tcgen05.fence::after_thread_sync."
+    )
+
+
+def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str:
+    """Operations of one pipe are in order; for all others a commit tells of their completion."""
+    code = m.agents[old.agent].code[old.place + 1 :]
+    commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
+    if isinstance(new.op, ops.TensorCore) and new.agent == old.agent and new.op.kind in ("mma", "cp", "shift"):
+        return ""
+    first, second = line_of(op), line_of(new.op)
+    if commit is None:
+        return (
+            f"Execute tcgen05.commit after line {first}, to an mbarrier, and wait for its phase before line {second}: "
+            f"until then line {first} may still use these cells."
+        )
+    bar = m.label(commit.address.value) if isinstance(commit.address, Const) else "the mbarrier"
+    return (
+        f"Wait for the phase of {bar} that the tcgen05.commit at line {line_of(commit)} completes before line "
+        f"{second}, and execute tcgen05.fence::after_thread_sync behind the wait: until then line {first} may still "
+        f"use these cells."
+    )
+
+
+def allocated(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:  # noqa: ARG001 - one signature
+    """What hands over the address that a tcgen05.alloc writes to shared memory."""
+    if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
+        return ""
+    first, second = line_of(old.op), line_of(new.op)
+    return (
+        f"The write is of the address that tcgen05.alloc at line {first} gives: let line {second} come behind a "
+        f"barrier that {m.name(m.agents[old.agent])} arrives at after line {first}."
+    )

@@ -1,0 +1,215 @@
+"""What would order two accesses that race, found by trying: the program with a fence, a wider scope or a barrier more.
+
+A release is of the thread whose write is observed, an acquire of the thread that observes it (PTX ISA 9.0 section 8.8).
+So the places to try are read off the execution: right before each strong write, and right behind each strong read, by
+which the later access's thread has come to know of the earlier access in time. What does not have to be there is left
+out again, one piece after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mcheck.answers.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.engines.protocol.diagnosis.sync_diagnosis import idle_fence, releasing
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.trace import Entry
+from mcheck.ir import ops
+from mcheck.ir.amendment import Amendment, Changed, Inserted, amended
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.ir.scopes import WIDTH
+
+Mends = Callable[[Program], bool]
+"""Whether a program is rid of a finding, and has no other one in its place."""
+MOST = 10
+"""Places to try."""
+WRITES = ops.Store | ops.Atomic | ops.MbarrierArrive
+READS = ops.Load | ops.Atomic | ops.MbarrierWait
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A change to try, at an operation of the execution."""
+
+    amendment: Amendment
+    at: Entry
+    kind: str
+    """``release``, ``acquire`` or ``scope``."""
+
+
+def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+    """The fences and scopes that order the accesses of two steps; empty where none do."""
+    way = list(on_the_way(m, old, new))
+    scope = _widest(m, [old, *way, new])
+    pieces = list(_pieces(way, scope))
+    if not 0 < len(pieces) <= MOST or not mends(_with(m, pieces)):
+        return ""
+    left = pieces
+    for piece in reversed(pieces):
+        fewer = [p for p in left if p is not piece]
+        if fewer and mends(_with(m, fewer)):
+            left = fewer
+    return _in_words(m, old, new, way, left, scope, mends)
+
+
+def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
+    """The steps of the two accesses of a problem."""
+    if not 0 <= problem.since < problem.until <= len(m.trace):
+        return None
+    old, new = m.trace[problem.since], m.trace[problem.until - 1]
+    return None if old.signal >= 0 or new.signal >= 0 else (old, new)
+
+
+def on_the_way(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
+    """The steps behind one that another one comes after in time."""
+    first, last = m.trace.index(old), m.trace.index(new)
+    for entry in m.trace[first + 1 : last]:
+        behind = entry.agent == old.agent or entry.time[old.agent] >= old.step
+        known = entry.agent == new.agent or new.time[entry.agent] >= entry.step
+        if entry.signal < 0 and behind and known:
+            yield entry
+
+
+def _widest(m: Machine, entries: Sequence[Entry]) -> str:
+    """The scope that has all the threads of some steps in it."""
+    places = {m.agents[e.agent].threads[0] for e in entries}
+    first, *others = (m.program.threads[t].place for t in sorted(places))
+    return max((narrowest_common_scope(first, other) for other in others), key=WIDTH.__getitem__, default="cta")
+
+
+def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
+    """What may be tried on the way, each statement once."""
+    seen: set[object] = set()
+    fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
+    for entry in way:
+        op, span = ops.performed_operation(entry.op), entry.op.span
+        if span is None or span in seen:
+            continue
+        seen.add(span)
+        strong = scope_of(op) is not None and getattr(op, "sem", "weak") != "weak"
+        if strong and isinstance(op, WRITES) and not releases(op):
+            yield Piece(Inserted(fence, after=False, span=span), entry, "release")
+        if strong and isinstance(op, READS) and not acquires(op):
+            yield Piece(Inserted(fence, after=True, span=span), entry, "acquire")
+        if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
+            yield Piece(Changed(lambda o: replace(o, scope=scope), span), entry, "scope")  # type: ignore[call-arg]
+
+
+def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
+    return amended(m.program, [p.amendment for p in pieces])
+
+
+# --- in words ---------------------------------------------------------------------------------------------------
+
+
+def _in_words(
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: Mends
+) -> str:  # fmt: skip
+    """What to do at each place, and why what is there is not enough."""
+    said: list[str] = []
+    for piece in pieces:
+        line = line_of(piece.at.op)
+        if piece.kind == "scope":
+            said.append(f"give the {_noun(ops.performed_operation(piece.at.op))} of line {line} scope .{scope}")
+            continue
+        where = "before" if piece.kind == "release" else "after"
+        said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
+    instead = _instead(m, pieces, scope, mends)
+    text = f"{_listed(said)}{instead}{_why(m, pieces)}."
+    return " ".join([text[0].upper() + text[1:], *_elsewhere(m, old, new, way, pieces)])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> str:
+    """The semantics that the operations may have instead of fences beside them, if that does as well."""
+    if all(p.kind == "scope" for p in pieces):
+        return ""
+    halves: dict[object, set[str]] = {}
+    at: dict[object, Op] = {}
+    for piece in pieces:
+        halves.setdefault(piece.at.op.span, set()).add(piece.kind)
+        at[piece.at.op.span] = ops.performed_operation(piece.at.op)
+    changes: list[Amendment] = []
+    said = []
+    for span, op in at.items():
+        kinds = halves[span] - {"scope"}
+        if getattr(op, "volatile", False) or getattr(op, "sem", "") not in ("relaxed", "acquire", "release"):
+            return ""
+        sem = kinds.pop() if len(kinds) == 1 and getattr(op, "sem", "") == "relaxed" else "acq_rel" if kinds else ""
+        sem = sem or str(getattr(op, "sem", ""))
+        if sem == "acq_rel" and not isinstance(op, ops.Atomic):
+            return ""
+        assert span is not None
+        changes.append(Changed(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
+        said.append(f"{_noun(op)} of line {line_of(op)} .{sem}.{scope}")
+    if not mends(amended(m.program, changes)):
+        return ""
+    return f", or make the {_listed(said)}"
+
+
+def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:
+    return lambda op: replace(op, sem=sem, scope=scope)  # type: ignore[call-arg]
+
+
+def _noun(op: Op) -> str:
+    """What an instruction is called without its modifiers."""
+    match op:
+        case ops.Atomic():
+            return "red" if op.is_red else "atom"
+        case ops.Load():
+            return "ld"
+        case ops.Store():
+            return "st"
+    return "arrive" if isinstance(op, ops.MbarrierArrive) else "wait"
+
+
+def _taken(m: Machine, at: Entry) -> Entry | None:
+    """Where the agent of a step took over last before it."""
+    behind = m.trace[: m.trace.index(at)]
+    return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _takes(e.op)), None)
+
+
+def _takes(op: Op) -> bool:
+    return isinstance(ops.performed_operation(op), ops.Barrier | ops.ClusterBarrier | ops.WarpSync | READS)
+
+
+def _why(m: Machine, pieces: Sequence[Piece]) -> str:
+    """Who hands on what, where a release is missing behind what its thread took over."""
+    gives = [p.at for p in pieces if p.kind == "release"]
+    taken = _taken(m, gives[0]) if len(gives) == 1 else None
+    if taken is None:
+        return ""
+    who = m.name(m.agents[taken.agent])
+    return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
+
+
+def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
+    """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
+    another thread than the one whose write is observed behind it.
+    """
+    places = [m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new)]
+    at = getattr(old.op, "address", None)
+    address = at.value if isinstance(at, Const) else None
+    for piece in pieces:
+        own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and releasing(e.op)]
+        own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []
+        texts = (idle_fence(m, e, piece.at, address, places[0], places[1]) for e in own)
+        yield from (f"{text[0].upper()}{text[1:]}." for text in list(dict.fromkeys(filter(None, texts)))[:1])
+    theirs = [e for e in way if e.agent == old.agent and isinstance(e.op, ops.Fence) and releases(e.op)]
+    for piece in pieces:
+        taken = _taken(m, piece.at) if piece.kind == "release" and piece.at.agent != old.agent else None
+        if theirs and taken is not None and isinstance(taken.op, ops.Barrier):
+            yield (
+                f"The fence of {m.name(m.agents[old.agent])} at line {line_of(theirs[0].op)} does not do: by the "
+                f"letter of 8.8 a fence releases through a write of its own thread, and line {line_of(piece.at.op)} "
+                f"is another's. Much production code leaves it at that."
+            )
+            return

@@ -1,0 +1,393 @@
+"""The live events of an execution, what is kept of the relations between them, and what they share."""
+
+from __future__ import annotations
+
+from mcheck.base.errors import Unsupported
+from mcheck.cat.algebra.compiled_models import once_per_tape
+from mcheck.cat.algebra.tape import Tape, dependencies
+from mcheck.engines.protocol.incremental import object_order as ahead
+from mcheck.engines.protocol.incremental import overwritten
+from mcheck.engines.protocol.incremental.compilation import Compiled, compile_tape
+from mcheck.engines.protocol.incremental.entries import KEYS, Check, Entry, Masks, bits
+from mcheck.engines.protocol.incremental.generated_code import Known
+from mcheck.engines.protocol.incremental.kinds import Shown
+from mcheck.engines.protocol.incremental.sorts import NOBODY, Sorts
+from mcheck.events.event import Event
+from mcheck.ir.program import Program
+
+Gathered = tuple[int, int]
+"""A set of events, and a union over it."""
+NEVER: Gathered = (0, 0)
+RECENT = 256
+"""So many unions over the columns of closures are remembered."""
+
+
+class State:
+    """The live events of one execution under a model."""
+
+    def __init__(self, program: Program, tape: Tape, shown: Shown | None = None, sorts: Sorts | None = None) -> None:
+        self.program = program
+        self.tape = tape
+        self.checks = checks_of(tape)
+        self.flags = tuple(c for c in self.checks if c.role == "flag")
+        self.axioms = tuple(c for c in self.checks if c.role != "flag")
+        self.co = next((n for n, i in enumerate(tape.code) if i.op == "base" and i.name == "co"), -1)
+        self.bounds = bounds_of(tape)
+        nodes = [c.node for c in self.checks] + ([self.co] if self.co >= 0 else [])
+        self.before_reads = overwritten.overwriting_relations(tape)
+        asked = *ahead.needed_nodes(tape), *self.before_reads
+        self.wanted = tuple(dict.fromkeys([*nodes, *asked]))
+        circles = frozenset(c.node for c in self.axioms if c.test == "irreflexive")
+        self.circles = circles - {self.co, *asked}
+        """Those of them of which nothing is asked but whether they lead from an event to itself."""
+        self.told: dict[int, tuple[int, int]] = {}
+        """What of the event that was added last is wanted, by node."""
+        self.newest: Entry | None = None
+        self.shown = shown or Shown()
+        self.entries: list[Entry | None] = []
+        self.free: list[int] = []
+        self.all = 0
+        self.exact = 0
+        self.count = 0
+        self.cols: dict[int, list[int]] = {}
+        self.filled: dict[int, int] = {}
+        """Of which events a column is not empty."""
+        self.masks: dict[int, int] = {}
+        self.keyed: dict[str, Masks] = {k: Masks() for k in KEYS}
+        self.sorts = sorts or Sorts(program)
+        """Shared by all executions of the program."""
+        self.ends: list[int] = [0] * len(self.sorts.classes.parent)
+        """The live events of the ``others`` of each class of sorts."""
+        self.latest: dict[int, tuple[int, int]] = {}
+        """By node, a set that its column was joined over, and what came out: threads that leave a barrier come after
+        the same events, and some of their own.
+        """
+        self.recent: dict[tuple[int, int], int] = {}
+        """By node and set, the union over the columns of a closure: all who arrive in one phase come after the same."""
+        self.memo: dict[int, Gathered] = {}
+        """By thread and union (``Compiled.unions``), the latest one: see ``over``."""
+        self.complete = True
+        self.meets = 0
+        """Events that have bytes in common with the one that is looked at, whatever their addresses say."""
+        self.domains: dict[int, int] = {}
+        self.missed = False
+        """Whether an earlier event has entered the range of a relation, which is not followed."""
+        self.settled = False
+        self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted, self.circles)
+        self._fit()
+
+    def entry(
+        self,
+        event: Event,
+        thread: int,
+        *,
+        edges: dict[str, int],
+        back: dict[str, int] | None = None,
+        exact: bool = False,
+        where: int | None = None,
+        instruction: object = None,
+    ) -> Entry:
+        """An entry for an event of a thread."""
+        sorts = self.sorts
+        sort = sorts.of(event, thread, where)
+        if len(self.ends) < len(sorts.classes.parent):
+            self._extend()
+        return Entry(event, thread, sorts.names[sort], exact, edges, back or {}, sort, instruction)
+
+    def _extend(self) -> None:
+        """New classes of sorts: what was part of one has had the same events so far."""
+        classes, of = self.sorts.classes, self.keyed["sort"].get
+        for k in range(len(self.ends), len(classes.parent)):
+            parent = classes.parent[k]
+            if parent >= 0:
+                self.ends.append(self.ends[parent])
+                continue
+            found = 0
+            for sort in classes.others[k]:
+                found |= of(sort)
+            self.ends.append(found)
+
+    def _fit(self) -> None:
+        size = len(self.entries)
+        self.cols = {n: self.cols.get(n) or [0] * size for n in self.compiled.stored}
+        self.masks = {n: self.masks.get(n, 0) for n in self.compiled.masks}
+        self.domains = {n: self.domains.get(n, 0) for n in self.compiled.gathered}
+        self.filled = {n: sum(1 << k for k, x in enumerate(c) if x) for n, c in self.cols.items()}
+        self.memo = {}
+        self.latest, self.recent = {}, {}
+
+    def _enter(self, entry: Entry, bit: int) -> None:
+        """Puts the event where the relations look for it."""
+        self.all |= bit
+        if entry.exact:
+            self.exact |= bit
+        event = entry.event
+        keyed = self.keyed
+        if entry.thread < 0:  # an initial write is in no thread
+            keyed["thread"].add(entry.thread, bit)
+            keyed["memory"].add(None, bit)
+            keyed["loc"].add(event.address, bit)
+            return
+        for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
+            keyed[kind].add(key, bit)
+        keyed["instruction"].add((entry.thread, entry.instruction), bit)
+        if entry.exact:
+            keyed["loc"].add(event.address, bit)
+            keyed["vloc"].add((event.address, event.virtual), bit)
+            keyed["footprint"].add((event.address, event.size), bit)
+        elif event.size:
+            keyed["anywhere"].add(None, bit)
+        for k in self.sorts.classes.of_other.get(entry.sort, ()):
+            self.ends[k] |= bit
+
+    def _drop(self, keep: int) -> None:
+        for masks in self.keyed.values():
+            masks.drop(keep)
+        self.ends = [mask & keep for mask in self.ends]
+        self.exact &= keep
+
+    def over(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
+        """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows; ``before``: the
+        set that it was last asked for, and what came out.
+        """
+        known, result = before
+        rest = x ^ known
+        if rest & known:  # it has lost some
+            rest, result = x, 0
+        if rest:
+            result = _with(result, self._shared(rest, column, node))
+            self.memo[key] = x, result
+        return result
+
+    def along(
+        self, x: int, column: list[int], own: list[int], past: list[int], key: int, before: Gathered
+    ) -> int:  # fmt: skip
+        """``over``, where ``own`` has of every event the union over its ``past``, which is part of ``x`` if it is in
+        ``x``: what comes before a member need not be looked up.
+        """
+        known, result = before
+        rest = x ^ known
+        if rest & known:  # it has lost some
+            rest, result = x, 0
+        if rest:
+            more = 0
+            while rest:
+                k = rest.bit_length() - 1
+                more |= own[k] | column[k]
+                rest ^= 1 << k
+                if rest:
+                    rest ^= rest & past[k]
+            result = _with(result, more)
+            self.memo[key] = x, result
+        return result
+
+    def closed(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
+        """``over`` for a closure: what is in the column of a member need not be looked up."""
+        known, result = before
+        rest = x ^ known
+        if rest & known:  # it has lost some
+            rest, result = x, 0
+        if rest:
+            k = rest.bit_length() - 1
+            if rest ^ 1 << k:
+                asked = node, rest
+                found = self.recent.get(asked)
+                if found is None:
+                    if len(self.recent) > RECENT:
+                        self.recent.clear()
+                    found = self.recent[asked] = _united(rest, column)
+            else:
+                found = column[k]
+            result = _with(result, found)
+            self.memo[key] = x, result
+        return result
+
+    def _shared(self, x: int, column: list[int], node: int) -> int:
+        """The union of a column over a set, most of which the one before may have had as well."""
+        if not x & (x - 1):
+            return column[x.bit_length() - 1]
+        core, found = self.latest.get(node, NEVER)
+        common = core & x
+        half = x.bit_count() // 2
+        if common != core or common.bit_count() < half:
+            core = common if common.bit_count() >= half else x
+            found = self.union(core, column)
+            self.latest[node] = core, found
+        return found | self.union(x ^ core, column) if x != core else found
+
+    def union(self, x: int, column: list[int]) -> int:
+        """The union of a column over a set."""
+        result = 0
+        while x:  # from the top: sets are long, and to make one negative costs as much as five steps
+            k = x.bit_length() - 1
+            result |= column[k]
+            x ^= 1 << k
+        return result
+
+    def rows(self, x: int, column: list[int]) -> int:
+        """The events that some member of a set is related to."""
+        return sum(1 << k for k in bits(self.all) if column[k] & x) if x else 0
+
+    def turn(self, n: int, targets: int, bit: int) -> None:
+        """Notes edges that lead to earlier events."""
+        self.latest.clear()
+        self.recent.clear()
+        column = self.cols[n]
+        self.filled[n] |= targets
+        for k in bits(targets):
+            column[k] |= bit
+
+    def static(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+        """A base relation that follows from what events are: (related to the new one, related from it)."""
+        event = entry.event
+        keyed = self.keyed
+        both = 0
+        if entry.thread < 0:
+            both = self._of_initial(name, event) & ~bit
+            return both | (bit if name in ("id", "loc", "overlap") else 0), both
+        match name:
+            case "loc" | "overlap" | "vloc" | "complete-overlap":  # PLACES
+                if not event.size:
+                    return 0, 0
+                both = self._place(name, entry, event)
+            case "int":
+                both = keyed["thread"].get(entry.thread)
+            case "ext":
+                both = self.all & ~keyed["thread"].get(entry.thread)
+                return both, both
+            case "si":
+                both = keyed["instruction"].get((entry.thread, entry.instruction))
+            case "scta" | "scluster" | "sgpu":
+                both = self._reach(entry, name[1:])
+            case "sr":
+                if event.scope is None:
+                    return 0, 0
+                inside = self._reach(entry, event.scope)
+                for scope, members in keyed["scope"].of.items():
+                    both |= inside & members & self._reach(entry, str(scope))
+            case "sblock":
+                both = keyed["block"].get(event.block)
+            case "mbarrier-object":
+                if event.mbarrier is None:
+                    return 0, 0
+                both = keyed["object"].get(event.mbarrier.address)
+            case _:
+                return self.one_way(name, entry, bit)
+        return (both, both ^ bit) if both & bit else (both | bit, both)
+
+    def _of_initial(self, name: str, event: Event) -> int:
+        """What an initial write shares with others: its location."""
+        if name in ("loc", "overlap"):
+            return self.keyed["loc"].get(event.address) | self.keyed["anywhere"].get(None)
+        return self.all & ~self.keyed["thread"].get(-1) if name == "ext" else 0
+
+    def _place(self, name: str, entry: Entry, event: Event) -> int:
+        keyed = self.keyed
+        anywhere = keyed["anywhere"].get(None)
+        if name == "complete-overlap":
+            if not self.complete:
+                anywhere = 0
+            if not entry.exact:
+                return self._of_threads(keyed["memory"].get(None)) if self.complete else 0
+            return keyed["footprint"].get((event.address, event.size)) | anywhere
+        if not entry.exact:
+            return self._of_threads(keyed["memory"].get(None)) if name == "vloc" else keyed["memory"].get(None)
+        if name == "vloc":
+            return keyed["vloc"].get((event.address, event.virtual)) | anywhere | self.meets
+        return keyed["loc"].get(event.address) | anywhere | self.meets
+
+    def _of_threads(self, events: int) -> int:
+        """Some events without the initial writes."""
+        initial = events & self.keyed["thread"].get(-1)
+        return events ^ initial if initial else events
+
+    def _reach(self, entry: Entry, scope: str) -> int:
+        place = self.program.threads[entry.thread].place.cta
+        match scope:
+            case "cta":
+                return self.keyed["cta"].get(place.number)
+            case "cluster":
+                return self.keyed["cluster"].get((place.gpu, place.cluster))
+            case "gpu":
+                return self.keyed["gpu"].get(place.gpu)
+        return self.all
+
+    def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
+        """``static`` of a relation of ``ONE_WAY``."""
+        pairs, ends = self.sorts.pairs[name], self.ends
+        behind, ahead = pairs.behind.of.get(entry.sort, NOBODY), pairs.ahead.of.get(entry.sort, NOBODY)
+        col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
+        return col ^ bit if col & bit else col, row ^ bit if row & bit else row
+
+    def known(self, entry: Entry) -> Known:
+        """What an event has in common with all of its kind."""
+        edges = tuple([n for n, mask in entry.edges.items() if mask])
+        back = tuple([n for n, mask in entry.back.items() if mask]) if entry.back else ()
+        key = entry.sort, edges, back
+        found = self.sorts.knowns.get(key)
+        if found is None:
+            alone = self.sorts.alone[entry.sort]
+            found = self.sorts.knowns[key] = Known(entry.sets, frozenset(edges), frozenset(back), alone)
+        return found
+
+    def _is_in(self, k: int, name: str) -> bool:
+        entry = self.entries[k]
+        return entry is not None and (name == "_" or name in entry.sets)
+
+
+def _with(all_: int, more: int) -> int:
+    """The union; the first set itself where it is that, so that what is kept twice is one."""
+    if not all_:
+        return more
+    out = all_ | more
+    return all_ if out == all_ else out
+
+
+def _united(x: int, column: list[int]) -> int:
+    """The union of the column of a closure over a set: what is in that of a member need not be looked up."""
+    result = 0
+    while x:
+        k = x.bit_length() - 1
+        result |= column[k]
+        x ^= 1 << k
+        if x:
+            x ^= x & result
+    return result
+
+
+_COMPILED: dict[tuple[int, Shown, tuple[int, ...], frozenset[int]], tuple[Tape, Compiled]] = {}
+MOST = 1024
+"""So many compiled tapes are kept; the oldest goes first."""
+
+
+def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int]) -> Compiled:
+    """The compiled tape, once per process for what is shown."""
+    key = id(tape), shown, wanted, circles
+    known = _COMPILED.get(key)
+    if known is None or known[0] is not tape:
+        while len(_COMPILED) >= MOST:
+            del _COMPILED[next(iter(_COMPILED))]
+        known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted, circles)
+    return known[1]
+
+
+@once_per_tape
+def bounds_of(tape: Tape) -> tuple[int, ...]:
+    """The relations whose pairs coherence has to hold, and that do not depend on it."""
+    return tuple(c.node for c in checks_of(tape) if c.role == "bound" and "co" not in dependencies(tape, c.node))
+
+
+@once_per_tape
+def checks_of(tape: Tape) -> tuple[Check, ...]:
+    """The checks of a model; raises ``Unsupported`` for one that cannot be asked while an execution grows."""
+    found: list[Check] = []
+    for a in tape.axioms:
+        if a.role == "flag":
+            if a.test != "empty" or not a.negated:
+                raise Unsupported(f"the flag {a.name} of the model is not of the form `flag ~empty`")
+            found.append(Check(a.name, a.node, "empty", "flag"))
+        elif a.negated:
+            raise Unsupported(f"the axiom {a.name} of the model asks for something to be there")
+        else:
+            found.append(Check(a.name, a.node, a.test, a.role, a.monotone and a.test == "irreflexive"))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What each kind of operation does in an execution, and the scheduler that runs them."""

@@ -1,0 +1,357 @@
+"""Asynchronous operations: their accesses, which are outside program order, their signals, and their groups."""
+
+from __future__ import annotations
+
+from mcheck.cat.tags import Tag
+from mcheck.effects.ranges import join_ranges
+from mcheck.effects.site import widened
+from mcheck.engines.protocol.analysis.lane_groups import Split
+from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.incremental.entries import Entry as Live
+from mcheck.engines.protocol.operations import aligned_instructions, tracked_locations
+from mcheck.engines.protocol.operations import wgmma as warps
+from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.control_flow import evaluate_guard
+from mcheck.engines.protocol.operations.lane_accesses import coalesce_copy, coalesce_tensor_move, is_shared
+from mcheck.engines.protocol.operations.mbarrier_updates import add_pending_arrival, has_target
+from mcheck.engines.protocol.operations.memory_accesses import (
+    access,
+    lane_op,
+    races_between_lanes,
+    reads_unwritten,
+    transfer,
+)
+from mcheck.engines.protocol.operations.races import enter_accesses
+from mcheck.engines.protocol.state.access_history import Owners, Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.footprints import Bytes as SpreadBytes
+from mcheck.engines.protocol.state.footprints import coalesce
+from mcheck.engines.protocol.state.sync_objects import Signal
+from mcheck.events.emit import Stop
+from mcheck.events.event import Event
+from mcheck.events.thread_state import State
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+
+
+@executes(
+    ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.CpAsync, ops.CpAsyncArrive, ops.Prefetch,
+    ops.TensormapReplace, ops.TensormapCopyFence, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
+)  # fmt: skip
+def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
+    """Issues an asynchronous operation: its accesses are outside program order, its signals are on their way."""
+    if not evaluate_guard(m, agent, op):
+        return
+    agent.effects += 1
+    if isinstance(op, ops.Wgmma):
+        aligned_instructions.check_wgmma(m, agent, op)
+        agent.fenced = False
+    lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
+    whole = None
+    if isinstance(op, ops.CpAsync):
+        whole = coalesce_copy(m, agent, op)
+    elif isinstance(op, ops.TensorMove):
+        whole = coalesce_tensor_move(m, agent, op)
+    if whole is not None or (isinstance(op, ops.Wgmma) and is_shared(m, agent)):
+        lanes = range(len(agent.shown))  # those that stand for all
+    try:
+        emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
+    except Stop as stop:
+        if agent.single:
+            _begun(m, agent, op, list(stop.before))
+        raise
+    width = len(emitted[0])
+    if any(len(events) != width for events in emitted):
+        raise Split([(t,) for t in agent.threads])
+    issues = _issued(m, agent, op, emitted)
+    previous: Record | None = None
+    alike = _alike(m, op, emitted) if whole is None else {}
+    for j in range(width):
+        column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
+        event = column[0][0]
+        if j in alike:
+            if alike[j]:
+                _together(m, agent, [[events[i] for events in emitted] for i in alike[j]], issues, j)
+        elif event.size:
+            if whole is not None and reads_unwritten(m, agent, event):
+                continue
+            own = None if whole is None else whole[Tag.W in event.tags]
+            previous = _memory(m, agent, column, issues, previous, j, own)
+        elif Tag.F in event.tags:
+            m.put(agent, event, part=min(j, 7))
+        elif Tag.PIPE in event.tags or Tag.GROUPWAIT in event.tags:
+            _after(m, agent, event, emitted)
+    if whole is not None and isinstance(op, ops.CpAsync):
+        _copy_all(m, agent, op)
+    elif not isinstance(op, ops.TensorCore | ops.TensorMove):
+        transfer(m, emitted)
+    _send(m, agent, emitted, issues)
+    agent.pc += 1
+
+
+def _begun(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
+    """What an operation that turns out to be undefined has read by then, as a tensor map: it may race all the same."""
+    issues = _issued(m, agent, op, [events])
+    for j, event in enumerate(events):
+        if event.size:
+            _memory(m, agent, [(event, event.address, event.size, 0)], issues, None, j)
+
+
+PER_LANE = (
+    ops.CpAsync, ops.CpAsyncArrive, ops.Wgmma, ops.AsyncStore, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
+)  # fmt: skip
+"""Operations that each lane issues for itself; of all others an agent is one lane."""
+
+
+def _after(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:
+    """The marker to which the accesses of an operation on tensor memory complete."""
+    edges = []
+    for lane in range(len(agent.shown)):
+        events = emitted[lane if lane < len(emitted) else 0]
+        records = {id(r): r for e in events if e.size and (r := agent.of_event.get((lane, e.uid))) is not None}
+        mask = 0
+        for record in records.values():
+            mask |= record.entries[lane if lane < len(record.entries) else 0].bit
+            if Tag.PIPE in marker.tags:
+                agent.piped.append(record)
+        edges.append({"complete": mask} if mask else {})
+    m.put(agent, marker, part=7, edges=edges)
+
+
+def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
+    """The places of the accesses of a copy or a wgmma that only their bytes tell apart: at the first of each kind the
+    places of all, at the others nothing.
+    """
+    copies = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is None
+    tensor = isinstance(op, ops.TensorCore)
+    if not (copies or tensor or isinstance(op, ops.Wgmma)) or (len(emitted) > 1 and not isinstance(op, ops.Wgmma)):
+        return {}
+    first: dict[object, int] = {}
+    out: dict[int, list[int]] = {}
+    followed = bool(m.setup.words)
+    for j, event in enumerate(emitted[0]):
+        if not event.size or event.order is not None or event.rmw is not None or Tag.TMAP in event.tags:
+            continue
+        if len(emitted) > 1 and any(e[j].address != event.address or e[j].size != event.size for e in emitted):
+            return {}
+        if m.mbarriers_in(event.address, event.address + event.size) or (
+            followed and tracked_locations.is_tracked(m, event)
+        ):
+            continue
+        if m.setup.maps and m.setup.in_map(event.address, event.size):
+            continue
+        key = event.tags, event.block, event.size
+        start = first.setdefault(key, j)
+        if (event.address - emitted[0][start].address) % event.size and not tensor:
+            return {}
+        out.setdefault(start, []).append(j)
+        if j != start:
+            out[j] = []
+    return out
+
+
+def _together(
+    m: Machine, agent: Agent, columns: list[list[Event]], issues: tuple[Live, ...], number: int
+) -> None:  # fmt: skip
+    """Accesses of one asynchronous operation that only their bytes tell apart: one event."""
+    event = columns[0][0]
+    if reads_unwritten(m, agent, event):
+        return
+    wgmma = Tag.WGMMA in event.tags
+    edges = [{"issue": warps.order_of_fences(m, agent, k) if wgmma else issues[k].bit} for k in range(len(agent.shown))]
+    record = record_of(m, agent, event, None)
+    ranges = join_ranges((column[0].address, column[0].size) for column in columns)
+    enter_accesses(m, agent, [(record, at, at + size) for at, size in ranges], edges, part=min(number, 7))
+    record.bars = _bars_of(m, agent, event)
+    if wgmma:
+        agent.wgmma_open.append(record)
+    for column in columns:
+        for lane, e in enumerate(column):
+            agent.of_event[lane, e.uid] = record
+
+
+def _issued(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
+    """The issue, and what cp.async.mbarrier.arrive does to its object at once."""
+    issues: tuple[Live, ...] = ()
+    for j, event in enumerate(emitted[0]):
+        if Tag.INCREMENT in event.tags:
+            add_pending_arrival(m, agent, op, [events[j] for events in emitted])
+        elif Tag.ISSUE in event.tags:
+            issues = m.put(agent, event, part=1)
+    return issues
+
+
+def _memory(
+    m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]], issues: tuple[Live, ...],
+    previous: Record | None, number: int, whole: SpreadBytes | None = None,
+) -> Record:  # fmt: skip
+    """The accesses of one event of all lanes; ``whole`` are the bytes of all of them, where they are one access."""
+    records: list[Record] = []
+    event = column[0][0]
+    ordered = event.order is not None
+    edges: list[dict[str, int]] = []
+    for k in range(len(agent.shown)):
+        own: dict[str, int] = {}
+        if not ordered:
+            own["issue"] = warps.order_of_fences(m, agent, k) if Tag.WGMMA in event.tags else issues[k].bit
+        if event.rmw is not None and previous is not None:
+            own["rmw"] = own["data"] = previous.entries[k].bit
+        edges.append(own)
+    if whole is not None:
+        record = record_of(m, agent, event, whole.lanes)
+        enter_accesses(m, agent, [(record, low, high) for low, high in whole.ranges], edges, part=min(number, 7))
+        records.append(record)
+    elif len(column) == 1 and tracked_locations.is_tracked(m, event):
+        record = tracked_locations.access_asynchronously(m, agent, event, edges, min(number, 7))
+        records.append(record)
+    else:
+        footprints = coalesce(column)
+        records = access(m, agent, footprints, edges, part=min(number, 7))
+        if isinstance(event.op, ops.AsyncStore) and Tag.W in event.tags:
+            races_between_lanes(m, agent, footprints, event.op, records)
+    for record in records:
+        if not ordered:
+            record.bars = _bars_of(m, agent, record.event)
+        if Tag.WGMMA in event.tags:
+            agent.wgmma_open.append(record)
+        for e, address, _, lane in column:
+            if record.lanes is None or not isinstance(record.lanes, int) or record.lanes == lane:
+                start = record.event.address if not isinstance(record.lanes, tuple) else record.lanes[0]
+                if isinstance(record.lanes, tuple | Owners) or start == address:
+                    agent.of_event[lane, e.uid] = record
+    return records[-1]
+
+
+def _bars_of(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
+    """The components of the mbarriers that this access's completion signals."""
+    op = event.op
+    if getattr(op, "mbar", None) is None:
+        return ()
+    state = agent.lanes[0]
+    targets = []
+    for memory, signal in state.tracked[agent.tracked[0] if agent.tracked else 0 :]:
+        if memory == event.uid:
+            step = state.events[signal[1]].mbarrier
+            if step is not None and step.address in m.mbarriers:
+                targets.append(m.mbarriers[step.address].seen)
+    return tuple(targets)
+
+
+def _copy_all(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
+    """Moves the data of all lanes of a copy, of which only those that stand for all have events."""
+    assert isinstance(op.size, Const)
+    size = op.size.value
+    places = [(m.term(agent, k, op.dst), m.term(agent, k, op.src)) for k in range(len(agent.lanes))]
+    read = [(dst, m.memory.read(widened(src), size)) for dst, src in places if isinstance(src, int)]
+    for dst, (data, known) in read:
+        assert isinstance(dst, int)
+        m.memory.write(widened(dst), data, known)
+
+
+def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
+    """Puts the completion signals on their way; equal ones of several lanes travel together."""
+    by_address: dict[tuple[int, int], Signal] = {}
+    for lane, events in enumerate(emitted):
+        state = agent.lanes[lane]
+        signals = [e for e in events if e.mbarrier is not None and e.order is None]
+        if not signals:
+            continue
+        while len(agent.tracked) <= lane:
+            agent.tracked.append(0)
+        new = state.tracked[agent.tracked[lane] :]
+        agent.tracked[lane] = len(state.tracked)
+        for number, event in enumerate(signals):
+            step = event.mbarrier
+            assert step is not None
+            signal = by_address.get((step.address, number))
+            if signal is None:
+                if not has_target(m, agent, step.address, event):
+                    continue
+                key = (agent.index, agent.step, len(by_address))
+                signal = by_address[step.address, number] = Signal(
+                    key,
+                    agent.index,
+                    agent.step,
+                    step.address,
+                    step.kind,
+                    step.tx or 0,
+                    0,
+                    agent.now(),
+                    event,
+                    [],
+                    issues,
+                )
+                m.signals[key] = signal
+                m.queue.append(key)
+            signal.count += 1
+            for memory, uid in new:
+                if uid == event.uid:
+                    record = agent.of_event.get((lane, memory))
+                    if record is not None and (not signal.records or record not in signal.records[-32:]):
+                        signal.records.append(record)
+    if isinstance(agent.code[agent.pc], ops.TensorCommit):
+        _send_piped(agent, list(by_address.values()))
+
+
+def _send_piped(agent: Agent, signals: list[Signal]) -> None:
+    """A commit tells of all that the thread has ever issued to its pipe; what has become one needs no mention."""
+    agent.piped = list({record.bits: record for record in agent.piped}.values())
+    for signal in signals:
+        signal.records = list(agent.piped)
+    for state in agent.lanes:
+        state.piped.clear()
+
+
+@executes(ops.Commit, ops.WaitGroup)
+def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
+    """Groups belong to the thread that issued their operations (Q17), those of wgmma to its warp."""
+    if not evaluate_guard(m, agent, op):
+        return
+    assert isinstance(op, ops.Commit | ops.WaitGroup)
+    of_warp = op.family == "wgmma"
+    number = 0
+    if of_warp and isinstance(op, ops.WaitGroup):
+        number = max(len(agent.wgmma_groups) - (m.known(agent, op.pending) or 0), 0)
+        if not agent.met:
+            aligned_instructions.check_wgmma(m, agent, op)
+        if not aligned_instructions.meet_warp(m, agent, op):
+            return
+        warps.await_commits(m, agent, number)
+    elif of_warp:
+        warps.commit(m, agent)
+    finished: list[int] = [0] * len(agent.shown)
+    event: Event | None = None
+    for lane in range(len(agent.lanes)):
+        events = m.emit(agent, lane, op)
+        event = next((e for e in events if Tag.GROUPWAIT in e.tags), event)
+        state = agent.lanes[lane]
+        while len(agent.completed) <= lane:
+            agent.completed.append(0)
+        for memory, _ in state.completes[agent.completed[lane] :]:
+            record = agent.of_event.get((lane, memory))
+            if record is not None:
+                if lane < len(finished):
+                    finished[lane] |= record.entries[lane if lane < len(record.entries) else 0].bit
+                if not any(a == agent.index for a, _ in record.done):
+                    record.done.append((agent.index, agent.step))
+        agent.completed[lane] = len(state.completes)
+        if isinstance(op, ops.WaitGroup):
+            _forget(state, op)
+    if of_warp:
+        mine = warps.complete_groups(m, agent, number)
+        finished = [mine for _ in finished]
+    if event is not None:
+        m.put(agent, event, edges=[{"complete": mask} if mask else {} for mask in finished])
+    agent.pc += 1
+
+
+def _forget(state: State, op: ops.WaitGroup) -> None:
+    """Groups that were waited for in full need not be waited for again."""
+    pending = getattr(op.pending, "value", None)
+    family = state.groups.get(op.family)
+    if family is None or op.read or not isinstance(pending, int):
+        return
+    keep = len(family.committed) - pending
+    if keep > 0:
+        family.committed = family.committed[keep:]

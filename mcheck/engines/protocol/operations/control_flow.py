@@ -1,0 +1,189 @@
+"""Local computation and control flow: labels, guards, branches, loops, exits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcheck.engines.protocol.analysis.lane_groups import Split, may_group
+from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.execution.unrolling_limit import ENDLESS, describe_rounds, format_place, rounds_of
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.ir import ops
+from mcheck.ir.def_use import registers_of
+from mcheck.ir.ops import Op
+
+
+def run_local(m: Machine, agent: Agent) -> Op | None:
+    """Runs what is local up to the next operation that others may notice; ``None`` if the agent stops before one."""
+    code = agent.code
+    heads = m.setup.loops[agent.index]
+    while True:
+        if agent.pc >= len(code):
+            _exit(agent)
+            return None
+        if agent.pc in heads and not _enter(m, agent):
+            return None
+        op = code[agent.pc]
+        if isinstance(op, ops.Label):
+            agent.pc += 1
+            continue
+        if op.guard is not None or isinstance(op, ops.Branch):
+            return op
+        if isinstance(op, ops.Exit):
+            _exit(agent)
+            return None
+        if isinstance(op, ops.Alu):
+            _alu(m, agent)
+            agent.pc += 1
+            continue
+        return op
+
+
+def apply_guard(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether a guarded operation runs; splits the agent where lanes disagree."""
+    assert op.guard is not None
+    value = m.uniform(agent, op.guard.reg)
+    m.decided(agent, [op.guard.reg.name])
+    return m.truth(value) is not op.guard.negated
+
+
+def evaluate_guard(m: Machine, agent: Agent, op: Op) -> bool:
+    """Whether the operation's guard lets it run; if not, the agent goes on behind it."""
+    if op.guard is None:
+        return True
+    if not apply_guard(m, agent, op):
+        agent.pc += 1
+        return False
+    if not agent.single and not may_group(op, m.setup.sequential):
+        raise Split([(t,) for t in agent.threads])
+    return True
+
+
+@executes(ops.Branch)
+def branch(m: Machine, agent: Agent, op: Op) -> None:
+    """To the target if the condition holds."""
+    assert isinstance(op, ops.Branch)
+    taken = True
+    if op.guard is not None:
+        taken = apply_guard(m, agent, op)
+    if taken and op.condition is not None:
+        m.decided(agent, registers_of(op.condition))
+        taken = m.truth(m.uniform(agent, op.condition))
+    if not taken:
+        agent.pc += 1
+        return
+    agent.pc = m.program.threads[agent.threads[0]].labels[op.target]
+
+
+@executes(ops.Exit)
+def exit_thread(m: Machine, agent: Agent, op: Op) -> None:
+    """An exit under a guard."""
+    if op.guard is not None and not apply_guard(m, agent, op):
+        agent.pc += 1
+        return
+    _exit(agent)
+
+
+@executes(ops.Lost)
+def stop_unfollowed(m: Machine, agent: Agent, op: Op) -> None:
+    """Nobody knows how the thread goes on, nor how those do who wait for it."""
+    assert isinstance(op, ops.Lost)
+    where = f" (line {op.span.line})" if op.span is not None else ""
+    m.unsure = f"{m.name(agent)}: {op.reason}{where}"
+    agent.status = "cut"
+
+
+@executes(ops.Parted)
+def report_divergent(m: Machine, agent: Agent, op: Op) -> None:
+    """An ``.aligned`` instruction follows that other lanes of the warp do not have."""
+    m.emit(agent, 0, op)
+    agent.pc += 1
+
+
+@executes(ops.Followed)
+def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
+    """The thread goes on if it has read what it read where its code was followed."""
+    assert isinstance(op, ops.Followed)
+    value = m.uniform(agent, op.reg)
+    if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
+        m.up_to(f"one way of going on{format_place(op.span)}")
+        agent.status = "cut"
+        return
+    agent.pc += 1
+
+
+@executes(ops.Alu)
+def guarded_alu(m: Machine, agent: Agent, op: Op) -> None:
+    """A guarded computation."""
+    if op.guard is None or apply_guard(m, agent, op):
+        _alu(m, agent)
+    agent.pc += 1
+
+
+def _alu(m: Machine, agent: Agent) -> None:
+    threads = m.program.threads
+    for k in range(len(agent.lanes)):
+        op = threads[agent.threads[k]].code[agent.pc]
+        m.emit(agent, k, op)
+        known = agent.origin[k]
+        if known:
+            assert isinstance(op, ops.Alu)
+            mask = m.origin_of(agent, k, [n for src in op.srcs for n in registers_of(src)])
+            for reg in op.dsts:
+                if reg is not None:
+                    known[reg.name] = mask
+
+
+def _exit(agent: Agent) -> None:
+    """The thread has nothing left to do; what its exit means is for
+    ``mcheck.engines.protocol.operations.termination``.
+    """
+    agent.status = "leaving"
+
+
+def _enter(m: Machine, agent: Agent) -> bool:
+    """Coming to a loop head; false if the agent has to wait because another round would repeat the last one."""
+    head = agent.pc
+    agent.rounds[head] = agent.rounds.get(head, 0) + 1
+    state = tuple(sorted(agent.lanes[0].registers.items(), key=lambda kv: kv[0]))
+    before = agent.visits.get(head)
+    if before is None or before[1] != agent.effects:
+        count = before[2] + 1 if before is not None else 0
+        thread = m.program.threads[agent.threads[0]]
+        if count > ENDLESS and count > rounds_of(thread, head):
+            m.up_to(describe_rounds(thread, head, count - 1))
+            agent.status = "cut"
+            return False
+        agent.visits[head] = (state, agent.effects, count)
+        agent.looked = {}
+        agent.spinning = False
+        return True
+    if agent.status == "run" and agent.looked and _same(before[0], state):
+        unchanged = all(_version(m, where) == version for where, version in agent.looked.items())
+        if unchanged:
+            agent.status = "blocked"
+            agent.where = list(agent.looked)
+            return False
+    agent.visits[head] = (state, agent.effects, before[2])
+    agent.looked = {}
+    # A round that is like the one before sees nothing that an earlier one could not have seen.
+    carried = m.setup.deciding(agent.index, head)
+    agent.spinning = _same(*([pair for pair in s if pair[0] in carried] for s in (before[0], state)))
+    return True
+
+
+def _same(a: Sequence[tuple[str, object]], b: Sequence[tuple[str, object]]) -> bool:
+    """Whether two register states agree, an unknown value being like any other unknown value."""
+    return len(a) == len(b) and all(
+        x == y or (x[0] == y[0] and isinstance(x[1], tuple) and isinstance(y[1], tuple))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _version(m: Machine, where: object) -> int:
+    if isinstance(where, tuple) and where[0] == "mbarrier":
+        state = m.mbarriers[where[1]].state
+        return -1 if state is None else state.phase
+    if isinstance(where, tuple):
+        return m.words[where[1]].version
+    return 0

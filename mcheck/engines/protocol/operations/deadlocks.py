@@ -1,0 +1,312 @@
+"""Deadlocks in words: who waits where for what, in which state that is, and who could still help and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mcheck.answers.number_text import ranges
+from mcheck.answers.step_text import deadlock_code, text_of
+from mcheck.base.errors import Span
+from mcheck.effects.generic_memory import name_of
+from mcheck.engines.protocol.diagnosis.iteration import iteration_of
+from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.fix_search.overwritten_values import in_words, overwritten, writers
+from mcheck.engines.protocol.operations.wgmma import GROUPS
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Access
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+
+SHOWN = 6
+"""Waits that the message spells out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Agents that wait at one statement for the same thing."""
+
+    agents: tuple[Agent, ...]
+    op: Op
+    code: str
+    why: str
+
+
+def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
+    """The problem of those who can never go on."""
+    groups = list(_groups(m, stuck))
+    parts = [
+        f"{names(m, g.agents)} at line {line_of(g.op)}{_turn(m, g)} ({text_of(g.op)}) {g.why}" for g in groups[:SHOWN]
+    ]
+    if len(groups) > SHOWN:
+        parts.append(f"and {len(groups) - SHOWN} more")
+    code = max(g.code for g in groups)  # whatever the order of the roles
+    telling = sorted(groups, key=lambda g: not _begun(g))
+    missing = [_remedy(m, g) for g in telling]
+    cycle = [_helpers(m, g, stuck) for g in groups]
+    return Problem(
+        code,
+        "wait for ever: " + "; ".join(parts),
+        tuple(_place(m, g.agents[0], g.op) for g in groups),
+        tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *writers(m, stuck)))),
+        len(m.trace),
+        max(len(m.trace) - 40, 0),
+        " ".join(dict.fromkeys(filter(None, missing))),
+        besides=" ".join(dict.fromkeys(filter(None, cycle))),
+    )
+
+
+def _turn(m: Machine, group: Waits) -> str:
+    turns = {iteration_of(m, a, a.pc) for a in group.agents}
+    return f" in round {turns.pop()}" if len(turns) == 1 and "" not in turns else ""
+
+
+def _groups(m: Machine, stuck: list[Agent]) -> Iterator[Waits]:
+    found: dict[tuple[Span | None, str, str], list[Agent]] = {}
+    at: dict[tuple[Span | None, str, str], Op] = {}
+    for agent in stuck:
+        op = agent.code[min(agent.pc, len(agent.code) - 1)]
+        code, why = _reason(m, agent, op)
+        key = (op.span, code, why)
+        found.setdefault(key, []).append(agent)
+        at.setdefault(key, op)
+    for key, agents in found.items():
+        yield Waits(tuple(agents), at[key], key[1], key[2])
+
+
+def names(m: Machine, agents: Iterable[Agent]) -> str:
+    """Threads by role, neighbours as ranges: ``consumer[0..63]``."""
+    numbers: dict[str, list[int]] = {}
+    alone: list[str] = []
+    for agent in agents:
+        for t in agent.threads:
+            thread = m.program.threads[t]
+            if thread.name == thread.role:
+                alone.append(thread.name)
+            else:
+                numbers.setdefault(thread.role, []).append(thread.number)
+    return ", ".join(alone + [f"{role}[{ranges(sorted(found))}]" for role, found in numbers.items()])
+
+
+def _place(m: Machine, agent: Agent, op: Op) -> Access:
+    where = agent.where
+    label, bytes_ = "", (0, 0)
+    if isinstance(where, Mbarrier | Word):
+        instance = m.program.memory.find(where.address)
+        size = 8 if isinstance(where, Mbarrier) else where.size
+        if instance is not None:
+            label, bytes_ = instance.label, (where.address - instance.base, where.address - instance.base + size)
+    return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
+
+
+# --- what they wait for -----------------------------------------------------------------------------------------
+
+
+def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+    where = agent.where
+    if isinstance(where, Mbarrier) and where.state is not None:
+        return "DEAD003", _of_mbarrier(m, agent, op, where)
+    if isinstance(where, Rendezvous):
+        lacks = [m.agents[k] for k in sorted(where.members - set(where.here)) if m.agents[k].status != "done"]
+        missing = names(m, lacks) or "nobody"
+        if where.key[0] == "cluster":
+            return "DEAD005", f"stands at the cluster barrier, which lacks {missing}"
+        if where.count is not None:
+            return (
+                "DEAD002",
+                f"stands at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
+            )
+        if where.key[-1] == "aligned":
+            return deadlock_code(op), f"is executed by all lanes of the warp together, and lacks {missing}"
+        what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
+        return deadlock_code(op), f"stands at {what}, which lacks {missing}"
+    if where == GROUPS:
+        waits = "waits for the wgmma-groups of other warps of its warpgroup, which have not committed as many"
+        return deadlock_code(op), waits
+    if isinstance(where, Word):
+        code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
+        value = where.writes[-1].value
+        if value is None:
+            return code, f"reads {m.label(where.address)}, whose value nobody knows"
+        taken = overwritten(m, agent, where)
+        why = in_words(m, taken) if taken is not None else ""
+        return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
+    looked = [kind for kind, *_ in where] if isinstance(where, list) else []
+    code = "DEAD003" if "mbarrier" in looked else "DEAD001"
+    return code, "repeats a loop that nobody ends: what it reads no longer changes"
+
+
+def _wanted(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
+    """The parity that is waited for, and the phase that the waiter means: the one after the last that it saw."""
+    inner = ops.performed_operation(op)
+    if not isinstance(inner, ops.MbarrierWait) or inner.parity is None:
+        return None, None
+    parity = m.uniform(agent, inner.parity)
+    if not isinstance(parity, int):
+        return None, None
+    last = bar.known.get(agent.index, -1)
+    return parity, last + 1 if (last + 1) % 2 == parity else last + 2
+
+
+def _of_mbarrier(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+    state = bar.state
+    assert state is not None
+    parity, meant = _wanted(m, agent, op, bar)
+    name = m.label(bar.address)
+    which = f"for parity {parity} (phase {meant}) of {name}" if parity is not None else f"for {name}"
+    return (
+        f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
+        f"expected {bar.expected_bytes} bytes, got {bar.got_bytes}"
+    )
+
+
+# --- what would help --------------------------------------------------------------------------------------------
+
+
+def _remedy(m: Machine, group: Waits) -> str:
+    bar = group.agents[0].where
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return catalogue.get(group.code).remedy
+    state, name = bar.state, m.label(bar.address)
+    parity, meant = _wanted(m, group.agents[0], group.op, bar)
+    if meant is not None and meant < state.phase:
+        return (
+            f"Phase {meant} of {name} was over, and the next one too, before line {line_of(group.op)} asked: let "
+            f"the phase depend on every waiter, each arriving after its wait, or meet at a barrier before one arrives "
+            f"for all; or correct the parity."
+        )
+    if not state.pending and state.tx:
+        return (
+            f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
+            f"expected and {bar.got_bytes} came: expect what the copies bring."
+        )
+    if state.pending < state.expected:
+        came = state.expected - state.pending
+        return (
+            f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
+            f"init, or let the others arrive.{_bytes_too(bar)}{_arrives_for_itself(m, bar)}"
+        )
+    if state.phase == 0 and parity == 0 and bar.got_bytes:
+        return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
+    if state.phase == 0 and parity == 0:
+        nothing = f"Nothing arrived on {name}"
+        fill = _fill(group.agents[0])
+        if fill is not None and not _came_before(group.agents[0], group.op) and not _came_before(group.agents[0], fill):
+            return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
+        return f"{nothing}.{_arrives_for_itself(m, bar)}"
+    return (
+        f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
+        f"line {line_of(group.op)} waits for, or correct the parity.{_arrives_for_itself(m, bar)}"
+    )
+
+
+def _bytes_too(bar: Mbarrier) -> str:
+    """What the phase would lack although all arrived: every copy that was issued has come by now."""
+    if bar.state is None or bar.state.tx <= 0:
+        return ""
+    return f" Of the {bar.expected_bytes} bytes that are expected, {bar.got_bytes} came: expect what the copies bring."
+
+
+def _arrives_for_itself(m: Machine, bar: Mbarrier) -> str:
+    """What a cp.async.mbarrier.arrive without .noinc does not do: it raises the count that it lowers (9.7.13.15.15)."""
+    for entry in m.trace:
+        op = entry.op
+        if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
+            raises = f" The arrive at line {line_of(op)} raises the count that it lowers"
+            return f"{raises}: give it .noinc, or let the thread arrive too."
+    return ""
+
+
+def _begun(group: Waits) -> bool:
+    """Whether some of what is waited for has come: what then lacks is nearer to the cause."""
+    bar = group.agents[0].where
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return False
+    return bar.state.pending < bar.state.expected or bool(bar.got_bytes)
+
+
+def _came_before(agent: Agent, op: Op) -> bool:
+    """Whether the agent has passed the same statement in an earlier round."""
+    return any(line_of(earlier) == line_of(op) for earlier in agent.code[: agent.pc])
+
+
+def _fill(agent: Agent) -> Op | None:
+    """What the agent waits to write, if that is what it does next, rather than to read."""
+    for op in agent.code[agent.pc + 1 :]:
+        if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.CpAsync | ops.Store | ops.MbarrierTx):
+            return op
+        if isinstance(op, ops.Load | ops.Wgmma):
+            return None
+        if isinstance(op, ops.MbarrierArrive):
+            return op if op.tx is not None else None
+    return None
+
+
+def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
+    """Whose code holds an operation that signals the mbarrier or writes the word, and why it does not come."""
+    where = group.agents[0].where
+    if not isinstance(where, Mbarrier | Word):
+        return ""
+    name = m.label(where.address)
+    able: dict[tuple[int, int, str], list[Agent]] = {}
+    for agent in stuck:
+        op = _signals(agent.code[agent.pc + 1 :], where)
+        if op is not None:
+            able.setdefault((line_of(op), line_of(agent.code[agent.pc]), _on(m, agent)), []).append(agent)
+    if able:
+        said = []
+        for (line, at, what), agents in list(able.items())[:SHOWN]:
+            are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
+            said.append(f"{names(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
+        kind = "signal" if isinstance(where, Mbarrier) else "write"
+        return f"Still to {kind} {name}: {'; '.join(said)}."
+    if isinstance(where, Word):
+        return ""
+    over = [b for b in m.agents if b not in stuck and _signals(b.code, where) is not None]
+    if over:
+        return f"Nobody is left who would signal {name}: {names(m, over)} did what they had to, and ended."
+    if any(_signals_somewhere(b) for b in stuck):
+        return ""
+    return f"Nobody is left who would signal {name}."
+
+
+def _on(m: Machine, agent: Agent) -> str:
+    """What an agent is stuck on."""
+    match agent.where:
+        case Mbarrier() | Word():
+            return f" on {m.label(agent.where.address)}"
+        case Rendezvous(key=("cluster", *_)):
+            return " at the cluster barrier"
+        case Rendezvous(key=("bar", *_, number)):
+            return f" at barrier {number}"
+    return ""
+
+
+def _signals_somewhere(agent: Agent) -> bool:
+    """Whether an agent still signals an mbarrier whose address a register holds."""
+    rest = (ops.performed_operation(op) for op in agent.code[agent.pc + 1 :])
+    kept = ((getattr(op, "mbar", None), op) for op in rest)
+    return any(_held(mbar) or (isinstance(op, ops.MbarrierArrive) and _held(op.address)) for mbar, op in kept)
+
+
+def _held(address: object) -> bool:
+    return address is not None and not isinstance(address, Const)
+
+
+def _signals(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
+    """The first operation that signals an mbarrier, or writes a word, whose address is a constant."""
+    for op in code:
+        if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
+            continue
+        if isinstance(where, Word) and not isinstance(op, ops.Store | ops.Atomic):
+            continue
+        for name in ("address", "mbar"):
+            expr = getattr(op, name, None)
+            if isinstance(expr, Const) and expr.value == where.address:
+                return op
+    return None

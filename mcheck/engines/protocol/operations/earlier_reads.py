@@ -1,0 +1,53 @@
+"""Reads that come before the one that ends a wait, and return what does not end it: they may race where it does not.
+
+The last read may have observed what orders a write before it; an earlier one has not. Of the earlier ones the first is
+ordered least, so that one stands for all. Later writes need no such look: what the last read comes before, or races
+with, an earlier one of its thread does too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.cat.tags import Tag
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.races import check_accesses
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.events.event import Event
+from mcheck.ir.scopes import reach
+
+
+def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
+    """Holds a read in vain of an agent that waits against what came before. It returns the first of the ``writes``
+    (events that do not end the wait, in coherence order) that the model lets it.
+    """
+    low, high = event.address, event.address + event.size
+    _, history = m.history(low)
+    cells = (history.cells[k] for k in history.cut(low, high))
+    if not any(old.write and _may_race(m, agent, event, old) for cell in cells for old in cell):
+        return
+    for source in writes:
+        saved, told, reported = m.save(), len(m.problems), set(m.reported)
+        record = record_of(m, agent, event, None)
+        check_accesses(m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.shown], exact=True)
+        possible = m.impossible is None
+        problems, keys = m.problems[told:], m.reported - reported
+        m.restore(saved)
+        if possible:
+            m.problems += problems
+            m.reported |= keys
+            return
+
+
+def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
+    """Whether a strong read and a write of another thread are not morally strong for sure (8.7)."""
+    if old.agent == agent.index:
+        return False
+    other = old.event
+    if Tag.WEAK in other.tags or old.asynchronous or (other.address, other.size) != (event.address, event.size):
+        return True
+    one, two = (m.program.threads[m.agents[k].threads[0]].place.cta for k in (old.agent, agent.index))
+    scope = other.scope or "sys"
+    return reach(one, scope) != reach(two, scope)

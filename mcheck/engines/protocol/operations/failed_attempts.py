@@ -1,0 +1,30 @@
+"""Awaited reads that never return what is asked for: they have been executed all the same, and may race."""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.operations.earlier_reads import earlier_read
+from mcheck.engines.protocol.operations.tracked_locations import enter_access, word_at
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.ir import ops
+from mcheck.ir.def_use import registers_of
+
+
+def enter_failed_reads(m: Machine, agent: Agent) -> None:
+    """Enters the reads of an agent that waits for ever for a value: they return what nobody overwrites any more.
+
+    Of an atomic it is the read alone: one that stores whatever it finds is not followed while it waits.
+    """
+    inner = ops.performed_operation(agent.code[agent.pc])
+    if isinstance(inner, ops.Load):
+        events = m.emit(agent, 0, inner)
+    elif isinstance(inner, ops.Atomic):
+        events = m.emit(agent, 0, inner)[:1]
+    else:
+        return
+    agent.step += 1
+    address = m.origin_of(agent, 0, registers_of(inner.address))
+    for event in events:
+        word = word_at(m, event.address, event.size)
+        earlier_read(m, agent, event, {"addr": address}, [w.bits for w in word.writes])
+        enter_access(m, agent, event, {"addr": address, "rf": word.writes[-1].bits})

@@ -1,0 +1,131 @@
+"""Accesses of all lanes of an instruction as one: one event, one record, and the bytes of each lane.
+
+This is for addresses that are numbers and differ by lane (``mcheck.ir.expr.Lanes``), as the lanes of a compiled
+kernel have them. Where a lane's access would be out of order, or meets an object that is followed byte by byte, the
+lanes are gone through one by one instead.
+"""
+
+from __future__ import annotations
+
+from mcheck.effects.site import widened
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Owners
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.footprints import Bytes, Spread
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr
+from mcheck.ir.expr import Lanes as PerLane
+from mcheck.ir.type_sizes import type_size
+
+
+def is_shared(m: Machine, agent: Agent) -> bool:
+    """Whether the present operation of all lanes of an agent is one object."""
+    op = agent.code[agent.pc]
+    return all(op is m.program.threads[t].code[agent.pc] for t in agent.threads)
+
+
+def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[Bytes, Bytes] | None:
+    """What the lanes of a ``cp.async`` read and write, if that can be one access each: all copy as many bytes."""
+    if (
+        not isinstance(op.size, Const)
+        or op.src_size is not None
+        or op.ignore_src is not None
+        or not is_shared(m, agent)
+    ):
+        return None
+    key = agent.index, id(op)
+    known = m.setup.copies.get(key)
+    if known is None:
+        size = op.size.value
+        read = bytes_of(m, agent, op.src, size, size, write=False)
+        write = bytes_of(m, agent, op.dst, size, size, write=True)
+        both = None if read is None or write is None else (read, write)
+        known = m.setup.copies[key] = (both, op)
+    if known[0] is None or any(m.setup.in_word(b.ranges) for b in known[0]):
+        return None
+    return known[0]
+
+
+def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[Bytes, Bytes] | None:
+    """What the lanes of a ``tcgen05.ld`` or ``st`` read or write, if that can be one access."""
+    if not is_shared(m, agent):
+        return None
+    key = agent.index, id(op)
+    known = m.setup.copies.get(key)
+    if known is None:
+        found = bytes_of(m, agent, op.address, op.size, 1, write=op.family == "tcgen05.st")
+        known = m.setup.copies[key] = (None if found is None else (found, found), op)
+    return known[0]
+
+
+def bytes_of(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> Bytes | None:
+    """The bytes that the lanes of an agent access, each ``size`` of them at the value of ``expr``.
+
+    ``None`` if they do not lie in one object, are not aligned, are none that only their bytes tell apart, or if lanes
+    overlap in part or write one place.
+    """
+    if isinstance(expr, Const):
+        addresses = [widened(expr.value)]
+    elif isinstance(expr, PerLane):
+        threads = m.program.threads
+        addresses = [widened(expr.values[threads[t].place.lane]) for t in agent.threads]
+    else:
+        return None
+    several = len(agent.threads) > 1 and len(addresses) == 1
+    order = sorted(range(len(addresses)), key=addresses.__getitem__)
+    starts: list[int] = []
+    lanes: list[int] = []
+    ranges: list[tuple[int, int]] = []
+    for k in order:
+        at = addresses[k]
+        if starts and at < starts[-1] + size:
+            if at != starts[-1]:
+                return None
+            lanes[-1] = -1
+            continue
+        starts.append(at)
+        lanes.append(k)
+        if ranges and ranges[-1][1] == at:
+            ranges[-1] = ranges[-1][0], at + size
+        else:
+            ranges.append((at, at + size))
+    if write and (several or -1 in lanes):
+        return None
+    low, high = ranges[0][0], ranges[-1][1]
+    instance = agent.emitters[0].site.at(low)
+    if instance is None or high > instance.base + instance.object.size or instance.base != instance.physical:
+        return None
+    if any(at % align for at in starts):
+        return None
+    found = Bytes(tuple(ranges), None)
+    if any(found.meets(at, at + 8) for at in m.mbarrier_places) or any(found.meets(*span) for span in m.setup.maps):
+        return None
+    if len(addresses) == 1:
+        return found
+    return Bytes(found.ranges, Owners(tuple(starts), size, tuple(lanes)))
+
+
+def spread_of(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> Spread | None:
+    """The accesses of a weak load or store of all lanes as one, if they can be; found once per program."""
+    if op.sem != "weak" or op.volatile:
+        return None
+    key = agent.index, id(op)
+    known = m.setup.spreads.get(key)
+    if known is None:
+        known = m.setup.spreads[key] = (_spread(m, agent, op), op)
+    found = known[0]
+    if found is not None and m.setup.in_word(found.bytes.ranges):
+        return None
+    return found
+
+
+def _spread(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> Spread | None:
+    if isinstance(op, ops.Load) and any(reg is not None for reg in op.dsts):
+        return None
+    count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs)
+    size = type_size(op.type) * count
+    found = bytes_of(m, agent, op.address, size, size, write=isinstance(op, ops.Store))
+    if found is None or not is_shared(m, agent):
+        return None
+    events = m.emit(agent, 0, op)
+    return Spread(events[0], found) if events else None

@@ -1,0 +1,42 @@
+"""Races between the lanes of one agent in one instruction."""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import Footprint
+from mcheck.engines.protocol.operations.access_records import access_of, record_of
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.findings import catalogue
+from mcheck.ir.ops import Op
+
+
+def lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
+    """Reports writes of one instruction by different lanes to common bytes, if the model orders none of the lanes."""
+    ranges = sorted(((a, b, -1 if lanes is None else lanes) for _, a, b, lanes in found), key=lambda r: r[:2])
+    bad: tuple[int, int] | None = None
+    same = True
+    for k, (low, high, lanes) in enumerate(ranges):
+        if lanes == -1:
+            bad = (low, high)
+        elif k and ranges[k - 1][1] > low:
+            bad = (low, min(high, ranges[k - 1][1]))
+            same = ranges[k - 1][:2] == (low, high)
+    if bad is None:
+        return
+    event = found[0][0]
+    code = m.between_lanes(records[0], complete=same)
+    if code is None or (code, op.span) in m.reported:
+        return
+    m.reported.add((code, op.span))
+    first, second = (access_of(m, _lane(m, agent, event, k), *bad) for k in (0, 1))
+    entry = catalogue.get(code)
+    message = f"{entry.name.replace('-', ' ')} on {first.object}: lanes of {m.name(agent)} write the same bytes"
+    m.problems.append(
+        Problem(code, message, (first, second), (agent.index,), len(m.trace), len(m.trace) - 1, entry.remedy)
+    )
+
+
+def _lane(m: Machine, agent: Agent, event: object, lane: int) -> Record:
+    return record_of(m, agent, event, lane)  # type: ignore[arg-type]

@@ -1,0 +1,477 @@
+"""Operations on mbarriers: the state machine of ``mcheck.semantics.mbarrier``, and which phases they fall into.
+
+Two operations on one object commute if they fall into the same phase. One that falls into the phase after another,
+without being after it in time, could have come first: that order is run too. So are those in which an expectation
+comes only when the phase is over, with all that follows from it
+(``mcheck.engines.protocol.operations.phase_deferral``), and in which a look at the object comes only after the phase
+that it found (``mcheck.engines.protocol.operations.mbarrier_waits``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcheck.engines.protocol.analysis.lane_groups import Split
+from mcheck.engines.protocol.diagnosis.fixes import suggest_single_init
+from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
+from mcheck.engines.protocol.execution.setup import NewMbarrier
+from mcheck.engines.protocol.incremental.entries import Entry as Live
+from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.operations import mbarrier_reordering
+from mcheck.engines.protocol.operations.control_flow import evaluate_guard
+from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.problems import Problem
+from mcheck.engines.protocol.state.sync_objects import PHASES, Done, Mbarrier, Signal
+from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.vector_clocks import join_clocks, raise_clock
+from mcheck.events.choices.mbarrier_phases import apply_step
+from mcheck.events.choices.phase_assignment import SIGNALS
+from mcheck.events.event import Event, MbarrierStep
+from mcheck.findings import catalogue
+from mcheck.findings.undefined_effects import OF_THE_MISUSED, continues_after
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.semantics import mbarrier as machine
+from mcheck.semantics.undefined import Misuse
+
+ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
+UNTIL_IT_ENDS = "init again"
+"""What is undefined for as long as there is an object, whatever else is done to it."""
+
+
+def object_at(m: Machine, address: int) -> Mbarrier:
+    """The mbarrier at an address; asks for a place in the vectors if it has none."""
+    found = m.mbarriers.get(address)
+    if found is None:
+        raise NewMbarrier(address)
+    return found
+
+
+def stop_with_misuse(
+    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
+) -> Undefined:
+    """A misuse ends the execution."""
+    m.problem(code, text, agent, op, event, missing)
+    if agent is not None:
+        m.assigned.append((agent.index, agent.step, "misuses", code))
+    return Undefined()
+
+
+# --- the object's events in the window --------------------------------------------------------------------------
+
+
+def enter_phase(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, *, ends: bool = False, part: int = 0,
+    edges: list[dict[str, int]] | None = None,
+) -> tuple[Live, ...]:  # fmt: skip
+    """An operation that is no wait, in a phase of the present object; ``ends``: it completes the phase, or invalidates
+    the object.
+    """
+    acts, waits = bar.before_phase(phase)
+    here = bar.at(phase)
+    if m.watch is not None and m.watch.hides(agent):
+        return m.put(agent, event, part=part, edges=edges)
+    if event.mbarrier is not None and event.mbarrier.kind == "inval":
+        acts |= here.acts  # what its thread does next comes behind these
+    common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
+    entries = m.put(agent, event, part=part, common=common, edges=edges)
+    bits = sum_of(entries)
+    here.acts |= bits
+    if event.mbarrier is not None and event.mbarrier.kind in SIGNALS:
+        here.signals |= bits
+    if ends:
+        here.ending |= bits
+    return entries
+
+
+# --- operations that are done at once -----------------------------------------------------------------------------
+
+
+@executes(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive)
+def update_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
+    """An operation that is done at once."""
+    if not evaluate_guard(m, agent, op):
+        return
+    for name in ("address", "count", "tx"):
+        expr = getattr(op, name, None)
+        if expr is not None:
+            m.known(agent, expr)
+    agent.effects += 1
+    event = m.emit(agent, 0, op)[0]
+    step = event.mbarrier
+    assert step is not None
+    bar = object_at(m, step.address)
+    if step.kind == "init":
+        _init(m, agent, op, bar, step, event)
+    elif step.kind == "inval":
+        _inval(m, agent, op, bar, event)
+    else:
+        check_init_order(m, agent, op, bar, event)
+        _act(m, agent, op, bar, step, event)
+    agent.pc += 1
+
+
+def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    if bar.state is not None or len(agent.lanes) > 1:
+        text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
+        check_publication(m, agent, bar, event)
+        if bar.state is not None:
+            assert bar.began is not None
+            m.reverse(bar.began, agent.index, agent.now(), agent.single)  # then the other one is undefined
+            record_failed(m, agent, bar, event, agent.now(), bar.state.phase, UNTIL_IT_ENDS)
+        raise stop_with_misuse(m, agent, op, "UB202", text, event, suggest_single_init(bar, op))
+    try:
+        state = machine.init(step.count)[0]
+    except Misuse as wrong:
+        check_publication(m, agent, bar, event)
+        record_failed(m, agent, bar, event, agent.now(), -1)
+        raise stop_with_misuse(m, agent, op, wrong.code, str(wrong), event) from None
+    if bar.ended is not None and not _after(agent, bar.ended):
+        m.reverse(bar.ended, agent.index, agent.now(), agent.single)
+    for missed in bar.failed:
+        if missed.phase < 0:  # it found no object, and could find this one
+            m.reverse(missed, agent.index, agent.now(), agent.single)
+    bar.state = state
+    bar.generation += 1
+    bar.now, bar.before, bar.looks, bar.failed = [], [], [], []
+    bar.known.clear()
+    bar.older.clear()
+    bar.joined = -1
+    bar.times = {}
+    began = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0)
+    bar.time = bar.next_time = m.zero
+    bar.expected_bytes = bar.got_bytes = 0
+    entries = enter_phase(m, agent, bar, event, -1)
+    mbarrier_reordering.note_invalidation(m, bar, began, entries, agent.now())
+    if bar.ended is not None:
+        bar.renewed += (bar.ended, began)
+    bar.began, bar.ended = began, None
+    m.queue.extend(key for key, signal in m.signals.items() if signal.address == bar.address and key not in m.queue)
+    m.wake(bar)
+
+
+def _after(agent: Agent, done: Done) -> bool:
+    return done.agent == agent.index or agent.time[done.agent] >= done.step
+
+
+def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    check_init_order(m, agent, op, bar, event)
+    time = agent.now() if agent.single else agent.time
+    for other in bar.now + bar.before + bar.looks + bar.failed:
+        m.reverse(other, agent.index, time, agent.single)
+    assert bar.state is not None
+    bar.unannounced += find_unannounced_bytes(m, bar)
+    note_deferrable(m, bar, ended=True)  # as at the end of the execution: nothing else comes to this phase
+    entries = enter_phase(m, agent, bar, event, bar.state.phase, ends=True)
+    ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
+    mbarrier_reordering.note_invalidation(m, bar, ended, entries, time)
+    bar.state, bar.ended = None, ended
+    m.wake(bar)  # who asks again asks for what is gone
+
+
+def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
+    """Bytes that came without being announced (UB216)."""
+    if bar.state is None or bar.state.tx >= 0:
+        return []
+    late = [d for d in bar.now if d.kind == "complete"]
+    if not late:
+        return []
+    text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
+    return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event, _brought(late))]
+
+
+def _brought(completions: list[Done]) -> str:
+    """What to announce: the bytes that came in a phase, by the lines that brought them."""
+    lines: dict[int, int] = {}
+    for done in completions:
+        line = done.event.op.span.line if done.event.op.span is not None else 0
+        lines[line] = lines.get(line, 0) - done.effect[1]
+    came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
+    boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
+    whole = "; a tensor copy brings its whole box, what is filled outside the tensor included" if boxes else ""
+    return f"{catalogue.get('UB216').remedy} The bytes that came in this phase: {came}{whole}."
+
+
+def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    """The object exists; that its initialisation comes before this operation is a flag of the model (9.7.13.15.3)."""
+    time = agent.now() if agent.single else agent.time
+    if bar.state is not None:
+        for other in bar.renewed:  # it could have found the object of before, or none
+            m.reverse(other, agent.index, time, agent.single)
+        if bar.began is not None and bar.began.agent != agent.index and not bar.began.known(time):
+            m.found.setdefault((agent.index, bar.address, bar.began.agent, bar.began.step), agent.step)
+        return
+    if bar.ended is None:
+        raise Blocked(bar)  # in another order there is an object
+    m.reverse(bar.ended, agent.index, time, agent.single)
+    mbarrier_reordering.note_refused(m, agent, bar, event, [bar.ended], time)
+    record_failed(m, agent, bar, event, time, -1)
+    raise stop_with_misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
+
+
+def record_failed(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int, kind: str = "failed"
+) -> None:  # fmt: skip
+    """Remembers an operation that is undefined where it came, and what it found there."""
+    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
+    m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
+
+
+# --- arrivals, expectations, completions ------------------------------------------------------------------------
+
+
+def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    """An arrive, an expect-tx or a complete-tx of a thread, or of all lanes of an agent."""
+    assert bar.state is not None
+    before = bar.state
+    lanes = len(agent.lanes)
+    now = agent.now()
+    time = now if agent.single else agent.time
+    try:
+        after, completed = _apply(step, before, lanes)
+    except Misuse as wrong:
+        if lanes > 1:
+            raise Split([(t,) for t in agent.threads]) from None
+        _refused(m, agent, bar, event, time)
+        if continues_after(m.program, wrong.code, op):  # the object is left as it is
+            m.problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
+            enter_phase(m, agent, bar, event, before.phase)
+            return
+        check_publication(m, agent, bar, event)
+        raise stop_with_misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", event) from None
+    kind = "arrive" if step.kind in ARRIVALS else step.kind
+    if step.no_complete:
+        kind = "nocomplete"
+    done = Done(agent.index, agent.step, len(m.trace) - 1, now, event, kind, before.phase)
+    done.effect = _effect(step, lanes)
+    if isinstance(op, ops.MbarrierArrive) and op.state is not None:
+        token = machine.state_token(before, bar.address, no_complete=step.no_complete)
+        for lane in range(lanes):  # of lanes together only the phase is asked for
+            m.set(agent, lane, op.state.name, "b64", token)
+        m.tokens.add((bar.address, token))
+    bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
+    bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
+    _landed(m, bar, done, time, agent.index, agent.single)
+    entries = enter_phase(m, agent, bar, event, before.phase, ends=completed)
+    mbarrier_reordering.note_operation(m, bar, done, entries, time)
+    if m.watch is not None:
+        m.watch.entered(m, bar, done, entries)
+    if m.watch is None or not m.watch.hides(agent):
+        bar.next_time = join_clocks(bar.next_time, now)
+    bar.state = after
+    m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
+    if step.kind in ARRIVALS:
+        bar.arrived.setdefault((bar.generation, before.phase), event)
+    if completed:
+        _complete(m, bar)
+
+
+def _refused(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
+    """An operation is undefined where it came: those before it could come after it."""
+    assert bar.state is not None
+    for other in bar.now + bar.before + bar.looks:
+        m.reverse(other, agent.index, time, agent.single)
+    mbarrier_reordering.note_refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
+    record_failed(m, agent, bar, event, time, bar.state.phase)
+
+
+def check_publication(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
+) -> None:
+    """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``. It enters no
+    phase, so it is in the window for that alone.
+    """
+    saved, known = m.save(bar), len(m.problems)
+    m.put(agent, event, edges=edges)
+    told = [p for p in m.problems[known:] if p.code in OF_THE_MISUSED]
+    m.restore(saved, bar)
+    m.problems += told
+    m.reported |= {(p.code, event.op.span) for p in told}
+
+
+def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
+    if lanes > 1 and step.kind == "arrive" and step.tx is None and step.count * lanes <= state.pending:
+        return machine.arrive(state, step.count * lanes, no_complete=step.no_complete)
+    result: machine.Step = (state, False)
+    for k in range(lanes):
+        result = apply_step(step, result[0])
+        if result[1] and k < lanes - 1:
+            raise Misuse("UB205", "lanes fall into different phases", "")
+    return result
+
+
+def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
+    """An operation counts in the current phase: could it have counted in the one before?"""
+    for other in bar.before:
+        if m.reverse(other, agent, time, single):
+            m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
+    for other in bar.failed:
+        if other.kind != UNTIL_IT_ENDS:
+            m.reverse(other, agent, time, single)
+    if m.watch is not None:
+        m.watch.landed(m, bar, done, time)
+    bar.now.append(done)
+
+
+def _complete(m: Machine, bar: Mbarrier) -> None:
+    """The phase is complete: those who wait for it go on."""
+    _overrun(m, bar)
+    note_deferrable(m, bar)
+    assert bar.state is not None
+    bar.time = raise_clock(join_clocks(bar.time, bar.next_time), bar.seen, bar.count(bar.state.phase))
+    bar.times[bar.state.phase] = bar.time
+    bar.times.pop(bar.joined - 1, None)
+    if bar.state.phase > 1:
+        bar.older[bar.state.phase - 2] = bar.before
+    bar.before, bar.now, bar.looks = bar.now, [], []
+    bar.expected_bytes = bar.got_bytes = 0
+    m.wake(bar)
+
+
+def _overrun(m: Machine, bar: Mbarrier) -> None:
+    """Waits of this phase's time that could as well come when it is over, because nothing in it is after them."""
+    for look in bar.looks:
+        behind = [d for d in bar.now if d.time[look.agent] >= look.step]
+        if behind:
+            mbarrier_reordering.note_movable_wait(m, look, behind)
+            continue
+        m.postpone(look.position, tuple(d.position for d in bar.now))
+        if not m.agents[look.agent].single:
+            m.coarse.add(look.agent)
+
+
+def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
+    """What so many operations add to the pending arrivals and to the tx-count."""
+    arrivals = step.count if step.kind in ARRIVALS else 0
+    bytes_ = step.tx or 0
+    return -arrivals * count, (-bytes_ if step.kind == "complete" else bytes_) * count
+
+
+def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
+    """What cp.async.mbarrier.arrive does at once: a pending arrival more (9.7.13.15.15)."""
+    step = events[0].mbarrier
+    assert step is not None
+    bar = object_at(m, step.address)
+    check_init_order(m, agent, op, bar, events[0])
+    assert bar.state is not None
+    for _ in events:
+        try:
+            bar.state, _ = machine.async_arrive_begin(bar.state)
+        except Misuse as wrong:
+            check_publication(m, agent, bar, events[0])
+            raise stop_with_misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", events[0]) from None
+    time = agent.now() if agent.single else agent.time
+    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), events[0], "expect", bar.state.phase)
+    done.effect = len(events), 0
+    _landed(m, bar, done, time, agent.index, agent.single)
+    entries = enter_phase(m, agent, bar, events[0], bar.state.phase)
+    mbarrier_reordering.note_operation(m, bar, done, entries, time)
+
+
+def deliver_signal(m: Machine, signal: Signal, entry: Entry) -> None:
+    """A completion signal reaches its mbarrier."""
+    bar = object_at(m, signal.address)
+    agent = m.agents[signal.agent]
+    step = signal.event.mbarrier
+    assert step is not None
+    if bar.state is None and bar.ended is None:
+        raise Blocked(bar)  # it comes when there is an object: see finish
+    if bar.state is None:
+        assert bar.ended is not None
+        m.reverse(bar.ended, -1, signal.time, True)
+        missed = Done(
+            agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.seen,
+            bar.count(PHASES),
+        )  # fmt: skip
+        _missed(m, bar, signal, missed)
+        text = f"{m.label(bar.address)} is gone before this operation has signalled it"
+        problem = m.misused("UB215", text, agent, signal.event.op, signal.event)
+        end = m.misused("UB215", text, m.agents[bar.ended.agent], bar.ended.event.op, bar.ended.event)
+        m.problems.append(replace(problem, accesses=problem.accesses + end.accesses))
+        raise Undefined
+    if not _in_order(m, agent, signal):
+        raise Blocked(bar)
+    phase = bar.state.phase
+    entry.signal, entry.phase, entry.until = bar.seen, phase, bar.count(phase)
+    done = Done(
+        agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen, entry.until
+    )  # fmt: skip
+    done.effect = _effect(step, signal.count)
+    for other in bar.renewed:
+        m.reverse(other, -1, signal.time, True)
+    if signal.kind == "async-arrive":
+        done.kind = "arrive"
+    try:
+        after, completed = bar.state, False
+        for k in range(signal.count):
+            if signal.kind == "complete":
+                after, completed = machine.complete_tx(after, signal.tx)
+            else:
+                after, completed = machine.async_arrive_end(after)
+            if completed and k < signal.count - 1:
+                raise Split([(t,) for t in agent.threads])
+    except Misuse as wrong:
+        if len(agent.lanes) > 1:
+            raise Split([(t,) for t in agent.threads]) from None
+        for other in bar.now + bar.before + bar.looks:
+            m.reverse(other, -1, signal.time, True)
+        mbarrier_reordering.note_refused(
+            m, agent, bar, signal.event, bar.now + bar.before + bar.looks, signal.time, issues=signal.issues
+        )
+        done.kind = "failed"
+        _missed(m, bar, signal, done)
+        check_publication(m, agent, bar, signal.event, [mbarrier_reordering.issue_edges(e) for e in signal.issues])
+        raise stop_with_misuse(
+            m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event
+        ) from None
+    bar.got_bytes += signal.tx * signal.count
+    _landed(m, bar, done, signal.time, -1, True)
+    edges = [mbarrier_reordering.issue_edges(e) for e in signal.issues]
+    entries = enter_phase(m, agent, bar, signal.event, phase, ends=completed, edges=edges)
+    mbarrier_reordering.note_operation(m, bar, done, entries, signal.time)
+    for record in signal.records:
+        record.signalled = True
+        bar.at(phase).copies |= record.bits
+    bar.next_time = join_clocks(bar.next_time, signal.time)
+    bar.state = after
+    m.assigned.append((signal.key, "phase", bar.address, bar.generation, phase))
+    if done.kind == "arrive":
+        bar.arrived.setdefault((bar.generation, phase), signal.event)
+    if completed:
+        _complete(m, bar)
+    if isinstance(signal.event.op, ops.TensorCommit):
+        agent.committed = join_clocks(signal.time, bar.time) if completed else signal.time
+        m.queue.extend(key for key, s in m.signals.items() if _commits(s, agent) and key not in m.queue)
+
+
+def _missed(m: Machine, bar: Mbarrier, signal: Signal, done: Done) -> None:
+    """Remembers a signal that is undefined where it came, and what it found there."""
+    bar.failed.append(done)
+    m.assigned.append((signal.key, "refused", bar.generation, bar.state))
+
+
+def _in_order(m: Machine, agent: Agent, signal: Signal) -> bool:
+    """Whether a signal may come now: those of the commits of a thread come in their order (open question Q26), and who
+    learns of one knows of those before it.
+    """
+    if not isinstance(signal.event.op, ops.TensorCommit):
+        return True
+    if any(_commits(s, agent) and s.step < signal.step for s in m.signals.values()):
+        return False
+    if agent.committed is not None:
+        signal.time = join_clocks(signal.time, agent.committed)
+    return True
+
+
+def _commits(signal: Signal, agent: Agent) -> bool:
+    return signal.agent == agent.index and isinstance(signal.event.op, ops.TensorCommit)
+
+
+def has_target(m: Machine, agent: Agent, address: int, event: Event) -> bool:
+    """The issue of an operation that will signal: whether there is an object for it to signal."""
+    if m.mbarriers.get(address) is None:
+        stop_with_misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
+        m.ended = "undefined"
+        return False
+    return True

@@ -1,0 +1,255 @@
+"""Waits for mbarriers: which phases they find, and what they return (PTX ISA 9.0 section 9.7.13.15.16).
+
+A look may find an earlier phase than the current one, where the model lets it: it is stale. That may depend on which
+operation of the phase came last (``mcheck.engines.protocol.operations.last_of_phase``).
+"""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.analysis.polling import is_redundant_poll
+from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
+from mcheck.engines.protocol.execution.unrolling_limit import format_place
+from mcheck.engines.protocol.incremental.entries import Entry as Live
+from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.operations import last_of_phase, mbarrier_reordering
+from mcheck.engines.protocol.operations.control_flow import evaluate_guard
+from mcheck.engines.protocol.operations.mbarrier_updates import (
+    check_init_order,
+    check_publication,
+    object_at,
+    record_failed,
+    stop_with_misuse,
+)
+from mcheck.engines.protocol.operations.phase_deferral import follows_in_time
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.vector_clocks import join_clocks, raise_clock
+from mcheck.events.event import Event, MbarrierStep
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.semantics import mbarrier as machine
+from mcheck.semantics.undefined import Misuse
+
+GONE = "behind a barrier that did not wait for a thread that had exited, a wait may find the object of before"
+"""An exit orders time and no memory (9.7.13.1)."""
+LATEST = -1
+"""What a look finds that finds the current phase."""
+STALE = 4
+"""So many earlier phases a look may find; more of them only if the model lets it find none of these."""
+
+
+def _answer(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep
+) -> bool | Misuse:
+    """What a wait that finds the object in this state returns, or what is wrong with it."""
+    try:
+        if step.parity is not None:
+            return machine.wait_parity(state, step.parity)
+        token = m.uniform(agent, op.state) if op.state is not None else None
+        if not isinstance(token, int) or (bar.address, token) not in m.tokens:
+            return Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
+        return machine.wait_state(state, token, bar.address)
+    except Misuse as wrong:
+        return wrong
+
+
+def _look(
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool, *, ended: bool = True
+) -> tuple[Live, ...]:  # fmt: skip
+    """The wait in the window, finding the object in a phase: edges to and from the operations on the object; unless
+    ``ended`` it may come behind what completed the phase.
+    """
+    every, own = bar.earlier(phase)
+    common = {"phase-order": every.acts}
+    if done:
+        common["phase"] = own.signals
+        common["complete"] = own.copies
+    back = bar.at(phase).ending if ended else 0
+    for (life, number), acts in bar.phases.items():
+        if (life, number) > (bar.generation, phase):
+            back |= acts.acts
+    entries = m.put(agent, event, common=common, back={"phase-fr": back} if back else None)
+    bar.at(phase).waits |= sum_of(entries)
+    return entries
+
+
+def enter_endless_wait(m: Machine, agent: Agent, bar: Mbarrier) -> None:
+    """A wait that never ends has been executed all the same: what the flags say of it counts."""
+    assert bar.state is not None
+    event = m.emit(agent, 0, ops.performed_operation(agent.code[agent.pc]))[0]
+    agent.step += 1
+    _look(m, agent, bar, event, bar.state.phase, False)
+
+
+def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[int, bool]) -> list[int]:
+    """The earlier phases than the current one that the model lets a look find, latest first."""
+    out: list[int] = []
+    for phase in sorted(answers, reverse=True):
+        if len(answers) > STALE and phase < sorted(answers)[-STALE]:
+            if out:
+                m.up_to(f"the latest {STALE} phases of {m.label(bar.address)}{format_place(event.op.span)}")
+            break
+        saved = m.save(bar)
+        _look(m, agent, bar, event, phase, answers[phase])
+        possible = m.impossible is None
+        m.restore(saved, bar)
+        if possible:
+            out.append(phase)
+        else:
+            _ended_otherwise(m, agent, bar, event, phase, answers[phase])
+    return out
+
+
+def _ended_otherwise(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> None:
+    """The model lets no look find this phase, now that it was completed as it was: whether it would if another one of
+    its operations had come last. Time may order that one before the look where no axiom does.
+    """
+    assert bar.state is not None
+    time = agent.now() if agent.single else agent.time
+    may_end = last_of_phase.may_come_last(bar.done_in(phase), follows_in_time)
+    if not may_end or (phase == bar.state.phase - 1 and last_of_phase.may_precede_some(bar.before, time)):
+        return  # where the look may come first, it is run before them
+    saved = m.save(bar)
+    _look(m, agent, bar, event, phase, done, ended=False)
+    free = mbarrier_reordering.find_unordered_by_axioms(m, may_end) if m.impossible is None else ()
+    m.restore(saved, bar)
+    last_of_phase.put_last(m, agent, bar.done_in(phase), free, follows_in_time)
+
+
+def wait_on_mbarrier(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters: bool = True, used: bool = True
+) -> bool:  # fmt: skip
+    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
+
+    Unless it ``matters`` no other answer is sought; ``used``: whether anything depends on it.
+    """
+    for expr in (op.address, op.parity):
+        if expr is not None:
+            m.known(agent, expr)
+    event = m.emit(agent, 0, op)[0]
+    step = event.mbarrier
+    assert step is not None
+    bar = object_at(m, step.address)
+    check_init_order(m, agent, op, bar, event)
+    state = bar.state
+    assert state is not None
+    if m.absent and matters and bar.generation > 1:
+        m.unsure = GONE
+    time = agent.now() if agent.single else agent.time
+    done = _answer(m, agent, op, bar, state, step)
+    if not (done is True and must) and (matters or isinstance(done, Misuse)):
+        for other in bar.before:  # it could have come before the phase that is just over was complete
+            m.reverse(other, agent.index, time, agent.single)
+    phase = state.phase
+    if matters and not m.brief:
+        phase = _which(m, agent, op, bar, state, step, event, done, must, used)
+        done = _answer(m, agent, op, bar, _as_of(state, phase), step)
+    if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
+        record_failed(m, agent, bar, event, time, phase)
+        check_publication(m, agent, bar, event)
+        if (agent.threads[0], agent.pc) in m.setup.late:
+            mbarrier_reordering.note_delayed_wait(m, op)
+        raise stop_with_misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
+    if must and not done:
+        raise Blocked(bar)
+    if m.watch is not None:
+        m.watch.waited(bar, agent, event, awaited=must and step.parity is not None)
+    agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1
+    kind = "wait" if done else "miss"
+    look = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase)
+    if done or matters:
+        bar.looks.append(look)
+    m.assigned.append((agent.index, agent.step, kind, bar.address, bar.generation, phase))
+    entries = look.entries = _look(m, agent, bar, event, phase, done)
+    mbarrier_reordering.note_after_init(m, bar, look, time)
+    if must:
+        m.depend(agent, entries)
+    else:
+        m.look(agent, entries)
+    if not must and op.dst is not None:
+        for lane, entry in enumerate(entries):
+            agent.origin[lane][op.dst.name] = entry.bit
+    if done or not op.blocking or op.parity is None:  # no later look of the thread finds an earlier phase (Q29)
+        bar.known[agent.index] = phase - 1
+    if done:
+        late = not must and (agent.threads[0], agent.pc) in m.setup.late
+        (bar.glimpsed if late else bar.waited).add((bar.generation, phase - 1))
+        if phase:  # before the first phase nothing was
+            agent.time = raise_clock(
+                join_clocks(agent.time, bar.times.get(phase, bar.time)), bar.seen, bar.count(phase)
+            )
+    return done
+
+
+def _as_of(state: machine.State, phase: int) -> machine.State:
+    """The object as a look finds it that is stale by whole phases."""
+    return state if phase == state.phase else machine.State(phase, state.expected, state.expected, 0)
+
+
+def _which(
+    m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep,
+    event: Event, done: bool | Misuse, must: bool, used: bool,
+) -> int:  # fmt: skip
+    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored, the
+    one before first where the thread would wait for ever else, or goes on as if it had waited whatever the answer is.
+
+    What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
+    """
+    first = max(0, bar.joined + 1, bar.known.get(agent.index, -1) + 1)
+    every = {p: _answer(m, agent, op, bar, _as_of(state, p), step) for p in range(first, state.phase)}
+    answers = {p: a for p, a in every.items() if not isinstance(a, Misuse) and (a or not must)}
+    if not answers:
+        return state.phase
+    found = _stale(m, agent, bar, event, answers)
+    if not found:
+        return state.phase
+    taken = m.pick((*found, LATEST) if (must and not done) or not used else (LATEST, *found))
+    return state.phase if taken == LATEST else taken
+
+
+@executes(ops.MbarrierWait)
+def test_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
+    """A wait that gives its answer in a register."""
+    assert isinstance(op, ops.MbarrierWait)
+    if not evaluate_guard(m, agent, op):
+        return
+    labels = m.program.threads[agent.threads[0]].labels
+    if op.dst is not None and m.setup.spins(agent.index, agent.pc):
+        wait_on_mbarrier(m, agent, op, must=True)
+        for lane in range(len(agent.lanes)):
+            m.set(agent, lane, op.dst.name, "pred", 1)
+        agent.pc += 1
+        return
+    wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
+    if not wanted:
+        wait_on_mbarrier(m, agent, op, must=False, used=False)
+        if op.dst is not None:
+            for lane in range(len(agent.lanes)):
+                m.set(agent, lane, op.dst.name, "pred", None)
+        agent.pc += 1
+        return
+    asked = op.dst is not None and op.dst.name in m.setup.asked(agent.index)
+    matters = asked or not is_redundant_poll(agent.code, labels, agent.pc)
+    result = wait_on_mbarrier(m, agent, op, must=False, matters=matters)
+    if op.dst is not None:
+        for lane in range(len(agent.lanes)):
+            source = agent.origin[lane].get(op.dst.name, 0)
+            m.set(agent, lane, op.dst.name, "pred", int(result))
+            agent.origin[lane][op.dst.name] = source
+    agent.pc += 1
+
+
+@executes(ops.MbarrierPending)
+def read_pending_count(m: Machine, agent: Agent, op: Op) -> None:
+    """``mbarrier.pending_count``."""
+    assert isinstance(op, ops.MbarrierPending)
+    if not evaluate_guard(m, agent, op):
+        return
+    token = m.uniform(agent, op.state)
+    try:
+        returned = isinstance(token, int) and any(token == given for _, given in m.tokens)
+        value = machine.pending_count(token if isinstance(token, int) and returned else 0)
+    except Misuse as wrong:
+        raise stop_with_misuse(m, agent, op, wrong.code, str(wrong), None) from None
+    m.set(agent, 0, op.dst.name, "u32", value)
+    agent.pc += 1

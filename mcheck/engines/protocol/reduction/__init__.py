@@ -1,0 +1,1 @@
+"""Which executions, states and events need no looking at: canonical forms, symmetry, merging."""

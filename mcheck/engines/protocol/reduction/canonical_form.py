@@ -1,0 +1,494 @@
+"""The state of an execution as far as what is to come can tell it from others, up to a renaming of events.
+
+Two executions with equal forms go on alike: the same steps can be made, to the same effect, with the same findings, and
+the same of them could as well come in another order. What is compared, and what not:
+
+* Of the window, the events that a new edge may touch and the last one of each thread, in the order of their threads:
+  what the model asks of each (its sort), and every column, set and edge that is kept of it. Of all others, which kinds
+  there are: those of one thread and one sort that stand to these in the same relations will stand so to whatever comes,
+  which is why the window itself makes one of them (``mcheck.engines.protocol.incremental.indistinguishable``). Their
+  numbers make no difference. Nor does it which columns the window knows to be empty (``State.filled``): to look into
+  one adds nothing to a union.
+* Times are compared with the steps that could still come after something later, the *live* operations on objects: a
+  time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
+* Of a word that is followed, the latest writes, as many as anybody may still look at.
+* An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
+  Those of the latest phases of an mbarrier are: where only time puts them before a look, another may come last.
+* Phases count from the present one of their object, with its parity, and so do those of the states that arrives have
+  returned; of registers those that decide anything, values that are not known being numbered by where they stand first.
+* Of copies whose completion will be learnt of together (``mcheck.engines.protocol.reduction.completion_classes``) it
+  matters which kinds there are; of
+  loops that are over for good nothing does (``mcheck.engines.protocol.reduction.loop_memo``).
+* What no later step looks at is left out: the trace, numbers of events, what has been reported.
+
+Places in the code are given by whoever compares, and so are objects that are used up as the rounds go (``Moving``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.incremental.entries import Entry
+from mcheck.engines.protocol.reduction.completion_classes import completion_classes, records_of
+from mcheck.engines.protocol.reduction.event_merging import merge_events
+from mcheck.engines.protocol.reduction.event_names import EventNames, Part
+from mcheck.engines.protocol.reduction.loop_memo import loops_of
+from mcheck.engines.protocol.state.access_history import History, Lanes, Owners, Record
+from mcheck.engines.protocol.state.address_names import Addresses, Moving
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames
+from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, PhaseOperations, Rendezvous, Signal, Word
+from mcheck.engines.protocol.state.vector_clocks import Vector
+from mcheck.events.thread_state import AsyncRecord, Groups
+from mcheck.events.thread_state import State as Lane
+from mcheck.ir.demanded_bits import ALL
+from mcheck.semantics.mbarrier import pending_before, phases_behind
+from mcheck.semantics.terms import Term, Uid, reads_of
+
+
+class LaneForm(NamedTuple):
+    """What is kept of one lane: its registers by their names, and the rest."""
+
+    registers: tuple[tuple[str, object], ...]
+    rest: Part
+
+
+class AgentForm(NamedTuple):
+    """What is kept of an agent: where it stands, its lanes, and the rest."""
+
+    place: object
+    lanes: tuple[LaneForm, ...]
+    rest: Part
+
+
+class Form(NamedTuple):
+    """The canonical form of an execution; two of them are compared, and nothing else."""
+
+    agents: tuple[AgentForm, ...]
+    rest: Part
+
+
+def settle_machine(m: Machine) -> None:
+    """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
+    merge_events(m, every=True)
+    m.window.memo = {}
+
+
+class Forms:
+    """Canonical forms of executions of programs that do nothing that the ``whole`` one does not do, to be compared with
+    each other; with the ``contents`` of memory where something depends on them.
+    """
+
+    def __init__(self, whole: Setup, *, contents: bool = True) -> None:
+        self._whole = whole
+        self._contents = contents
+        self._kinds: dict[object, int] = {}
+
+    def of(
+        self,
+        m: Machine,
+        place: Callable[[Agent], object],
+        moving: Sequence[Moving] = (),
+        turned: RotatedNames = UNTURNED,
+    ) -> Form:
+        """The form of an execution between two steps, at ``settle_machine``; ``place`` is that of an agent in its code.
+        What has ``turned`` is called what it was called before.
+        """
+        return _Former(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
+
+
+class _Former:
+    """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
+    that have no names, and which sets are equal.
+    """
+
+    def __init__(
+        self, m: Machine, whole: Setup, kinds: dict[object, int], contents: bool, addresses: Addresses
+    ) -> None:
+        self.m = m
+        self.whole = whole
+        self.addresses = addresses
+        self.at = addresses.at
+        self.contents = contents
+        self.names = EventNames(m, completion_classes(m), addresses, kinds)
+        self.records: dict[int, Part] = {}
+        self.steps: dict[int, list[int]] = {}
+        self.phases: dict[int, list[int]] = {}
+        for done in self._live():
+            self.steps.setdefault(done.agent, []).append(done.step)
+            if done.signal >= 0:
+                self.phases.setdefault(done.signal, []).append(done.until)
+        for numbers in (*self.steps.values(), *self.phases.values()):
+            numbers.sort()
+        self.bars = {bar.seen: self.at(bar.address) for bar in m.mbarriers.values()}
+        self.order_of_phases = sorted(self.phases, key=self.bars.__getitem__)
+
+    def form(self, place: Callable[[Agent], object]) -> Form:
+        m = self.m
+        agents = tuple(AgentForm(place(a), self._lanes(a), self._agent(a)) for a in m.agents)
+        return Form(agents, (
+            self.names.window,
+            tuple(sorted(((self.at(at), self._mbarrier(bar)) for at, bar in m.mbarriers.items()), key=_first)),
+            tuple((at, self._word(word)) for at, word in sorted(m.words.items())),
+            tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
+            tuple(map(self._signal, m.signals.values())),
+            tuple(list(m.signals).index(key) if key in m.signals else -1 for key in m.queue),
+            tuple(
+                (base, self._history(h)) for base, h in sorted(m.histories.items())
+                if base not in m.setup.unwritten and any(h.cells)
+            ),
+            self._memory(),
+            frozenset((t, self.names.of(b | here)) for t, (b, _, here) in m.before.items()),
+            frozenset((t, self.names.of(mask)) for t, mask in m.waits_for.items()),
+            frozenset((t, self.names.of(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
+            frozenset((k, self.names.of(mask)) for k, mask in m.exits.items()),
+            frozenset((k, self.names.of(mask)) for k, mask in m.fences.items()),
+            tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
+            frozenset(self._aligned(warp) for warp in m.aligned),
+            self._tokens(),
+            (m.unsure, m.parted, m.inexact, m.impossible, m.guesses, m.absent, m.bound, m.overtaken, m.ended),
+            tuple(m.vain),
+        ))  # fmt: skip
+
+    # --- events and times -------------------------------------------------------------------------------------
+
+    def _sets(self, *masks: int) -> Part:
+        return tuple(map(self.names.of, masks))
+
+    def events(self, entries: Iterable[Entry]) -> Part:
+        """Events by their names, those that are forgotten by those that stand for them."""
+        return tuple(self.names.of(e.bit) for e in entries)
+
+    def time(self, v: Vector | None) -> tuple[int, ...] | None:
+        """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
+        if not v:
+            return None
+        return (
+            *(bisect_right(numbers, v[k]) for k, numbers in sorted(self.steps.items())),
+            *(bisect_left(self.phases[k], v[k]) for k in self.order_of_phases),
+        )
+
+    def _live(self) -> Iterator[Done]:
+        m = self.m
+        for bar in m.mbarriers.values():
+            yield from bar.now
+            yield from bar.looks
+            yield from bar.before
+            yield from (d for dones in bar.older.values() for d in dones)
+            for dones in (bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
+                yield from self.open(dones)
+        for word in m.words.values():
+            yield from self.open(word.done)
+        for meeting in m.meetings.values():
+            yield from meeting.here.values()
+            yield from (done for dones in meeting.again.values() for done in dones)
+            yield from self.open(meeting.before)
+            yield from self.open(meeting.failed)
+        yield from (done for _, done, _ in m.sc_fences)
+
+    def open(self, dones: Iterable[Done]) -> list[Done]:
+        """Those of the operations that something to come might still come before."""
+        return [d for d in dones if not self.m.over(d)]
+
+    def _done(self, d: Done, phase: int) -> Part:
+        return (
+            d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase,
+            self.bars.get(d.signal), d.effect, self.time(d.time),
+            d.event.op.span, d.event.size, self.at(d.event.address), self.events(d.entries),
+            tuple((x.agent, x.kind, x.event.op.span) for x in d.loose),
+        )  # fmt: skip
+
+    def _word(self, word: Word) -> Part:
+        """A word that loads and stores alone access: of its writes those that a read may still return or a store come
+        before, and those that operations have found which something may still come before.
+        """
+        count, done = len(word.writes), self.open(word.done)
+        first = min(count - self.m.setup.stale - 1, *(d.phase - 1 for d in done), count)
+        return (
+            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.of(word.written),
+            tuple(
+                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.of(w.bits))
+                for w in word.writes[max(first, 0) :]
+            ),
+            tuple(self._done(d, count) for d in done),
+        )  # fmt: skip
+
+    # --- agents -----------------------------------------------------------------------------------------------
+
+    def _agent(self, a: Agent) -> Part:
+        met, live = a.cluster_arrived, self.m.window.all
+        loops = loops_of(self.m, a) if self.m.setup.loops[a.index] else ()
+        aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
+        return (
+            a.status, self._where(a.where), self.time(a.time), a.met, loops, a.aligned - min(aligned),
+            None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
+            self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
+            frozenset(map(self.record, a.piped)),
+            tuple(frozenset((n, self.names.of(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+        )  # fmt: skip
+
+    def _where(self, where: object) -> object:
+        match where:
+            case Mbarrier():
+                return "mbarrier", self.at(where.address)
+            case Rendezvous():
+                return "meeting", where.key
+            case Word():
+                return "word", where.address
+        return repr(where)
+
+    def _lanes(self, a: Agent) -> tuple[LaneForm, ...]:
+        names: dict[object, int] = {}
+        out = []
+        for k, lane in enumerate(a.lanes):
+            needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
+            states = self.m.setup.reading(a.index).states
+            bits = self.whole.bits(a.index, stores=self.contents) if needed else {}
+            registers = tuple(
+                (
+                    r,
+                    self._state(lane.registers[r])
+                    if r in states
+                    else _asked(lane.registers[r], bits.get(r, ALL), names),
+                )
+                for r in sorted(needed)
+            )
+            waited = {uid for uid, _ in lane.completes}
+            groups = tuple(self._groups(a, k, family, g, waited) for family, g in sorted(lane.groups.items()))
+            consumed = (
+                len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
+                len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
+            )
+            told = self._copies(a, k, lane.cp_async if self.m.setup.reading(a.index).tells else (), waited)
+            alone = (told, tuple(self._issued(a, k, r, waited) for r in lane.piped))
+            rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
+            out.append(LaneForm(registers, (groups, consumed, alone, rest)))
+        return tuple(out)
+
+    def _established(self, lane: Lane) -> Part:
+        """What has been noted of values: of tensor maps alone, and those of reads that no register holds any more tell
+        nothing of what is to come where the contents of memory do not.
+        """
+        constraints, known = lane.constraints, lane.known
+        if not self.contents:
+            held = {uid for value in lane.registers.values() for uid in reads_of(value)}
+            constraints = [(term, truth) for term, truth in constraints if held.intersection(reads_of(term))]
+            known = {uid: value for uid, value in known.items() if uid in held}
+        return constraints, known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
+
+    def _groups(self, a: Agent, lane: int, family: str, groups: Groups, waited: set[Uid]) -> Part:
+        """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
+        copies write is asked while their group is open, until something tells of them.
+        """
+        known = self.m.setup.reading(a.index).depths(family)
+        if known is None:
+            shallow, deep = groups.committed, []
+        else:
+            depth = max(known.reads, known.writes)
+            behind = max(len(groups.committed) - depth, 0)
+            shallow, deep = groups.committed[behind:], groups.committed[:behind]
+        new = groups.open[groups.told :]
+        return (
+            family, self._copies(a, lane, groups.open, waited),
+            tuple(tuple((self.at(at), size) for at, size in r.destinations) for r in new),
+            tuple(self._copies(a, lane, group, waited) for group in shallow),
+            self._copies(a, lane, [r for group in deep for r in group], waited),
+        )  # fmt: skip
+
+    def _copies(self, a: Agent, lane: int, issued: Iterable[AsyncRecord], waited: set[Uid]) -> frozenset[Part]:
+        """Copies that are learnt of together: those that are alike have the same to come, however many they are."""
+        return frozenset(self._issued(a, lane, r, waited) for r in issued)
+
+    def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
+        return record.family, tuple(
+            (all(uid in waited for uid in uids), tuple(map(self.learnt, records_of(a, lane, uids))))
+            for uids in (record.reads, record.writes)
+        )
+
+    def _groups_of_warp(self, a: Agent) -> Part:
+        """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
+        if not a.wgmma_groups and not a.wgmma_open:
+            return (a.fenced,)
+        mine = self.m.program.threads[a.threads[0]].place.warpgroup
+        mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
+        first = min((_waited_for(b) for b in mates if b.wgmma_groups), default=0)
+        groups = a.wgmma_groups[max(first - 1, 0) :]
+        return (
+            len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
+            tuple(
+                (tuple(map(self.record, records)), self.time(time), self.names.of(awaited))
+                for records, time, awaited in groups
+            ),
+        )  # fmt: skip
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _mbarrier(self, bar: Mbarrier) -> Part:
+        state = bar.state
+        if state is None:
+            phases = tuple((key, self._acts(acts)) for key, acts in sorted(bar.phases.items()))
+            ended = self._dones([bar.ended] if bar.ended else [], 0)
+            return bar.generation, None, ended, self._dones(bar.renewed, 0), phases, len(bar.unannounced)
+        now = state.phase
+        firsts = [max(0, bar.joined + 1, bar.known.get(a.index, -1) + 1) - now for a in self.m.agents]
+        oldest = min([0, *firsts])
+        return (
+            bar.generation, (now + self.addresses.turned.parity(bar.address)) % 2,
+            state.expected, state.pending, state.tx,
+            tuple(firsts), len(bar.unannounced),
+            self._dones(bar.now, now), self._dones(bar.before, now), self._dones(bar.looks, now),
+            tuple((p - now, self._dones(dones, now)) for p, dones in bar.older.items()),
+            self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
+            tuple((bar.since(key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
+            self.time(bar.time), self.time(bar.next_time),
+            tuple((p - now, self.time(v)) for p, v in sorted(bar.times.items()) if p - now >= oldest),
+            frozenset(p - now for life, p in bar.waited if life == bar.generation and p >= now - 1),
+            frozenset(p - now for life, p in bar.glimpsed if life == bar.generation and p >= now - 1),
+            frozenset(p - now for life, p in bar.arrived if life == bar.generation and p >= now),
+            frozenset(
+                (life, p - now, event.op.span) for (life, p), event in bar.arrived.items()
+                if p > 0 and (life, p - 1) not in bar.waited
+            ),
+        )  # fmt: skip
+
+    def _dones(self, dones: Iterable[Done], phase: int) -> Part:
+        return tuple(self._done(d, phase) for d in dones)
+
+    def _acts(self, acts: PhaseOperations) -> Part:
+        return self._sets(acts.acts, acts.signals, acts.copies, acts.waits, acts.ending)
+
+    def _meeting(self, x: Rendezvous) -> Part:
+        return (
+            x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
+            tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
+            tuple((k, self.names.of(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
+            self.names.of(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
+            self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
+            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.of(x.last),
+        )  # fmt: skip
+
+    def _signal(self, s: Signal) -> Part:
+        return (
+            s.agent, self.at(s.address), s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
+            frozenset(map(self.learnt, s.records)), s.event.op.span,
+        )  # fmt: skip
+
+    def _aligned(self, warp: tuple[int, int]) -> Part:
+        """The aligned barriers that some of the warp has executed, and others have still to."""
+        done = [a.aligned for a in self.m.agents if self.m.warp_of(a) == warp]
+        return warp, tuple(self.m.aligned[warp][min(done) :])
+
+    def _state(self, term: Term) -> object:
+        """What an arrive has returned, as waits look at it (PTX ISA 9.7.13.15.16): of which object, and whether it is
+        of the present phase or the one before. What is older is nothing that a wait may be given.
+        """
+        if not isinstance(term, int):
+            return "unknown"
+        homes = [bar for bar in self.m.mbarriers.values() if (bar.address, term) in self.m.tokens]
+        behind = (min(phases_behind(bar.state, term), 2) for bar in homes if bar.state is not None)
+        return tuple(self.at(bar.address) for bar in homes), tuple(behind), pending_before(term)
+
+    def _tokens(self) -> frozenset[tuple[int, int]]:
+        """The states that some register still holds that is used otherwise too."""
+        held = {
+            v
+            for a in self.m.agents
+            for lane in a.lanes
+            for r, v in lane.registers.items()
+            if isinstance(v, int) and r not in self.m.setup.reading(a.index).states
+        }
+        return frozenset((self.at(address), token) for address, token in self.m.tokens if token in held)
+
+    # --- memory -----------------------------------------------------------------------------------------------
+
+    def record(self, r: Record) -> Part:
+        """An access, as far as a later one can tell."""
+        found = self.records.get(id(r))
+        if found is None:
+            e = r.event
+            value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
+            found = self.records[id(r)] = (
+                self.learnt(r), self._owners(r.lanes), self.at(e.address), e.size, value,
+            )  # fmt: skip
+        return found
+
+    def learnt(self, r: Record) -> Part:
+        """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
+        e = r.event
+        return (
+            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.signalled,
+            frozenset(self.bars[k] for k in r.bars), frozenset(k for k, _ in r.done), self.events(r.entries), e.tags,
+            e.op.span,
+        )  # fmt: skip
+
+    def _owners(self, lanes: Lanes) -> object:
+        match lanes:
+            case (start, stride):
+                return self.at(start), stride
+            case Owners(starts, size, numbers):
+                return tuple(map(self.at, starts)), size, numbers
+        return lanes
+
+    def _history(self, h: History) -> Part:
+        """The accesses to each byte of an object; where neighbours have the same ones, together."""
+        moving = self.addresses.moving_from(h.starts[0])
+        if moving is not None:
+            cells = zip(h.starts, [*h.starts[1:], h.end], h.cells, strict=True)
+            return tuple(
+                (low - moving.origin, high - moving.origin, frozenset(map(self.record, cell)))
+                for low, high, cell in cells if cell and high > moving.keep
+            )  # fmt: skip
+        out: list[tuple[int, frozenset[Part]]] = []
+        for start, cell in self._cells(h):
+            records = frozenset(map(self.record, cell))
+            if not out or out[-1][1] != records:
+                out.append((start, records))
+        return tuple(out)
+
+    def _cells(self, h: History) -> Iterable[tuple[int, list[Record]]]:
+        """The cells of an object in the order of what their bytes were called, each with its first byte."""
+        cells = zip(h.starts, h.cells, strict=True)
+        if h.circle is None:
+            return cells
+        borders = h.circle.borders()
+        pieces = [
+            (at, cell)
+            for (start, cell), end in zip(cells, [*h.starts[1:], h.end], strict=True)
+            for at in (start, *(b for b in borders if start < b < end))
+        ]
+        return sorted(((self.at(at), cell) for at, cell in pieces), key=_first)
+
+    def _memory(self) -> Part:
+        """What is known of the objects whose contents may decide something."""
+        if not self.contents:
+            return ()
+        asked = self.whole.asked_objects()
+        others = set() if asked is None else {i.base for i in self.m.program.memory.instances if i.base not in asked}
+        return self.m.memory.known_contents(self.m.setup.unwritten | others)
+
+
+def _first(pair: tuple[int, object]) -> int:
+    return pair[0]
+
+
+def _waited_for(a: Agent) -> int:
+    """How many of its groups of wgmma are over for all."""
+    return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
+
+
+def _asked(term: Term, bits: int, names: dict[object, int]) -> object:
+    """A value, of a number the bits that decide something."""
+    return term & bits if isinstance(term, int) else _term(term, names)
+
+
+def _term(term: Term, names: dict[object, int]) -> object:
+    """A value; what is not known is numbered."""
+    if isinstance(term, int):
+        return term
+    if term and term[0] in ("?", "e"):
+        return term[0], names.setdefault(term, len(names))
+    return tuple(_term(x, names) if isinstance(x, tuple) else x for x in term)

@@ -1,0 +1,100 @@
+"""Copies whose completion is learnt of together, so that nothing to come tells them apart by it.
+
+A wait for groups ends all groups of its thread but the latest ones (PTX ISA 9.7.9.25.3.3), and an arrive for copies
+tells of all that its thread has issued (9.7.13.15.15). So what lies deeper among the committed groups than any wait of
+the thread lets be pending has one future, a later such wait, and so has all of the group that is still open. What an
+mbarrier tells of a phase, whoever learns of it learns all of.
+
+Events of these may become one although an edge from them is still to come
+(``mcheck.engines.protocol.incremental.indistinguishable``): it comes from all of them or from none. The groups above
+that depth are told apart, each by waits that end the ones before it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mcheck.engines.protocol.analysis.code_facts import Depths
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.events.thread_state import AsyncRecord, Groups
+
+WGMMA = "wgmma"
+"""Groups of warps, of which each warp learns for itself (``Agent.wgmma_groups``)."""
+
+
+@dataclass(slots=True)
+class CompletionClasses:
+    """Of the accesses of copies: ``alone`` are the events that an edge to come may touch without others, ``together``
+    the sets of those that it touches all or none of. ``records`` are those in such sets.
+    """
+
+    alone: int = 0
+    together: dict[tuple[object, ...], int] = field(default_factory=dict)
+    records: dict[int, Record] = field(default_factory=dict)
+
+    def one_of(self, key: tuple[object, ...], record: Record) -> None:
+        """Adds a record to a set."""
+        self.together[key] = self.together.get(key, 0) | record.bits
+        self.records[id(record)] = record
+
+
+def completion_classes(m: Machine) -> CompletionClasses:
+    """Who learns of what, from here on."""
+    out = CompletionClasses()
+    for agent in m.agents:
+        for lane, state in enumerate(agent.lanes):
+            for family, groups in state.groups.items():
+                if family != WGMMA:
+                    _of_groups(out, agent, lane, (family, groups), m.setup.reading(agent.index).depths(family))
+            if m.setup.reading(agent.index).tells:
+                for copy in state.cp_async:
+                    for record in records_of(agent, lane, (*copy.reads, *copy.writes)):
+                        out.one_of(("arrive",), record)
+    for bar in m.mbarriers.values():
+        for when, acts in bar.phases.items():
+            if acts.copies:
+                key: tuple[object, ...] = ("phase", bar.address, bar.told_as(when))
+                out.together[key] = out.together.get(key, 0) | acts.copies
+    for key, signal in m.signals.items():
+        for record in signal.records:
+            out.one_of(("signal", key), record)
+    return out
+
+
+def _of_groups(
+    out: CompletionClasses, agent: Agent, lane: int, named: tuple[str, Groups], known: Depths | None
+) -> None:
+    family, groups = named
+    if known is None:
+        for copy in (*groups.open, *(copy for group in groups.committed for copy in group)):
+            for record in records_of(agent, lane, (*copy.reads, *copy.writes)):
+                out.alone |= record.bits if record.in_flight else 0
+        return
+    for copy in groups.open:
+        _of_copy(out, agent, lane, copy, (family, "open", "open"))
+    count = len(groups.committed)
+    for number, group in enumerate(groups.committed):
+        depth = count - 1 - number
+        reads = "deep" if depth >= known.reads else ""
+        writes = "deep" if depth >= known.writes else ""
+        for copy in group:
+            _of_copy(out, agent, lane, copy, (family, reads, writes))
+
+
+def _of_copy(out: CompletionClasses, agent: Agent, lane: int, copy: AsyncRecord, where: tuple[str, str, str]) -> None:
+    family, *sets = where
+    for kind, name, uids in (("reads", sets[0], copy.reads), ("writes", sets[1], copy.writes)):
+        for record in records_of(agent, lane, uids):
+            if name:
+                out.one_of((family, kind, name), record)
+            else:
+                out.alone |= record.bits
+
+
+def records_of(agent: Agent, lane: int, uids: Iterable[tuple[int, int]]) -> Iterable[Record]:
+    """The records of some events of a lane; what nothing conflicts with has none."""
+    found = agent.of_event
+    return (record for uid in uids if (record := found.get((lane, uid))) is not None)

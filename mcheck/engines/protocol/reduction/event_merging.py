@@ -1,0 +1,74 @@
+"""Forgetting what nothing can tell apart any more, and which live events a new edge may still touch."""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.execution.machine import SETTLE_AT, Machine
+from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, completion_classes
+from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
+
+AGAIN = 3
+"""It is done again when there are so many times as many events: it costs about what a third of the new ones do."""
+
+
+SPARE = 1
+"""So many writes of a word are kept besides those that are looked at."""
+
+
+def pinned_events(m: Machine, known: CompletionClasses) -> int:
+    """Operations of phases that a wait may still find, barriers that are filling, shared words, and of copies in
+    flight those that are learnt of alone.
+    """
+    out = known.alone
+    for bar in m.mbarriers.values():
+        phase = bar.state.phase if bar.state is not None else -1
+        for (life, number), acts in bar.phases.items():
+            if bar.state is None or life != bar.generation or number >= phase - KEPT_PHASES:
+                out |= acts.acts | acts.waits
+    for thread, looks in m.looks.items():
+        out |= looks & ~m.waits_for.get(thread, 0)
+    for meeting in m.meetings.values():
+        out |= meeting.arrivals | meeting.last
+        for arrivals, _ in meeting.brought.values():
+            out |= arrivals
+    for signal in m.signals.values():
+        out |= sum_of(signal.issues)
+    for word in m.words.values():
+        for written in word.writes[-m.setup.stale - SPARE :]:
+            out |= written.bits
+    for history in m.histories.values():
+        for cell in history.cells:
+            for record in cell:
+                if record.in_flight and id(record) not in known.records:
+                    out |= record.bits
+    for agent in m.agents:
+        if agent.cluster_arrived is not None:
+            out |= agent.cluster_arrived.arrivals
+    return out
+
+
+def merge_events(m: Machine, *, every: bool = False) -> None:
+    """Forgets events that nothing can tell apart from others any more; where few could go, only if ``every`` one is
+    to.
+    """
+    known = completion_classes(m)
+    together = tuple(known.together.values())
+    gone = m.window.settle(pinned_events(m, known), m.setup.deadline, every=every, together=together)
+    m.settle_at = max(SETTLE_AT, AGAIN * m.window.all.bit_count())
+    if not gone:
+        return
+    keep = ~sum(1 << k for k in gone)
+    m.before = {t: (b & keep, at, here & keep) for t, (b, at, here) in m.before.items()}
+    m.waits_for = {t: m & keep for t, m in m.waits_for.items()}
+    m.looks = {t: m & keep for t, m in m.looks.items()}
+    m.fences = {k: m & keep for k, m in m.fences.items()}
+    m.exits = {k: m & keep for k, m in m.exits.items()}
+    for bar in m.mbarriers.values():
+        bar.forget(keep)
+    for word in m.words.values():
+        word.written &= keep
+    for agent in m.agents:
+        agent.wgmma_groups = [(records, time, before & keep) for records, time, before in agent.wgmma_groups]
+        for lane in agent.origin:
+            for name, mask in lane.items():
+                lane[name] = mask & keep

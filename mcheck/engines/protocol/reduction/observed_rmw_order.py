@@ -1,0 +1,58 @@
+"""Atomics that change places without effect on what is left, and yet decide what comes after what.
+
+Two additions to a word leave the same, whichever comes first, and if nobody uses what they return they are not run in
+both orders. But the later one observes the earlier one, and what follows it comes after what it observes in causality
+order (PTX ISA 9.0 section 8.9.5): an access of the same bytes may race in the one order and not in the other. Where
+the accesses so far show that an order may depend on that, the word's atomics are run in every order.
+"""
+
+from __future__ import annotations
+
+from mcheck.cat.tags import Tag
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import NewOrder
+from mcheck.engines.protocol.incremental.entries import sum_of, union
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.sync_objects import ORDERED, Word, Written
+from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
+from mcheck.events.event import Event
+
+FORGOTTEN = "atomics of earlier rounds, whose order may decide what a later access comes after"
+
+
+def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) -> None:
+    """Notes in which other orders with atomics that commute an access, which has been entered, has to be looked at."""
+    for word in m.words.values():
+        if low < word.address + word.size and word.address < high:
+            _heed_word(m, agent, new, word)
+
+
+def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
+    atomics = [w for w in word.writes if w.event is not None and Tag.RMW in w.event.tags]
+    others = [w for w in atomics if w.agent != agent.index and not _strong(m, agent, new.event, word, w)]
+    if not others:
+        return
+    now = agent.now() if agent.single else agent.time
+    for other in word.done:
+        if other.kind not in ORDERED and other.agent != agent.index:
+            m.reverse(other, agent.index, now, agent.single)
+    if word.address in m.setup.ordered or len(atomics) < 2:
+        return
+    met = agent.left if new.proxy == "GEN" and not new.asynchronous else {}  # a barrier orders, whatever was observed
+    earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
+    before = sum_of(e for w in earlier for e in w.entries)
+    if before and m.window.settled:
+        m.unsure = FORGOTTEN if m.setup.loose else m.unsure
+    elif before:
+        reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
+        if m.window.paired_if_blind(reads) & before:
+            raise NewOrder(word.address)
+
+
+def _strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
+    """Whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
+    if Tag.WEAK in event.tags or event.order is None or (event.address, event.size) != (word.address, word.size):
+        return False
+    theirs = other.event.scope if other.event is not None else None
+    return scopes_are_mutual(event.scope or "", agent.place, theirs or "", m.agents[other.agent].place)

@@ -1,0 +1,96 @@
+"""Threads that may change places: those of one warp with the same code of which nothing is asked.
+
+An execution and the one in which two such threads have changed places end in the same state as far as it is asked for,
+so one of them is enough: a counter that a whole warp increments has as many executions as the thread that is asked
+about has places among the others.
+"""
+
+from __future__ import annotations
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.state.sync_objects import WRITES
+from mcheck.engines.protocol.state.trace import Forced
+from mcheck.ir import ops
+
+PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)
+"""Operations in whose effect it makes no difference which lane executes them."""
+
+Classes = dict[int, tuple[int, ...]]
+"""By agent, those that it may change places with."""
+
+
+def classes(setup: Setup) -> Classes:
+    """The agents that may change places, of those that are one thread."""
+    found: dict[object, list[int]] = {}
+    for k, group in enumerate(setup.partition):
+        thread = setup.program.threads[group[0]]
+        asked = setup.watched is None or setup.asked(k)
+        if len(group) > 1 or asked or thread.init or not all(isinstance(op, PLAIN) for op in thread.code):
+            continue
+        key = (thread.role, thread.place.cta, thread.place.warp, tuple(map(id, thread.code)))
+        found.setdefault(key, []).append(k)
+    return {k: tuple(members) for members in found.values() if len(members) > 1 for k in members}
+
+
+class Names:
+    """New names for agents: those of a class in the order in which they come."""
+
+    def __init__(self, of: Classes) -> None:
+        self._of = of
+        self._new: dict[int, int] = {}
+        self._used: dict[tuple[int, ...], int] = {}
+
+    def agent(self, k: int) -> int:
+        """The new name of an agent."""
+        members = self._of.get(k)
+        if members is None:
+            return k
+        if k not in self._new:
+            place = self._used.get(members, 0)
+            self._used[members] = place + 1
+            self._new[k] = members[place]
+        return self._new[k]
+
+
+def renamed(plan: Forced, of: Classes) -> Forced:
+    """The plan of which this one is a copy but for threads that have changed places."""
+    if not of:
+        return plan
+    names = Names(of)
+
+    def way(chosen: int) -> int:
+        """A choice; the name of a write has its agent in it."""
+        agent, rest = divmod(chosen, WRITES)
+        return (names.agent(agent - 1) + 1) * WRITES + rest if agent > 0 else chosen
+
+    return tuple(
+        (
+            names.agent(who) if isinstance(who, int) else (names.agent(who[0]), *who[1:]),  # type: ignore[index]
+            tuple(map(way, chosen)),
+        )
+        for who, chosen in plan
+    )
+
+
+def signature(m: Machine, of: Classes) -> object:
+    """What tells an execution from others, but for threads that have changed places."""
+    if not of:
+        return frozenset(m.assigned)
+    names = Names(of)
+    for entry in m.trace:
+        names.agent(entry.agent)
+    return frozenset(_fact(fact, names) for fact in m.assigned)
+
+
+def _fact(fact: object, names: Names) -> object:
+    match fact:
+        case (int(agent), step, ("reads" | "after") as kind, place, int(other), their_step):
+            return names.agent(agent), step, kind, place, names.agent(other), their_step
+        case (int(agent), step, "sc", int(other), their_step):
+            return names.agent(agent), step, "sc", names.agent(other), their_step
+        case ("guess", int(agent), step, taken):
+            return "guess", names.agent(agent), step, taken
+        case (int(agent), step, *rest):
+            return names.agent(agent), step, *rest
+    return fact

@@ -1,0 +1,1 @@
+"""What an execution holds: clocks, agents, synchronisation objects, values, the history of accesses."""

@@ -1,0 +1,46 @@
+"""The bytes of all lanes of an agent in one instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcheck.engines.protocol.state.access_history import Lanes
+from mcheck.events.event import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Ranges of bytes, ascending and apart, and which lane of the agent has which."""
+
+    ranges: tuple[tuple[int, int], ...]
+    lanes: Lanes
+
+    def meets(self, low: int, high: int) -> bool:
+        """Whether any byte from ``low`` to ``high`` is among them."""
+        return any(a < high and low < b for a, b in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The access of a load or a store by all lanes."""
+
+    event: Event
+    bytes: Bytes
+
+
+def coalesce(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:
+    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same
+    bytes.
+    """
+    if len(found) == 1:
+        event, address, size, _ = found[0]
+        return [(event, address, address + size, None)]
+    ranges = {(a, s) for _, a, s, _ in found}
+    event = found[0][0]
+    if len(ranges) == 1:
+        return [(event, found[0][1], found[0][1] + found[0][2], None)]
+    size = found[0][2]
+    base = found[0][1]
+    if all(s == size and a == base + k * size for k, (_, a, s, _) in enumerate(found)):
+        return [(event, base, base + size * len(found), (base, size))]
+    return [(e, a, a + s, lane) for e, a, s, lane in found]

@@ -1,0 +1,68 @@
+"""Programs of which no execution ends: an answer about nothing has to say why there is nothing.
+
+Two engines that share a mistake agree, and a program without any execution satisfies whatever is asked of all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from mcheck.base.budget import TimeOut
+from mcheck.base.errors import InternalError, Unsupported
+from mcheck.base.reasons import Cause, Reason, no_time, of_error
+from mcheck.engines.search.search import Run
+from mcheck.events.event import Path
+
+STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is undefined")
+
+
+def why_none_ends(run: Run) -> Reason | None:
+    """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
+
+    Some thread waits for ever, does what is undefined, or the model forbids all that they do. Where nothing of that is
+    so the engine has lost the executions, which is an error of its own.
+    """
+    if run.undefined or run.bounded:
+        return None
+    every = run.every
+    complete = [[p for p in paths if p.end == "end"] for paths in every]
+    try:
+        if _some_end(run, complete):
+            return None
+        if not run.blocking_wanted and run.prop != "liveness":
+            run.liveness(every, first=True)
+    except (TimeOut, Unsupported) as error:
+        why = no_time(run.limit.seconds) if isinstance(error, TimeOut) else of_error(error)
+        return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
+    found = sorted(run.findings.values(), key=lambda f: (f.kind != "deadlock", f.code, f.message))
+    if found and found[0].kind in ("deadlock", "undefined"):
+        return Reason(Cause.NONE_ENDS, f"no execution ends: {found[0].code}, {found[0].message}")
+    if run.note:
+        return Reason(Cause.NONE_ENDS, "no execution ends", because=run.note)
+    if run.parted or any(p.end == "undefined" for paths in every for p in paths):
+        return STOPPED
+    if any(True for combination in product(*complete) for _ in run.structures(combination)):
+        axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
+        return Reason(Cause.NONE_ENDS, f"no execution ends: the model forbids all of them{axioms}")
+    raise InternalError("the program has no execution at all, and nothing explains why")
+
+
+def some_end(run: Run) -> bool:
+    """Whether some execution of a program that was explored ends, as far as that is known."""
+    if run.bounded:
+        return True
+    try:
+        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.every])
+    except (TimeOut, Unsupported):
+        return True
+
+
+def _some_end(run: Run, complete: list[list[Path]]) -> bool:
+    """Whether some execution ends and misuses nothing."""
+    if run.ends or (run.complete and run.prop != "liveness"):
+        return run.ends
+    return any(
+        run.consistent(s, [c for c in choices if c.kind != "final"]) is not None
+        for combination in product(*complete)
+        for s, choices in run.structures(combination)
+    )

@@ -1,0 +1,142 @@
+"""Which events are in an execution, where one structure holds several paths of a thread.
+
+Every literal of a relation is about executions that have both events; so what always orders two events that exist is a
+constant, as it is on a single path. A third event on the way has to be there too: see ``here``.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.final_states import final_addresses
+from mcheck.cat.algebra import bits
+from mcheck.cat.algebra.bits import Rows
+from mcheck.cat.algebra.bounds import Bases, Bounds, walk
+from mcheck.cat.algebra.tape import Instr, Tape
+from mcheck.engines.z3.clauses import TRUE, Clauses, Side
+from mcheck.engines.z3.path_merge import Joined
+from mcheck.events.structure import Structure
+from mcheck.semantics.terms import Uid
+
+
+class Guards:
+    """The alternatives of each thread as literals of which one holds, and the events that each has."""
+
+    def __init__(self, s: Structure, threads: list[Joined], clauses: Clauses) -> None:
+        self.clauses = clauses
+        self.threads = threads
+        self.by_thread = {joined.path.thread: joined for joined in threads}
+        self.taken: dict[int, list[int]] = {}
+        for joined in threads:
+            count = len(joined.alternatives)
+            literals = self.taken[joined.path.thread] = [clauses.new() for _ in range(count)] if count > 1 else [TRUE]
+            clauses.exactly_one(literals)
+        self.n = s.size
+        self.thread = [node.thread for node in s.nodes]
+        self.mask = [0 if x.source is None else self.by_thread[x.thread].masks[x.source.uid] for x in s.nodes]
+        every = [0 if x.source is None else self.by_thread[x.thread].every for x in s.nodes]
+        self.always = [mask == whole for mask, whole in zip(self.mask, every, strict=True)]
+        self.users = self._users(s)
+        self.together, self.implied = bits.empty(self.n), bits.empty(self.n)
+        for i in range(self.n):
+            for j in range(self.n):
+                same = self.thread[i] == self.thread[j] >= 0 and not self.always[i] and not self.always[j]
+                if not same or self.mask[i] & self.mask[j]:
+                    self.together[i] |= 1 << j
+                if self.always[j] or (same and not self.mask[i] & ~self.mask[j]) or i in (j, *self.users.get(j, ())):
+                    self.implied[i] |= 1 << j
+        self.implying = bits.inverse(self.implied)
+
+    def _users(self, s: Structure) -> dict[int, list[int]]:
+        """The initial writes of bytes that only some alternatives access, each with the accesses: where there is none
+        of these it is no event. Bytes that the condition asks for have one in every execution.
+        """
+        asked = set(final_addresses(s, s.program.condition))
+        found = {}
+        for address, (first, *_) in s.writes.items():
+            users = [k for k in (*s.writes[address], *s.reads[address]) if k != first]
+            if address not in asked and not any(self.always[k] for k in users):
+                found[first] = users
+                self.always[first] = False
+        return found
+
+    def some(self, thread: int, mask: int) -> int:
+        """The literal of one of these alternatives being taken."""
+        if mask == self.by_thread[thread].every:
+            return TRUE
+        return self.clauses.any_of([self.taken[thread][k] for k in bits.bits(mask)], Side.EXACT)
+
+    def here(self, i: int) -> int:
+        """The literal of an event being in the execution."""
+        if i in self.users:
+            return self.clauses.any_of([self.here(k) for k in self.users[i]], Side.EXACT)
+        return TRUE if self.always[i] else self.some(self.thread[i], self.mask[i])
+
+    def both(self, a: Uid, b: Uid) -> int:
+        """The alternatives of a thread that have two events."""
+        masks = self.by_thread[a[0]].masks
+        return masks[a] & masks[b]
+
+    # --- bounds ------------------------------------------------------------------------------------------------
+
+    def compose(self, a: Rows, b: Rows) -> Rows:
+        """What is composed for sure: what lies between is there whenever one of the ends is."""
+        out = []
+        for i, row in enumerate(a):
+            found = 0
+            for z in bits.bits(row):
+                found |= b[z] if self.implied[i] >> z & 1 else b[z] & self.implying[z]
+            out.append(found & self.together[i])
+        return out
+
+    def closure(self, a: Rows) -> Rows:
+        """A transitive closure of what is sure."""
+        out = list(a)
+        for k in range(self.n):
+            for i in range(self.n):
+                if out[i] >> k & 1:
+                    out[i] |= (out[k] if self.implied[i] >> k & 1 else out[k] & self.implying[k]) & self.together[i]
+        return out
+
+    def _low(self, i: Instr, low: list[Rows], high: list[Rows]) -> Rows:
+        """The lower bound of a node, as far as what lies between is there."""
+        zero = bits.empty(self.n)
+        match i.op:
+            case "sub":
+                return bits.operate("sub", low[i.a], high[i.b], zero)
+            case "comp" | "compset":
+                return bits.operate(i.op, high[i.a], zero, zero)
+            case "seq":
+                return self.compose(low[i.a], low[i.b])
+            case "plus":
+                return self.closure(low[i.a])
+            case "star":
+                return bits.union(self.closure(low[i.a]), bits.identity(self.n))
+            case "dom":
+                return [(1 << x) if row & self.implied[x] else 0 for x, row in enumerate(low[i.a])]
+            case "rng":
+                return [(1 << x) if row & self.implied[x] else 0 for x, row in enumerate(bits.inverse(low[i.a]))]
+        return bits.operate(i.op, low[i.a] if i.a >= 0 else zero, low[i.b] if i.b >= 0 else zero, zero)
+
+    def _high(self, i: Instr, low: list[Rows], high: list[Rows]) -> Rows:
+        zero = bits.empty(self.n)
+        if i.op in ("comp", "compset"):
+            return bits.operate(i.op, low[i.a], zero, zero)
+        second = low if i.op == "sub" else high
+        return bits.operate(i.op, high[i.a] if i.a >= 0 else zero, second[i.b] if i.b >= 0 else zero, zero)
+
+    def bound(self, tape: Tape, bases: Bases) -> Bounds:
+        """The bounds of all nodes, about executions that have both events of a pair."""
+        size, zero = len(tape.code), bits.empty(self.n)
+        low: list[Rows] = [zero] * size
+        high: list[Rows] = [zero] * size
+
+        def node(k: int) -> None:
+            i = tape.code[k]
+            if i.op == "base":
+                low[k], high[k] = bases(i.name)
+            else:
+                low[k], high[k] = self._low(i, low, high), self._high(i, low, high)
+            low[k], high[k] = bits.meet(low[k], self.together), bits.meet(high[k], self.together)
+
+        found = Bounds(low, high)
+        walk(tape, found, node, zero)
+        return found

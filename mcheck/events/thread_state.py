@@ -1,0 +1,287 @@
+"""The state of a thread on one of its paths: registers, events so far, what its branches have established."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcheck.cat.tags import Tag
+from mcheck.events.event import Event, Misstep, Path, ends_looks
+from mcheck.ir.ops import Op
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.terms import Term, Uid, Unknown, evaluate, reads_of
+
+
+@dataclass(slots=True)
+class AsyncRecord:
+    """An asynchronous operation in flight: its memory events, and the bytes that it writes."""
+
+    reads: tuple[Uid, ...]
+    writes: tuple[Uid, ...]
+    family: str
+    destinations: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Groups:
+    """The asynchronous operations of one family: not yet committed, and the committed groups, oldest first."""
+
+    open: list[AsyncRecord] = field(default_factory=list)
+    committed: list[tuple[AsyncRecord, ...]] = field(default_factory=list)
+    told: int = 0
+    """How many of those that are open an mbarrier tells of: what follows may be ordered behind them."""
+
+    def copy(self) -> Groups:
+        return Groups(list(self.open), list(self.committed), self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the
+    number
+    of events before it; the effects so far; how often an iteration with effects came back.
+    """
+
+    seen: tuple[tuple[object, int], ...]
+    effects: int
+    count: int
+
+
+@dataclass(slots=True)
+class State:
+    """Mutable while a path is followed; ``fork`` copies it."""
+
+    registers: dict[str, Term]
+    pc: int = 0
+    events: list[Event] = field(default_factory=list)
+    constraints: list[tuple[Term, bool]] = field(default_factory=list)
+    known: dict[Uid, int] = field(default_factory=dict)
+    unequal: set[tuple[Term, int]] = field(default_factory=set)
+    facts: dict[Term, bool] = field(default_factory=dict)
+    ctrl: frozenset[Uid] = frozenset()
+    visits: dict[int, Visit] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)
+    cp_async: list[AsyncRecord] = field(default_factory=list)
+    piped: list[AsyncRecord] = field(default_factory=list)
+    completes: list[tuple[Uid, Uid]] = field(default_factory=list)
+    tracked: list[tuple[Uid, Uid]] = field(default_factory=list)
+    cluster_arrived: bool = False
+    order: int = 0
+    instruction: int = 0
+    effects: int = 0
+    forked: bool = False
+    arrived: int = -1
+    ended: str = ""
+    stuck: tuple[Uid, ...] = ()
+    misstep: Misstep | None = None
+    fixed: dict[Term, int] = field(default_factory=dict)
+    idle: bool = False
+    """Whether an iteration without effect is among the events, because what it does may be wrong."""
+    fences: int = 0
+    """Those of the events that no ``try_wait`` outlasts."""
+
+    def add(self, event: Event) -> None:
+        """The thread executes an event."""
+        self.events.append(event)
+        if Tag.F in event.tags:
+            self.fences += ends_looks(event)
+
+    def cut(self, length: int) -> None:
+        """Takes back all events but so many."""
+        self.fences -= sum(map(ends_looks, self.events[length:]))
+        del self.events[length:]
+
+    def fork(self) -> State:
+        return State(
+            self.registers.copy(),
+            self.pc,
+            list(self.events),
+            list(self.constraints),
+            dict(self.known),
+            set(self.unequal),
+            dict(self.facts),
+            self.ctrl,
+            dict(self.visits),
+            {k: g.copy() for k, g in self.groups.items()},
+            list(self.cp_async),
+            list(self.piped),
+            list(self.completes),
+            list(self.tracked),
+            self.cluster_arrived,
+            self.order,
+            self.instruction,
+            self.effects,
+            self.forked,
+            self.arrived,
+            self.ended,
+            self.stuck,
+            self.misstep,
+            dict(self.fixed),
+            self.idle,
+            self.fences,
+        )
+
+    def again(self, position: int, here: tuple[object, int]) -> None:
+        """The iteration since an event is over, and may come again: ``here`` is what holds at its loop's head."""
+        seen = {pc: tuple(s for s in v.seen if s[1] < position) for pc, v in self.visits.items()}
+        seen[self.pc] += (here,)
+        self.visits = {pc: replace(self.visits[pc], seen=s) for pc, s in seen.items() if s}
+
+    def path(self, thread: int, ending: str, at: Op | None) -> Path:
+        return Path(
+            thread,
+            tuple(self.events),
+            tuple(self.constraints),
+            self.registers,
+            ending,
+            self.stuck,
+            self.misstep,
+            tuple(self.completes),
+            tuple(self.tracked),
+            self.known,
+            self.unfinished() if ending == "end" else (),
+            at,
+        )
+
+    def unfinished(self) -> tuple[Uid, ...]:
+        """Asynchronous reads of shared memory by bulk groups that no wait of this thread covers."""
+        waited = {m for m, _ in self.completes}
+        groups = self.groups.get("bulk", Groups())
+        records = [*groups.open, *(r for group in groups.committed for r in group)]
+        reads = {u for r in records for u in r.reads} - waited
+        return tuple(e.uid for e in self.events if e.uid in reads and Tag.SHARED in e.tags)
+
+    # --- what the path has established about values -------------------------------------------------
+
+    def settle(self, term: Term) -> Term:
+        """The value of a term where the path has fixed it, else the term."""
+        if isinstance(term, int) or not self.known:
+            return term
+        uids = reads_of(term)
+        if uids and all(u in self.known for u in uids):
+            try:
+                return evaluate(term, self.known.__getitem__)
+            except Unknown:
+                return term
+        return term
+
+    def assume(self, term: Term, value: int) -> None:
+        """This path is the one on which the raw bits of an event are ``value``."""
+        self.constraints.append((("x", "==", term, value), True))
+        self._learn(term, value)
+
+    def otherwise(self, uid: Uid, values: Iterable[int]) -> State:
+        """The path on which an event returns none of these values: what is left is what nobody knows."""
+        fork = self.fork()
+        for value in values:
+            fork.constrain(("x", "==", ("e", uid), value), truth=False)
+        fork.ended = "unknown"
+        return fork
+
+    def _learn(self, term: Term, value: int) -> None:
+        if isinstance(term, int):
+            return
+        if term[0] == "e":
+            size = self.events[term[1][1]].size
+            self.known[term[1]] = value & ((1 << (8 * size)) - 1) if size else value
+        elif term[0] == "typed" and isinstance(term[2], tuple) and term[2][0] == "e":
+            self.known[term[2][1]] = value & ((1 << (8 * type_size(term[1]))) - 1)
+
+    def truth(self, term: Term) -> bool | None:
+        """Whether the path has already decided a condition."""
+        term = self.settle(term)
+        if isinstance(term, int):
+            return bool(term)
+        comparison = _equality(term)
+        if comparison is not None:
+            a, c, positive = comparison
+            if (a, c) in self.unequal:
+                return not positive
+            fixed = self.fixed.get(a)
+            if fixed is None or (fixed != c and (fixed - c) % 256 == 0):  # -1 and 4294967295 may be one value
+                return None
+            return (fixed == c) is positive
+        same = self._same(term)
+        if same is not None:
+            pair, positive = same
+            fact = self.facts.get(pair)
+            return None if fact is None else fact is positive
+        return self.facts.get(term)
+
+    def constrain(self, term: Term, truth: bool) -> None:
+        """The path goes on where the condition has this truth value."""
+        self.constraints.append((term, truth))
+        comparison = _equality(term)
+        same = self._same(term) if comparison is None else None
+        if same is not None:
+            pair, positive = same
+            self.facts[pair] = positive is truth
+        elif comparison is None:
+            self.facts[term] = truth
+        else:
+            a, c, positive = comparison
+            if positive is truth:
+                self.fixed[a] = c
+                self._learn(a, c)
+            else:
+                self.unequal.add((a, c))
+
+    def _same(self, term: Term) -> tuple[Term, bool] | None:
+        """A comparison of two values that were read as (both of them, is it ``==``)."""
+        match term:
+            case ("x", ("==" | "!=") as op, a, b):
+                positive = op == "=="
+            case ("alu", ("setp.eq" | "setp.ne") as op, _, _, (a, b), k):
+                positive = (op == "setp.eq") is (k == 0)
+            case ("u", "!", a):
+                inner = self._same(a)
+                return None if inner is None else (inner[0], not inner[1])
+            case _:
+                return None
+        left, right = self._moved(a), self._moved(b)
+        if left[0] != "e" or right[0] != "e":
+            return None
+        return ("same", *sorted((left, right))), positive
+
+    def _moved(self, term: Term) -> tuple[Any, ...]:
+        """A read whose whole value a term merely hands on, or what else the term is."""
+        while not isinstance(term, int):
+            match term:
+                case ("raw", size, a):
+                    width = size
+                case ("alu", "mov", type_name, _, (a,), 0) if type_name[0] in "ub":
+                    width = type_size(type_name)
+                case _:
+                    return term
+            if isinstance(a, int) or a[0] == "?" or (a[0] == "e" and not 0 < self.events[a[1][1]].size <= width):
+                return term
+            term = a
+        return ("?",)
+
+
+def _equality(term: Term) -> tuple[Term, int, bool] | None:
+    """A condition as (term, constant, is it ``==``), if it is of that shape."""
+    if isinstance(term, int):
+        return None
+    match term:
+        case ("x", ("==" | "!=") as op, a, b):
+            pass
+        case ("alu", "setp.eq", _, _, (a, b), 0):
+            op = "=="
+        case ("alu", "setp.ne", _, _, (a, b), 0):
+            op = "!="
+        case ("alu", "setp.ne", _, _, (a, b), 1):
+            op = "=="
+        case ("u", "!", a):
+            inner = _equality(a)
+            return None if inner is None else (inner[0], inner[1], not inner[2])
+        case ("e", _):
+            return (term, 0, False)
+        case _:
+            return None
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int) and not isinstance(a, int):
+        return (a, b, op == "==")
+    return None

@@ -1,1 +1,0 @@
-"""The exhaustive engine: every execution of a program that a model allows."""

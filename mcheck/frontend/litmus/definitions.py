@@ -1,0 +1,107 @@
+"""What a file says beside its roles: ``const``, ``.reg``, ``def`` and ``include``, before the init block or behind it.
+
+``def stage(k) = k % S;`` is a function of values that are known before a thread runs, or of registers; its calls are
+replaced by what they stand for. ``include "ring.inc";`` reads such definitions from a file of the same folder.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mcheck.base.errors import InputError
+from mcheck.base.files import lies_with, regular
+from mcheck.frontend.litmus.codes import problem
+from mcheck.frontend.litmus.declarations import constants, registers
+from mcheck.frontend.litmus.expressions import expression
+from mcheck.frontend.litmus.lexer import END, Tokens
+from mcheck.frontend.litmus.scope import Function, Scope
+from mcheck.frontend.litmus.source import Source, read
+
+DEFINITIONS = frozenset(("const", ".reg", "def", "include"))
+"""What definitions begin with."""
+INCLUDE = re.compile(r'include[ \t]+"([^"\n]*)"')
+
+
+def definition(tokens: Tokens, scope: Scope) -> bool:
+    """Parses a definition with its semicolon; whether there was one."""
+    match tokens.text:
+        case "const":
+            constants(tokens, scope)
+        case ".reg":
+            registers(tokens, scope)
+        case "def":
+            _function(tokens, scope)
+        case "include":
+            _include(tokens, scope)
+        case _:
+            return False
+    tokens.semicolon()
+    return True
+
+
+def _function(tokens: Tokens, scope: Scope) -> None:
+    """``def name(a, b) = expression``."""
+    tokens.expect("def")
+    at = tokens.at
+    name = tokens.name("the name of a function")
+    tokens.expect("(")
+    inner = Scope(scope)
+    params: list[str] = []
+    while tokens.text != ")":
+        where = tokens.at
+        params.append(tokens.name("a parameter"))
+        inner.declare_symbol(params[-1], tokens.span(where))
+        if not tokens.accept(","):
+            break
+    tokens.expect(")", "',' or ')'")
+    tokens.expect("=")
+    body = expression(tokens, inner)
+    scope.declare_function(Function(name, tuple(params), body), tokens.span(at))
+
+
+def _include(tokens: Tokens, scope: Scope) -> None:
+    """``include "name"``: the definitions of a file beside this one."""
+    source = tokens.source
+    start = tokens.starts[tokens.at]
+    written = INCLUDE.match(source.clean, start)
+    if written is None:
+        tokens.at += 1
+        raise tokens.unexpected("the name of a file in quotes")
+    while tokens.kind != END and tokens.starts[tokens.at] < written.end():
+        tokens.at += 1
+    span = source.span(written.start(1), max(len(written[1]), 1))
+    path = neighbour_file(source.path, written[1])
+    if path is None:
+        reason = "it must lie in the same folder"
+        raise problem("LIT090", span, name=written[1], reason=reason, hint="give its name alone")
+    try:
+        inner = Source(read(str(path)), str(path))
+    except InputError as error:
+        raise problem("LIT090", span, name=written[1], reason=error.message) from None
+    given = Tokens(inner, 0, len(inner.clean))
+    while given.kind != END:
+        if given.accept(";"):
+            continue
+        if given.text == "include" or not definition(given, scope):
+            raise problem("LIT091", given.span(), expected="const, def or .reg")
+
+
+def neighbour_file(path: str, name: str) -> Path | None:
+    """The file of this name in the folder of ``path``; none if the name leads elsewhere."""
+    if not name or name in (".", "..") or re.search(r"[/\\:\0]", name):
+        return None
+    found = Path(path).parent / name
+    return found if lies_with(str(found), path) else None
+
+
+def included(source: Source) -> tuple[str, ...]:
+    """The texts of the files that a file includes, for whoever keeps answers by texts; empty if one cannot be read."""
+    texts: list[str] = []
+    for name in dict.fromkeys(INCLUDE.findall(source.clean)):
+        path = neighbour_file(source.path, name)
+        try:
+            texts.append(read(str(path)) if path is not None and regular(str(path)) else "")
+        except InputError:
+            texts.append("")
+    return tuple(texts)

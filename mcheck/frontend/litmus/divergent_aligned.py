@@ -1,0 +1,143 @@
+"""``.aligned`` instructions in code that only some of a warp's threads have: a leader's, or the branches of a lane's
+number (PTX ISA 9.0 sections 9.7.13.3, 9.7.13.16 and 9.7.19.5). Before each stands what says that this is undefined.
+
+Of barriers a thread that has exited is not waited for (Q33), so they have to differ; of other instructions one that
+never comes is enough. Those of wgmma and ``bar`` are compared as they are executed, as guards may decide there.
+
+The warps of a warpgroup execute the same wgmma instructions and the same setmaxnreg, too (9.7.15.5.2 and 9.7.19.5).
+Those of one role are held against each other; a warp of another role may have its number for no reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from mcheck.base.errors import Span
+from mcheck.frontend.litmus.warps import replace_operations
+from mcheck.ir.aligned_operations import (
+    DIFFERENT,
+    explain_divergent_warps,
+    explain_divergent_wgmma,
+    is_wgmma,
+    statement_of,
+)
+from mcheck.ir.ops import Alu, ClusterBarrier, Commit, Exit, Op, Parted, TensormapCopyFence
+from mcheck.ir.program import Thread
+
+KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu))
+
+
+def mark_divergent(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
+    """The threads, with what is undefined of them said where it is."""
+    warps: dict[tuple[int, int], list[tuple[Thread, list[Op]]]] = defaultdict(list)
+    for thread in threads:
+        warps[thread.place.own_warp].append((thread, _aligned(thread)))
+    wrong: dict[int, dict[Span, Parted]] = {}
+    for warp in warps.values():
+        spans = [{op.span for op in own} for _, own in warp]
+        if any(there != spans[0] for there in spans):
+            wrong |= {t.index: found for t, own in warp if (found := _wrong(own, [x for _, x in warp]))}
+    threads = tuple(_with(t, wrong[t.index]) if t.index in wrong else t for t in threads) if wrong else threads
+    unlike = _unlike_warps(threads)
+    return tuple(_with_at(t, unlike[t.index]) if t.index in unlike else t for t in threads) if unlike else threads
+
+
+def _aligned(thread: Thread) -> list[Op]:
+    """The instructions of a thread that are looked at, and all its barriers of the cluster."""
+    return [op for op in thread.code if type(op) in KINDS and (type(op) is not Alu or _sets_registers(op))]
+
+
+def is_aligned_instruction(op: Op) -> bool:
+    """Whether an instruction is one that all threads of a warp, or of a warpgroup, have to have."""
+    return _of_warpgroups(op) or (type(op) in KINDS and type(op) is not Alu)
+
+
+def _of_warpgroups(op: Op) -> bool:
+    return is_wgmma(op) or (isinstance(op, Commit) and op.family == "wgmma") or _sets_registers(op)
+
+
+def _sets_registers(op: Op) -> bool:
+    return type(op) is Alu and op.text.startswith("setmaxnreg")
+
+
+def _unlike_warps(threads: tuple[Thread, ...]) -> dict[int, dict[int, Parted]]:
+    """By thread and place in its code, the first instruction of which another warp of its role and warpgroup has none,
+    or has another one instead.
+    """
+    groups: dict[object, dict[int, list[Thread]]] = defaultdict(lambda: defaultdict(list))
+    for thread in threads:
+        groups[thread.role, thread.place.warpgroup][thread.place.warp].append(thread)
+    found: dict[int, dict[int, Parted]] = {}
+    for warps in groups.values():
+        if len(warps) == 1:
+            continue
+        lists = {warp: max((_in_turn(t) for t in lanes), key=len) for warp, lanes in warps.items()}
+        for warp, own in lists.items():
+            others = [other for k, other in lists.items() if k != warp and other != own]
+            first, other = min(((_common(own, other), other) for other in others), default=(len(own), own), key=_first)
+            for thread in warps[warp] if first < len(own) else ():
+                places = _places(thread)
+                if first < len(places):
+                    op = thread.code[places[first]]
+                    instead = other[first][1] if first < len(other) else None
+                    found[thread.index] = {
+                        places[first]: _parted(op, "UB307", explain_divergent_warps(statement_of(op), instead))
+                    }
+    return found
+
+
+def _first(found: tuple[int, object]) -> int:
+    return found[0]
+
+
+def _places(thread: Thread) -> list[int]:
+    """The places of the instructions that a warpgroup executes alike, up to the one that ends the thread."""
+    last = max(thread.labels.values(), default=-1)
+    ends = (k for k, op in enumerate(thread.code) if k >= last and isinstance(op, Exit) and op.guard is None)
+    return [k for k, op in enumerate(thread.code[: next(ends, len(thread.code))]) if _of_warpgroups(op)]
+
+
+def _in_turn(thread: Thread) -> list[tuple[str, tuple[int, int, bool]]]:
+    """These instructions: in which round of which loops, and where they are written."""
+    turns = thread.turns
+    return [(turns.at(k) if turns is not None else "", statement_of(thread.code[k])) for k in _places(thread)]
+
+
+def _common(a: list[tuple[str, tuple[int, int, bool]]], b: list[tuple[str, tuple[int, int, bool]]]) -> int:
+    """How many they begin with together."""
+    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _with_at(thread: Thread, wrong: dict[int, Parted]) -> Thread:
+    return replace_operations(thread, lambda at, op: [wrong[at], op] if at in wrong else [op])
+
+
+def _wrong(own: list[Op], warp: list[list[Op]]) -> dict[Span, Parted]:
+    """What is undefined of a thread's instructions, by their places, since others of its warp do not have them."""
+    found: dict[Span, Parted] = {}
+    others = [({op.span for op in there}, there) for there in warp]
+    for op in own:
+        span = op.span
+        if span is None or op.guard is not None or all(span in spans for spans, _ in others):
+            continue
+        if not isinstance(op, ClusterBarrier):
+            found[span] = _parted(op, "UB307", explain_divergent_wgmma(None))
+        elif op.aligned and any(span not in spans and _instead(op, there, own) for spans, there in others):
+            found[span] = _parted(op, "UB305", DIFFERENT)
+    return found
+
+
+def _instead(op: ClusterBarrier, there: list[Op], own: list[Op]) -> bool:
+    """Whether another thread, which has not this barrier, has one of its kind that this one has not."""
+    spans = {o.span for o in own}
+    return any(isinstance(o, ClusterBarrier) and o.kind == op.kind and o.span not in spans for o in there)
+
+
+def _parted(op: Op, code: str, reason: str) -> Parted:
+    return Parted(code=code, reason=reason, span=op.span, text=op.text, section=op.section)
+
+
+def _with(thread: Thread, wrong: dict[Span, Parted]) -> Thread:
+    return replace_operations(
+        thread, lambda _, op: [wrong[op.span], op] if op.span is not None and op.span in wrong else [op]
+    )

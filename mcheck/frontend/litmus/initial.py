@@ -1,0 +1,32 @@
+"""What the init block leaves to be filled in once threads and addresses are known."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.frontend.litmus.tensormaps import MapFields
+from mcheck.ir.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterInit:
+    """``P0:r1 = 5``: ``number`` is ``None`` if the whole role is meant."""
+
+    thread: str
+    number: int | None
+    register: str
+    value: Expr
+    span: Span
+
+
+@dataclass(slots=True)
+class Initial:
+    """Pointers in initialisers, tensor maps, initial registers; the bytes of all variables and the warnings so far."""
+
+    pointers: dict[str, list[tuple[int, int, str, Expr, Span]]] = field(default_factory=dict)
+    maps: dict[str, list[MapFields]] = field(default_factory=dict)
+    registers: list[RegisterInit] = field(default_factory=list)
+    size: int = 0
+    warnings: list[tuple[str, Span | None]] = field(default_factory=list)

@@ -1,0 +1,84 @@
+"""What a statement makes of the names in it: ``buf[k % S]`` is the same place in every S-th round.
+
+So the forms of a statement are not told apart by ``k``, but by the values of the largest parts of its expressions that
+nothing but names and constants are in. Rounds that are alike then have the same operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from mcheck.ir.expr import Binary, Const, Expr, Name, Unary, apply_unary
+from mcheck.ir.resolve import checked_binary
+
+Values = Mapping[str, Expr]
+Reader = Callable[[Values], int | None]
+"""The value of a part; raises ``ArithmeticError`` where it has none, and ``KeyError`` for a name that has none."""
+
+
+def readers(exprs: Iterable[Expr], is_object: Callable[[str], bool]) -> tuple[Reader, ...]:
+    """What tells the forms of a statement with these expressions apart, but for the thread that it is of."""
+    parts = dict.fromkeys(part for expr in exprs for part in _parts(expr, is_object))
+    return tuple(_bare(x.name) if isinstance(x, Name) else _reader(x) for x in parts)
+
+
+def _parts(expr: Expr, is_object: Callable[[str], bool]) -> Iterator[Expr]:
+    match expr:
+        case Name():
+            yield Name(expr.name)
+            for index in expr.indices:
+                yield from _parts(index, is_object)
+            if expr.rank is not None:
+                yield from _parts(expr.rank, is_object)
+        case Unary() | Binary() if _of_names(expr, is_object):
+            yield expr
+        case Unary():
+            yield from _parts(expr.operand, is_object)
+        case Binary():
+            yield from _parts(expr.left, is_object)
+            yield from _parts(expr.right, is_object)
+
+
+def _of_names(expr: Expr, is_object: Callable[[str], bool]) -> bool:
+    """Whether nothing but names that have values, and constants, are in an expression."""
+    match expr:
+        case Const():
+            return True
+        case Name():
+            return not expr.indices and expr.rank is None and not is_object(expr.name)
+        case Unary():
+            return _of_names(expr.operand, is_object)
+        case Binary():
+            return _of_names(expr.left, is_object) and _of_names(expr.right, is_object)
+    return False
+
+
+def _bare(name: str) -> Reader:
+    """The value of a name by itself, which may be that of an object."""
+
+    def read(values: Values) -> int | None:
+        value = values.get(name)
+        return value.value if isinstance(value, Const) else None
+
+    return read
+
+
+def _reader(expr: Expr) -> Callable[[Values], int]:
+    match expr:
+        case Const(value):
+            return lambda _: value
+        case Name(name):
+            return lambda values: _number(values[name])
+        case Unary(op, operand):
+            inner = _reader(operand)
+            return lambda values: apply_unary(op, inner(values))
+        case Binary(op, left, right):
+            one, other = _reader(left), _reader(right)
+            return lambda values: checked_binary(op, one(values), other(values))
+    raise TypeError(expr)
+
+
+def _number(value: Expr) -> int:
+    if not isinstance(value, Const):
+        raise KeyError(value)
+    return value.value

@@ -1,0 +1,81 @@
+"""A litmus file as text: reading it, its comments, and the way from an offset to a line and a column.
+
+Comments are ``(* … *)``, ``/* … */`` and ``// …``; they are blanked, so that offsets stay those of the file. Quoted
+strings (which may hold ``//``) are left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from bisect import bisect_right
+
+from mcheck.base.errors import Span
+from mcheck.base.files import MAX_BYTES, contents
+from mcheck.frontend.litmus.codes import problem
+
+_COMMENT = re.compile(r'"[^"]*"|\(\*.*?\*\)|/\*.*?\*/|//[^\n]*|\(\*|/\*', re.DOTALL)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+class Source:
+    """The text of one file; ``clean`` is the text without its comments, which ``comments`` finds (strings as well)."""
+
+    __slots__ = ("_starts", "clean", "path", "text")
+
+    def __init__(self, text: str, path: str, comments: re.Pattern[str] = _COMMENT) -> None:
+        self.path = path
+        self.text = text
+        self._starts: list[int] | None = None
+        self.clean = text
+        if "(*" in text or "/*" in text or "//" in text:
+            self.clean = comments.sub(self._blank, text)
+
+    def _blank(self, match: re.Match[str]) -> str:
+        comment = match.group()
+        if comment[0] == '"':
+            return comment
+        if comment in ("(*", "/*"):
+            end = "*)" if comment == "(*" else "*/"
+            raise problem("LIT008", self.span(match.start(), 2), expected=f"{end} before the end of the file")
+        return _NOT_NEWLINE.sub(" ", comment)
+
+    def span(self, offset: int, length: int = 1) -> Span:
+        """The place of ``length`` characters at ``offset``."""
+        starts = self._starts
+        if starts is None:
+            starts = self._starts = [0, *(m.end() for m in re.finditer("\n", self.text))]
+        line = bisect_right(starts, offset)
+        return Span(self.path, line, offset - starts[line - 1] + 1, length)
+
+
+def read(path: str) -> str:
+    """The text of the file at ``path``; raises ``InputError`` if there is none."""
+    return text_of(read_bytes(path), path)
+
+
+def read_bytes(path: str, most: int = MAX_BYTES) -> bytes:
+    """The bytes of the file at ``path``, at most so many; raises ``InputError`` otherwise."""
+    try:
+        return contents(path, most)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            raise problem("LIT005", None, path=path, limit=most) from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise problem("LIT001", None, path=path, reason=reason) from None
+
+
+def text_of(data: bytes, path: str, most: int = MAX_BYTES) -> str:
+    """``data`` as text, with Unix line ends and without a byte order mark."""
+    if len(data) > most:
+        raise problem("LIT005", None, path=path, limit=most)
+    if b"\0" in data:
+        raise problem("LIT003", Span(path, 1, 1))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        head = data[: error.start]
+        line = head.count(b"\n") + 1
+        column = len(head[head.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        raise problem("LIT004", Span(path, line, column), hint="save the file as UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,521 @@
+"""From the body of a role to the code of each of its threads: loops unrolled, names and special registers folded.
+
+A statement is decoded once. Its resolved forms are remembered by what it makes of the names in it
+(``mcheck.frontend.litmus.readers``), so that rounds share whatever is alike in them, and the threads of a role whatever
+does not depend on the thread. A thread for which all loops and conditions come out as
+for another one has that one's code, but for the statements that mention what the threads differ in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+
+from mcheck.base.errors import InputError, Span
+from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.placement import Grid
+from mcheck.frontend.litmus.readers import readers
+from mcheck.frontend.litmus.statements import Body, Define, For, If, Key, Mark, Statement, Step
+from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
+from mcheck.ir.memory import Cta, MemoryMap
+from mcheck.ir.ops import Branch, Label, Op
+from mcheck.ir.program import Place, Turns
+from mcheck.ir.resolve import Fold, Undefined, collect_free_names, expressions, fold_expression, resolve
+
+MAX_OPERATIONS = 2_000_000
+CTA_KEY = "@cta"
+THREAD, CTA = "thread", "cta"
+"""Whose own a statement is."""
+
+
+class Addresses:
+    """Base addresses and element strides by name, for every CTA."""
+
+    __slots__ = ("_bases", "ctas", "ranks", "strides")
+
+    def __init__(self, memory: MemoryMap, ctas: tuple[Cta, ...]) -> None:
+        self._bases: dict[str, int | dict[int, int]] = {}
+        self.strides: dict[str, tuple[int, ...]] = {}
+        self.ctas = ctas
+        self.ranks = {(cta.gpu, cta.cluster, cta.rank): cta for cta in ctas}
+        for instance in memory.instances:
+            item = instance.object
+            if instance.cta is None:
+                self._bases[item.name] = instance.base
+            else:
+                found = self._bases.setdefault(item.name, {})
+                assert isinstance(found, dict)
+                found[instance.cta.number] = instance.base
+            if item.dims and item.name not in self.strides:
+                stride = item.elem_size
+                strides: list[int] = []
+                for dim in reversed(item.dims):
+                    strides.append(stride)
+                    stride *= dim
+                self.strides[item.name] = tuple(reversed(strides))
+
+    def has(self, name: str) -> bool:
+        """Whether there is an object ``name``."""
+        return name in self._bases
+
+    def is_shared(self, name: str) -> bool:
+        """Whether the object ``name`` exists once per CTA."""
+        return isinstance(self._bases.get(name), dict)
+
+    def base(self, name: str, cta: Cta) -> int | None:
+        """The address of object ``name`` as seen from ``cta``."""
+        found = self._bases.get(name)
+        return found.get(cta.number) if isinstance(found, dict) else found
+
+    def of(self, name: Name, cta: Cta, fold: Fold) -> Expr:
+        """The address of ``name[i]@rank`` as seen from ``cta``."""
+        if name.rank is not None:
+            rank = fold(name.rank)
+            if not isinstance(rank, Const):
+                raise problem("LIT065", name.span)
+            peer = self.ranks.get((cta.gpu, cta.cluster, rank.value))
+            if peer is None:
+                raise problem("LIT061", name.span, rank=rank.value)
+            cta = peer
+        base = self.base(name.name, cta)
+        if base is None:
+            raise problem("LIT018", name.span, name=name.name)
+        found: Expr = Const(base)
+        for index, stride in zip(name.indices, self.strides.get(name.name, ()), strict=False):
+            value = fold(index)
+            if isinstance(value, Const) and isinstance(found, Const):
+                found = Const(found.value + value.value * stride)
+            else:
+                found = Binary("+", found, Binary("*", value, Const(stride)))
+        return found
+
+
+def specials(place: Place, grid: Grid) -> dict[str, int]:
+    """The special registers of a thread (PTX ISA 10), as far as the placement determines them."""
+    cta = place.cta
+    widest = max(grid.sizes.values()) if grid.clustered else 1
+    size = grid.sizes[cta.gpu, cta.cluster] if grid.clustered else 1
+    lane = place.lane
+    full = 0xFFFFFFFF
+    warps = grid.warps.get(cta.number, 1)
+    found = {
+        "laneid": lane,
+        "warpid": place.warp,
+        "nwarpid": warps,
+        "tid.x": 32 * place.warp + lane,
+        "ntid.x": 32 * warps,
+        "ctaid.x": cta.cluster * widest + cta.rank,
+        "nctaid.x": max(peer.cluster * widest + peer.rank for peer in grid.ctas if peer.gpu == cta.gpu) + 1,
+        "clusterid.x": cta.cluster,
+        "cluster_ctarank": cta.rank,
+        "cluster_ctaid.x": cta.rank,
+        "cluster_nctarank": size,
+        "cluster_nctaid.x": size,
+        "is_explicit_cluster": int(grid.clustered),
+        "lanemask_eq": 1 << lane,
+        "lanemask_lt": (1 << lane) - 1,
+        "lanemask_le": (2 << lane) - 1,
+        "lanemask_ge": full & ~((1 << lane) - 1),
+        "lanemask_gt": full & ~((2 << lane) - 1),
+    }
+    for name in ("tid", "ctaid", "clusterid", "cluster_ctaid"):
+        found[f"{name}.y"] = found[f"{name}.z"] = 0
+    for name in ("ntid", "nctaid", "cluster_nctaid"):
+        found[f"{name}.y"] = found[f"{name}.z"] = 1
+    return found
+
+
+class Budget:
+    """The operations that a file may still unroll."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_OPERATIONS
+
+    def take(self, span: Span | None, count: int = 1) -> None:
+        """Spends ``count`` operations; raises ``InputError`` if there are not that many left."""
+        self.require(span, count)
+        self.left -= count
+
+    def require(self, span: Span | None, count: int) -> None:
+        """Raises ``InputError`` if there are not ``count`` operations left: a huge loop fails before it is unrolled."""
+        if count > self.left:
+            raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counting:
+    """Where rounds begin is kept; of the ``loops``, ``left_out`` rounds are left out behind the first ``kept``."""
+
+    loops: Collection[Span] = ()
+    kept: int = 0
+    left_out: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Own:
+    """A statement that mentions the thread: each place in the code where it stands, with the values of the names in it,
+    and of all names there.
+    """
+
+    step: Step
+    places: list[tuple[int, Key, dict[str, Expr]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Decision:
+    """What a bound or a condition that mentions the thread came out as, with these values of the names."""
+
+    expr: Expr
+    values: dict[str, Expr]
+    outcome: Expr
+
+
+class Unroller:
+    """Builds the code of one thread."""
+
+    def __init__(
+        self, place: Place, name: str, values: Mapping[str, int], addresses: Addresses, budget: Budget, share: bool,
+        counting: Counting | None = None, known: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.code: list[Op] = []
+        self.labels: dict[str, int] = {}
+        self.rounds: dict[Span, tuple[int, ...]] = {}
+        self._counting = counting
+        self._place = place
+        self._name = name
+        self._special = values
+        self._known: dict[str, Expr] = {name: Const(value) for name, value in (known or {}).items()}
+        self._values = dict(self._known)
+        self._of_thread: dict[int, tuple[int, ...]] = {}
+        """By statement, the values of the names in it that are the thread's own."""
+        self._addresses = addresses
+        self._budget = budget
+        self._share = share
+        self._frames: list[tuple[frozenset[str], str]] = []
+        self._fresh = 0
+        self._loops: list[str] = []
+        self._turns: dict[int, str] = {}
+        self._decisions: dict[object, _Decision] = {}
+        self._own: dict[int, _Own] = {}
+        self._spent = 0
+
+    def follow(self, other: Unroller) -> bool:
+        """Takes the code of another thread of the role, if all loops and conditions come out the same here."""
+        here = self._place.cta == other._place.cta
+        mine = [own for own in other._own.values() if not (here and own.step.mine == CTA)]
+        if any(isinstance(own.step.op, Branch) for own in mine):
+            return False  # its target depends on the loops around it
+        try:
+            for made in other._decisions.values():
+                self._values = made.values
+                if self.fold(made.expr) != made.outcome:
+                    return False
+        except (Undefined, InputError):  # to be said where it stands
+            return False
+        finally:
+            self._values = dict(self._known)
+        self._budget.take(None, other._spent)
+        self.code = code = list(other.code)
+        for own in mine:
+            step = own.step
+            known = step.memo.setdefault(self._own_key(step), {})
+            for position, key, values in own.places:
+                found = known.get(key)
+                if found is None:
+                    self._values = values
+                    found = self._step(step)
+                code[position] = found
+        self._values = dict(self._known)
+        self.labels, self.rounds, self._turns = other.labels, other.rounds, other._turns
+        return True
+
+    def run(self, body: Body) -> None:
+        """Unrolls the whole body of the role."""
+        before = self._budget.left
+        self._run(body)
+        self._spent = before - self._budget.left
+
+    def _run(self, body: Body) -> None:
+        self._frames.append((body.labels, ""))
+        self._body(body)
+        self._frames.pop()
+        for op in self.code:
+            if isinstance(op, Branch) and op.target not in self.labels:
+                known = [label for label in self.labels if "." not in label]
+                raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known))
+
+    def require(self, body: Body, threads: int) -> None:
+        """Raises ``InputError`` if so many threads that run the body surely make more operations than there may be:
+        before the first of them is unrolled.
+        """
+        if self._counting is None:
+            loops = [(self._least(s.body) * self._rounds(s), s.span) for s in body.steps if isinstance(s, For)]
+            for most, span in sorted(loops, key=lambda found: found[0])[-1:]:
+                self._budget.require(span, threads * most)
+
+    def _least(self, body: Body) -> int:
+        """Operations that a body makes at least: those under no condition, and in loops of a known length."""
+        found = 0
+        for s in body.steps:
+            match s:
+                case Step() | Mark():
+                    found += 1
+                case Body():
+                    found += self._least(s)
+                case For():
+                    found += self._rounds(s) * (1 + self._least(s.body))
+        return found
+
+    def _rounds(self, loop: For) -> int:
+        """The rounds of a loop, 0 where its bounds depend on the thread or on other loops."""
+        names: set[str] = set()
+        collect_free_names(loop.low, names)
+        collect_free_names(loop.high, names)
+        if names:
+            return 0
+        bounds = (self.constant(b, loop.span, "a bound of a for loop") for b in (loop.low, loop.high))
+        return len(range(*bounds))
+
+    def turns(self) -> Turns | None:
+        """Which rounds the operations belong to; ``None`` if there is no loop."""
+        if not self._turns:
+            return None
+        return Turns(len(self.code), tuple(self._turns), tuple(self._turns.values()))
+
+    def fold(self, expr: Expr) -> Expr:
+        """An expression with the values of the names and the special registers in this thread."""
+        return fold_expression(expr, self._lookup)
+
+    def _lookup(self, item: Name | Special) -> Expr:
+        if isinstance(item, Special):
+            if item.name not in self._special:
+                raise problem("LIT063", item.span, name=item.name)
+            return Const(self._special[item.name])
+        value = self._values.get(item.name)
+        if value is not None:
+            return value
+        return self._addresses.of(item, self._place.cta, self.fold)
+
+    def constant(self, expr: Expr, span: Span, what: str) -> int:
+        """The value of ``expr`` in this thread, which must be known before it runs."""
+        value = self._evaluate(expr, span)
+        if not isinstance(value, Const):
+            raise problem("LIT016", span, what=what, expected="constants, loop variables and special registers")
+        return value.value
+
+    def _evaluate(self, expr: Expr, span: Span | None) -> Expr:
+        """What a bound, a constant or a condition comes out as."""
+        try:
+            outcome = self.fold(expr)
+        except Undefined as error:
+            raise problem("LIT017", span, reason=str(error)) from None
+        names: set[str] = set()
+        collect_free_names(expr, names)
+        if self._share and any(name[0] == "%" or self._addresses.is_shared(name) for name in names):
+            key = id(expr), *map(self._value, sorted(names))
+            if key not in self._decisions:
+                self._decisions[key] = _Decision(expr, dict(self._values), outcome)
+        return outcome
+
+    def _body(self, body: Body) -> None:
+        shadowed: dict[str, Expr | None] = {}
+        for statement in body.steps:
+            self._statement(statement, shadowed)
+        for name, value in shadowed.items():
+            if value is None:
+                del self._values[name]
+            else:
+                self._values[name] = value
+
+    def _statement(self, statement: Statement, shadowed: dict[str, Expr | None]) -> None:
+        match statement:
+            case Step():
+                self._budget.take(statement.op.span)
+                op = self._step(statement)
+                if statement.mine:
+                    own = self._own.setdefault(id(statement), _Own(statement, []))
+                    own.places.append((len(self.code), self._key(statement), dict(self._values)))
+                self.code.append(op)
+            case Mark():
+                self._budget.take(statement.span)
+                self._mark(self._label(statement.name), statement.span, f"{statement.name}:")
+            case Define():
+                value = self.constant(statement.value, statement.span, "the value of a const")
+                if statement.name not in shadowed:
+                    shadowed[statement.name] = self._values.get(statement.name)
+                self._values[statement.name] = Const(value)
+            case For():
+                self._for(statement)
+            case If():
+                self._if(statement)
+            case Body():
+                self._body(statement)
+
+    def _for(self, loop: For) -> None:
+        low = self.constant(loop.low, loop.span, "a bound of a for loop")
+        high = self.constant(loop.high, loop.span, "a bound of a for loop")
+        if high < low and loop.plain:  # with names it is a loop that happens to have no rounds
+            raise problem("LIT056", loop.span, low=low, high=high)
+        before = self._values.get(loop.variable)
+        counting = self._counting if not self._loops else None
+        numbers: Sequence[int] = range(low, high)
+        if counting is not None and counting.left_out and loop.span in counting.loops:
+            kept = low + counting.kept
+            numbers = (*range(low, min(kept, high)), *range(kept + counting.left_out, high))
+        self._budget.require(loop.span, len(numbers) * (1 + _straight(loop.body)))
+        self._budget.take(loop.span, len(numbers))
+        begins: list[int] = []
+        self._loops.append("")
+        for value in numbers:
+            begins.append(len(self.code))
+            self._values[loop.variable] = Const(value)
+            self._loops[-1] = f"{loop.variable}={value}"
+            self._turns[len(self.code)] = " ".join(self._loops)
+            if loop.body.labels:
+                self._fresh += 1
+                self._frames.append((loop.body.labels, f".{self._fresh}"))
+                self._body(loop.body)
+                self._frames.pop()
+            else:
+                self._body(loop.body)
+        self._loops.pop()
+        self._turns[len(self.code)] = " ".join(self._loops)
+        if counting is not None:
+            self.rounds[loop.span] = (*begins, len(self.code))
+        if before is None:
+            self._values.pop(loop.variable, None)
+        else:
+            self._values[loop.variable] = before
+
+    def _if(self, choice: If) -> None:
+        condition = self._evaluate(choice.condition, choice.span)
+        if isinstance(condition, Const):
+            self._body(choice.then if condition.value else choice.otherwise)
+            return
+        self._fresh += 1
+        skip, end = f"else.{self._fresh}", f"endif.{self._fresh}"
+        self._emit(Branch(target=skip, condition=_negation(condition), span=choice.span, text=choice.text))
+        self._body(choice.then)
+        if choice.otherwise.steps:
+            self._emit(Branch(target=end, span=choice.span, text="else"))
+            self._mark(skip, choice.span, "else")
+            self._body(choice.otherwise)
+            self._mark(end, choice.span, "}")
+        else:
+            self._mark(skip, choice.span, "}")
+
+    def _emit(self, op: Op) -> None:
+        self._budget.take(op.span)
+        self.code.append(op)
+
+    def _mark(self, name: str, span: Span, text: str) -> None:
+        self.labels[name] = len(self.code)
+        self.code.append(Label(name=name, span=span, text=text))
+
+    def _label(self, name: str) -> str:
+        for labels, suffix in reversed(self._frames):
+            if name in labels:
+                return name + suffix
+        return name
+
+    def _step(self, step: Step) -> Op:
+        op = step.op
+        if not self._share:
+            return self._resolved(step)
+        if step.free is None:
+            names = _free(step, self._addresses)
+            step.own = tuple(name for name in names if _is_own(name))
+            step.free = tuple(name for name in names if not _is_own(name))
+            step.mine = _mine(step.own)
+            step.readers = readers(_expressions(step), self._addresses.has)
+        if not step.free and not step.own and step.span is None and not isinstance(op, Branch):
+            return op
+        key, known = self._key(step), step.memo.setdefault(self._own_key(step), {})
+        found = known.get(key)
+        if found is None:
+            found = self._resolved(step)
+            if not isinstance(op, Branch):
+                known[key] = found
+        return found
+
+    def _key(self, step: Step) -> Key:
+        """What tells the forms of a statement apart, but for what is the thread's own."""
+        values = self._values
+        try:
+            return tuple([read(values) for read in step.readers])
+        except (ArithmeticError, KeyError):  # to be said where it is resolved
+            return None, *[values.get(name) for name in step.free or ()]
+
+    def _value(self, name: str) -> int:
+        """The value of a name, the thread's own or not."""
+        if name[0] == "%":
+            return self._special.get(name[1:], 0)
+        value = self._values.get(name)
+        return value.value if isinstance(value, Const) else -1
+
+    def _own_key(self, step: Step) -> tuple[int, ...]:
+        """The values of those that are."""
+        found = self._of_thread.get(id(step))
+        if found is None:
+            found = self._of_thread[id(step)] = tuple(
+                [self._place.cta.number if name == CTA_KEY else self._special.get(name[1:], 0) for name in step.own]
+            )
+        return found
+
+    def _resolved(self, step: Step) -> Op:
+        op = step.op
+        try:
+            if step.again is not None:
+                op = step.again(self.fold)
+            if isinstance(op, Branch):
+                target = self._label(op.target)
+                if target != op.target:
+                    op = dataclasses.replace(op, target=target)
+            return resolve(op, self.fold, step.span)
+        except Undefined as error:
+            raise problem("LIT017", op.span, reason=str(error)) from None
+        except InputError as error:
+            if error.span is None:
+                error.span = op.span
+            raise
+
+
+def _straight(body: Body) -> int:
+    """Operations that a body has under no condition and in no further loop."""
+    return sum(_straight(s) if isinstance(s, Body) else isinstance(s, Step | Mark) for s in body.steps)
+
+
+def _negation(expr: Expr) -> Expr:
+    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+    if isinstance(expr, Unary) and expr.op == "!":
+        return expr.operand
+    if isinstance(expr, Binary) and expr.op in opposite:
+        return Binary(opposite[expr.op], expr.left, expr.right)
+    return Unary("!", expr)
+
+
+def _mine(names: Collection[str]) -> str:
+    """Whose own a statement with these names is; empty if it is the same for all threads."""
+    if any(name[0] == "%" for name in names):
+        return THREAD
+    return CTA if CTA_KEY in names else ""
+
+
+def _is_own(name: str) -> bool:
+    """Whether a name may mean something else in another thread of its role."""
+    return name[0] == "%" or name == CTA_KEY
+
+
+def _expressions(step: Step) -> tuple[Expr, ...]:
+    return *(expr for _, expr in expressions(step.op)), *step.loose
+
+
+def _free(step: Step, addresses: Addresses) -> tuple[str, ...]:
+    names: set[str] = set()
+    for expr in _expressions(step):
+        collect_free_names(expr, names)
+    if any(addresses.is_shared(name) for name in names):
+        names.add(CTA_KEY)
+    return tuple(sorted(names))

@@ -1,0 +1,1 @@
+"""Reading PTX modules, and the launches that run them."""

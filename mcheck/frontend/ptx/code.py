@@ -1,0 +1,267 @@
+"""The functions that an entry can reach, as one array of code, and what of them has to be evaluated.
+
+A register matters if control, an address or an operand of synchronisation can depend on it; what computes only others
+is not executed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.register_flow import reads, registers, writes
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A function in the code: where it starts, and the first row of its registers."""
+
+    function: ptx.Function
+    start: int
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """All functions, the entry first. ``wanted`` are the rows of the registers that matter. ``moved`` says whether
+    control, or a tensor map that the kernel edits, depends on what was stored to memory, ``exact`` whether the engine
+    has to know what is stored (for maps, and for words whose atomics decide something), ``named`` whether what is
+    stored matters too, by its name, ``counts`` whether control or an address depends on the result of an atomic.
+    """
+
+    units: tuple[Unit, ...]
+    rows: int
+    wanted: frozenset[int]
+    moved: bool
+    exact: bool = False
+    named: bool = False
+    counts: bool = False
+
+    def unit(self, name: str) -> Unit | None:
+        """The unit of a function."""
+        return next((u for u in self.units if u.function.name == name), None)
+
+
+def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
+    """The code that an entry can reach. With ``named`` all data that is stored matters."""
+    names, todo = [entry], [entry]
+    while todo:
+        for name in _callees(module, module.functions[todo.pop()]):
+            if name not in names:
+                names.append(name)
+                todo.append(name)
+    units, start, frame = [], 0, 0
+    for name in names:
+        function = module.functions[name]
+        units.append(Unit(function, start, frame))
+        start += len(function.body) + 1
+        frame += len(function.registers)
+    maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
+    wanted, moved = _wanted(module, units, maps=maps, named=named)
+    exact = maps or (moved and any(_decides(s) for u in units for s in u.function.body))
+    asked = (s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in writes(s)))
+    counts = any(s.opcode[0] == "atom" for s in asked)
+    return Code(tuple(units), frame, wanted, moved, exact, named, counts)
+
+
+def _decides(statement: ptx.Statement) -> bool:
+    """Whether others may wait for what is stored: an atomic, or a load that may be asked again until a value comes."""
+    return statement.opcode[0] == "atom" or (statement.opcode[0] == "ld" and not STRONG.isdisjoint(statement.opcode))
+
+
+STRONG = frozenset(("acquire", "relaxed", "volatile", "mmio"))
+
+
+def resolve_function(module: ptx.Module, name: str) -> ptx.Function | None:
+    """The function of a name, if it has a body."""
+    found = module.functions.get(module.aliases.get(name, name))
+    return found if found is not None and found.defined else None
+
+
+def _callees(module: ptx.Module, function: ptx.Function) -> Iterator[str]:
+    indirect = False
+    for statement in function.body:
+        if statement.opcode[0] == "call":
+            for operand in statement.operands:
+                if isinstance(operand, ptx.Symbol) and resolve_function(module, operand.name) is not None:
+                    yield module.aliases.get(operand.name, operand.name)
+                indirect |= isinstance(operand, ptx.Register)
+    if indirect:
+        yield from (f.name for f in module.functions.values() if f.defined and not f.entry)
+
+
+# --- registers ----------------------------------------------------------------------------------------------
+
+_NAMES = """
+abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns getctarank isspacep
+istypep lg2 lop3 mad mad24 madc mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl
+shr sin slct sqrt sub subc szext tanh testp vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2
+vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
+activemask clusterlaunchcontrol.query_cancel createpolicy mma movmatrix stacksave suq txq
+"""
+DATA = frozenset(_NAMES.split())
+"""Instructions that only compute."""
+
+
+def computes(statement: ptx.Statement) -> bool:
+    """Whether a statement has no effect but on registers."""
+    name = statement.opcode[0]
+    if name == "wmma":
+        return "mma" in statement.opcode
+    return name in DATA or ".".join(statement.opcode[:2]) in DATA
+
+
+def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
+    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic, with an ``else`` or not,
+    and whatever branches lie within that: its guard decides nothing unless something depends on that.
+    """
+    body, labels = unit.function.body, unit.function.labels
+    if not _jumps(body[k]):
+        return ()
+    end, at = k + 1, k
+    over: list[ptx.Statement] = []
+    while at == k or at < end:
+        statement = body[at]
+        if _jumps(statement):
+            target = labels[statement.operands[0].name]  # type: ignore[union-attr]
+            if target <= at:
+                return ()
+            end = max(end, target)
+        elif not computes(statement):
+            return ()
+        else:
+            over.append(statement)
+        at += 1
+    return tuple(over)
+
+
+def _jumps(statement: ptx.Statement) -> bool:
+    return statement.opcode[0] == "bra" and isinstance(statement.operands[0], ptx.Label)
+
+
+def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
+    wanted: set[int] = set()
+    flows: list[tuple[set[int], set[int]]] = []
+    loads: list[set[int]] = []
+    data: set[int] = set()
+    idle: list[tuple[set[int], set[int]]] = []
+    for unit in units:
+        for k, statement in enumerate(unit.function.body):
+            over = branch_body(unit, k)
+            if over:
+                computed = {unit.frame + r.index for s in over for r in writes(s)}
+                idle.append((computed, {unit.frame + r.index for r in reads(statement)}))
+            else:
+                _flow(module, units, unit, statement, (wanted, flows, loads, data))
+    moved = named
+    wanted |= data if named else set()
+    while True:
+        _close(wanted, flows)
+        decide = {r for computed, guard in idle if computed & wanted for r in guard} - wanted
+        if decide:
+            wanted |= decide
+            continue
+        if moved or not (maps or any(found & wanted for found in loads)):
+            return frozenset(wanted), moved
+        moved = True
+        wanted |= data
+
+
+def _close(wanted: set[int], flows: list[tuple[set[int], set[int]]]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for defined, used in reversed(flows):
+            if defined & wanted and not used <= wanted:
+                wanted |= used
+                changed = True
+
+
+def _flow(
+    module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement,
+    into: tuple[set[int], list[tuple[set[int], set[int]]], list[set[int]], set[int]],
+) -> None:  # fmt: skip
+    """What a statement makes of the registers: wanted, flowing into others, loaded, stored."""
+    wanted, flows, loads, data = into
+
+    def rows(found: Iterable[ptx.Register]) -> set[int]:
+        return {unit.frame + r.index for r in found}
+
+    name, defined = statement.opcode[0], rows(writes(statement))
+    if statement.guard is not None and not computes(statement):
+        wanted.add(unit.frame + statement.guard.register.index)
+    if computes(statement):
+        flows.append((defined, rows(reads(statement))))
+    elif name in ("shfl", "match", "redux", "vote"):
+        flows.append((defined, rows(reads(statement))))
+        wanted |= rows(r for o in statement.operands[-1:] for r in registers(o))
+    elif name == "st" and ("param" in statement.opcode or "local" in statement.opcode):
+        wanted |= rows(r for operand in statement.operands for r in registers(operand))
+    elif name == "st":
+        for operand in statement.operands:
+            (wanted if isinstance(operand, ptx.Address) else data).update(rows(registers(operand)))
+    elif name in ("ld", "atom", "red", "ldu"):
+        addresses = [o for o in statement.operands if isinstance(o, ptx.Address)]
+        wanted |= {r for o in addresses for r in rows(registers(o))}
+        if not _own(statement):
+            loads.append(defined)
+        data |= rows(reads(statement))
+    elif name == "call":
+        for defined, used in _passed(module, units, unit, statement):
+            flows.append((defined, used))
+        wanted |= rows(r for o in statement.operands if isinstance(o, ptx.Register) for r in registers(o))
+    elif name in ("ldmatrix", "stmatrix", "wgmma", "wmma", "tcgen05"):
+        wanted |= rows(r for o in statement.operands if not isinstance(o, ptx.Vector) for r in registers(o))
+        if name == "stmatrix":
+            data |= rows(reads(statement))
+        elif defined:
+            flows.append((defined, rows(reads(statement))))
+    else:
+        wanted |= rows(reads(statement))
+
+
+def _own(statement: ptx.Statement) -> bool:
+    """Whether a load reads what is the lane's own or given."""
+    return bool({"param", "local", "const", "param::entry", "param::func"} & set(statement.opcode))
+
+
+def _passed(
+    module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement
+) -> Iterator[tuple[set[int], set[int]]]:
+    """Arguments that are registers, into the formal ones and back."""
+    for result, callee, given in call_of(module, units, statement):
+        names = {r.name: callee.frame + r.index for r in callee.function.registers}
+        for formal, actual in zip(callee.function.parameters, given, strict=False):
+            if formal.name in names and isinstance(actual, ptx.Register):
+                yield {names[formal.name]}, {unit.frame + actual.index}
+        for formal, actual in zip(callee.function.returns, result, strict=False):
+            if formal.name in names and isinstance(actual, ptx.Register):
+                yield {unit.frame + actual.index}, {names[formal.name]}
+
+
+def call_of(
+    module: ptx.Module, units: Iterable[Unit], statement: ptx.Statement
+) -> list[tuple[tuple[ptx.Operand, ...], Unit, tuple[ptx.Operand, ...]]]:
+    """The functions that a call can mean, with what it takes back and hands over."""
+    result, target, given = call_parts(statement)
+    by_name: Mapping[str, Unit] = {u.function.name: u for u in units}
+    if isinstance(target, ptx.Symbol):
+        found = by_name.get(module.aliases.get(target.name, target.name))
+        return [] if found is None else [(result, found, given)]
+    return [(result, u, given) for u in by_name.values() if not u.function.entry]
+
+
+def call_parts(
+    statement: ptx.Statement,
+) -> tuple[tuple[ptx.Operand, ...], ptx.Operand, tuple[ptx.Operand, ...]]:
+    """What a call takes back, the callee, what it hands over."""
+    operands = list(statement.operands)
+    result: tuple[ptx.Operand, ...] = ()
+    if isinstance(operands[0], ptx.Arguments):
+        result = operands.pop(0).items  # type: ignore[union-attr]
+    if not operands:
+        raise InputError("a call without a function", statement.span)
+    given = operands[1].items if len(operands) > 1 and isinstance(operands[1], ptx.Arguments) else ()
+    return result, operands[0], given

@@ -1,0 +1,51 @@
+"""What is no instruction in a module that has other mistakes: told with them, so that all are mended at once.
+
+In a module without them it is a mistake only where it is executed (``mcheck.simt.instructions.dispatch``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.frontend.ptx.code import computes
+from mcheck.frontend.ptx.instruction_forms import KNOWN, WORDS, fault
+from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.module import Function, Statement, release
+from mcheck.frontend.ptx.reachability import LEAVES
+
+
+def illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
+    """A complaint for each statement that is no instruction, but for those behind a branch that nothing leads to. In a
+    module of a later PTX than the tables are of it may be one that came since.
+    """
+    if release(version) <= KNOWN:
+        for function in functions:
+            yield from _of(function)
+
+
+def _of(function: Function) -> Iterator[InputError]:
+    entered = frozenset(function.labels.values())
+    dead = False
+    for at, statement in enumerate(function.body):
+        dead = dead and at not in entered
+        if not dead and (wrong := _complaint(function, statement)) is not None:
+            yield wrong
+        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *LEAVES))
+
+
+def _complaint(function: Function, statement: Statement) -> InputError | None:
+    wrong = fault(statement)
+    if wrong is not None:
+        return wrong.error(statement)
+    name = statement.opcode[0]
+    if name in ("bra", "brx", "call", *LEAVES) or statement.opcode[:2] in WORDS or computes(statement):
+        return None
+    try:
+        template(function, statement)
+    except InputError as error:
+        error.span = error.span or statement.span
+        return error
+    except Unsupported:
+        pass
+    return None

@@ -1,0 +1,87 @@
+"""The launch of a kernel: its shape, its parameters byte by byte, and what their pointers and tensor maps mean.
+
+All is settled here; ``mcheck.frontend.ptx.launch_reader`` reads a launch from JSON and checks it against a module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.ir.memory import TensorMapSpec
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Global memory that a pointer leads to: ``size`` bytes (``None``: nobody knows how many).
+
+    ``initial`` are the bytes that it begins with; those behind them are unknown. ``map`` is a tensor map that lies in
+    it, where a parameter points to one.
+    """
+
+    name: str
+    size: int | None
+    initial: bytes = b""
+    map: Map | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A tensor map over ``buffer``; the ``global_address`` of ``spec`` is 0, for buffers have no addresses here."""
+
+    spec: TensorMapSpec
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """A parameter that stands for every number from 0 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a parameter of ``size`` bytes is given.
+
+    ``data`` has ``size`` bytes, of which the half-open ranges ``known`` are given; ``places`` are what stands in it by
+    offset: a pointer (8 bytes), a tensor map (128 bytes), or any number (the whole parameter). Bytes that neither says
+    are unknown.
+    """
+
+    name: str
+    size: int
+    data: bytes
+    known: tuple[tuple[int, int], ...] = ()
+    places: tuple[tuple[int, Buffer | Map | Any], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def given(self) -> bool:
+        """Whether the launch says anything of the parameter."""
+        return bool(self.known or self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A launch of the function ``entry``; ``arguments`` are in the order of its parameters.
+
+    Extents are (x, y, z): ``grid`` in CTAs, ``block`` in threads, ``cluster`` in CTAs. ``shared`` is the dynamic shared
+    memory in bytes. ``first`` is a CTA of the cluster that is followed. ``assume`` are names of
+    ``mcheck.ir.assumptions``.
+    """
+
+    entry: str
+    grid: Extent
+    block: Extent
+    cluster: Extent
+    shared: int
+    first: Extent
+    arguments: tuple[Argument, ...]
+    assume: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """The lanes of a CTA: its threads, rounded up to whole warps."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32

@@ -1,0 +1,291 @@
+"""The parameters of a launch: numbers, bytes, pointers to buffers, tensor maps, blocks of all of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from mcheck.base.errors import InputError
+from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check
+from mcheck.frontend.ptx.json_positions import Node
+from mcheck.frontend.ptx.launch import Any, Argument, Buffer, Map
+from mcheck.frontend.ptx.memory_layout import check_size
+from mcheck.frontend.ptx.module import Function, Parameter
+
+POINTER: Final = 8
+MAP_BYTES: Final = 128
+MOST_BYTES: Final = 1 << 48
+MOST_PARAMETER: Final = 32_764
+"""Bytes of all parameters of a kernel, at most."""
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...]:
+    """What each parameter of ``entry`` is given, by name or by index; what nothing says is unknown."""
+    named: dict[str, Node] = {}
+    for key, node in given.items():
+        name = _name(entry, key, node)
+        if name in named:
+            node.fail_at_key("PTX111", name=name)
+        named[name] = node
+    return _Reader(named).all(entry)
+
+
+def _name(entry: Function, key: str, node: Node) -> str:
+    names = [parameter.name for parameter in entry.parameters]
+    if key in names:
+        return key
+    if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
+        return names[int(key)]
+    listed = ", ".join(names) if names else "none"
+    hint = did_you_mean(key, names)
+    return node.fail_at_key(
+        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+    )
+
+
+class _Reader:
+    """Parameters may name one another: a tensor map the buffer that it describes."""
+
+    def __init__(self, given: Mapping[str, Node]) -> None:
+        self._given = given
+        self._buffers: dict[str, Buffer] = {}
+
+    def all(self, entry: Function) -> tuple[Argument, ...]:
+        for parameter in entry.parameters:
+            check_size(parameter, MOST_PARAMETER)
+        sizes = {parameter.name: parameter.size or 0 for parameter in entry.parameters}
+        for name, node in self._given.items():
+            value = node.value
+            if isinstance(value, dict) and "buffer" in value and sizes[name] == POINTER:
+                self._buffers[name] = self._buffer(node, name)
+        self._entry = entry
+        return tuple(self._argument(parameter) for parameter in entry.parameters)
+
+    def _argument(self, parameter: Parameter) -> Argument:
+        name, size = parameter.name, parameter.size or 0
+        node = self._given.get(name)
+        if node is None:
+            return Argument(name, size, bytes(size))
+        value = node.value
+        if value == "any":
+            return Argument(name, size, bytes(size), places=((0, Any()),), span=node.span)
+        if isinstance(value, bool | int | float):
+            data = _number(node, parameter)
+            return Argument(name, size, data, ((0, size),), span=node.span)
+        if not isinstance(value, dict):
+            node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
+        _only(node, ("hex", "at", "buffer", "init", "tensormap"))
+        if "buffer" in value or "tensormap" in value:
+            place = self._place(node, name, name, 0, size)
+            return Argument(name, size, bytes(size), places=place, span=node.span)
+        if "hex" not in value and "at" not in value:
+            node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
+        return self._block(node, parameter)
+
+    def _block(self, node: Node, parameter: Parameter) -> Argument:
+        """``{"hex": …, "at": {"64": {"buffer": null}}}``."""
+        name, size = parameter.name, parameter.size or 0
+        data = bytearray(size)
+        known: list[tuple[int, int]] = []
+        places: list[tuple[int, Buffer | Map | Any]] = []
+        if "hex" in node.value:
+            start = _hex(node.child("hex"))
+            if len(start) > size or (len(start) < size and not parameter.shape):
+                reason = f"it has {size} bytes, not {len(start)}"
+                node.child("hex").fail("PTX112", name=name, reason=reason)
+            data[: len(start)] = start
+            known = [(0, len(start))] if start else []
+        if "at" in node.value:
+            if not isinstance(node.value["at"], dict):
+                node.child("at").fail("PTX103", what="object", expected='{"64": {"buffer": null}}')
+            for key, item in node.child("at").items():
+                offset = _offset(item, key, size, name)
+                _only(item, ("buffer", "init", "tensormap", "hex"))
+                if "hex" in item.value:
+                    part = _hex(item.child("hex"))
+                    _fits(item, name, offset, len(part), size)
+                    data[offset : offset + len(part)] = part
+                    known = [*_without(known, offset, len(part)), (offset, offset + len(part))]
+                else:
+                    found = self._place(item, f"{name}+{offset}", name, offset, size)
+                    wide = MAP_BYTES if found and isinstance(found[0][1], Map) else POINTER
+                    known = _without(known, offset, wide)
+                    places += found
+        places.sort(key=lambda place: place[0])
+        return Argument(name, size, bytes(data), tuple(sorted(known)), tuple(places), span=node.span)
+
+    # --- pointers and maps ----------------------------------------------------------------------------------------
+
+    def _place(
+        self, node: Node, name: str, parameter: str, offset: int, size: int
+    ) -> tuple[tuple[int, Buffer | Map], ...]:
+        """The pointer or the tensor map that lies at ``offset``; nothing for ``{"tensormap": {}}``, a map unknown."""
+        if "buffer" in node.value:
+            _fits(node, parameter, offset, POINTER, size)
+            found = self._buffers.get(name) or self._buffer(node, name)
+            self._buffers[name] = found
+            return ((offset, found),)
+        if "tensormap" not in node.value:
+            node.fail("PTX103", what="parameter", expected=_EXPECTED)
+        _only(node, ("tensormap",))
+        made = self._map(node.child("tensormap"), name)
+        if made is None:
+            return ()
+        if size - offset == POINTER:  # a pointer to a map in global memory
+            return ((offset, Buffer(name, MAP_BYTES, map=made)),)
+        _fits(node, parameter, offset, MAP_BYTES, size)
+        return ((offset, made),)
+
+    def _buffer(self, node: Node, name: str) -> Buffer:
+        """``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
+        _only(node, ("buffer", "init"))
+        size = node.value["buffer"]
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES):
+            node.child("buffer").fail("PTX103", what="size of a buffer", expected="a number of bytes, or null")
+        initial = b""
+        if "init" in node.value:
+            init = node.child("init")
+            _only(init, ("hex",))
+            if "hex" not in init.value:
+                init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
+            initial = _hex(init.child("hex"))
+            if size is not None and len(initial) > size:
+                init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
+        return Buffer(name, size, initial)
+
+    def _map(self, node: Node, name: str) -> Map | None:
+        if not isinstance(node.value, dict):
+            node.fail("PTX103", what="tensor map", expected="an object with the fields of tensormap.replace")
+        if not node.value:
+            return None
+        fields = MapFields(node.span)
+        for key, item in node.items():
+            if key not in FIELDS:
+                hint = did_you_mean(key, FIELDS)
+                expected = "a field name of tensormap.replace"
+                raise problem("LIT033", item.key_span, found=f"'{key}'", expected=expected, hint=hint)
+            fields.spans[key] = item.span
+            _field(fields, key, item)
+        buffer = self._described(node.child("global_address"), name) if "global_address" in node.value else None
+        check(fields)
+        assert buffer is not None
+        return Map(fields.spec(0), buffer)
+
+    def _described(self, node: Node, name: str) -> Buffer:
+        """The buffer of a ``global_address``: a parameter's, or one of its own."""
+        if isinstance(node.value, dict):
+            if "buffer" not in node.value:
+                node.fail("PTX103", what="buffer", expected='the name of a buffer parameter, or {"buffer": bytes}')
+            return self._buffer(node, f"{name}.global_address")
+        if node.value is None:
+            return Buffer(f"{name}.global_address", None)
+        wanted = str(node.value)
+        known = [parameter.name for parameter in self._entry.parameters]
+        if (
+            wanted not in known
+            and wanted.isascii()
+            and wanted.isdigit()
+            and len(wanted) < 6
+            and int(wanted) < len(known)
+        ):
+            wanted = known[int(wanted)]
+        if wanted not in self._buffers:
+            hint = did_you_mean(wanted, self._buffers)
+            expected = 'the name of a parameter that is given as {"buffer": bytes}, or such an object'
+            node.fail("PTX114", name=wanted, expected=expected, hint=hint)
+        return self._buffers[wanted]
+
+
+_EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, or "any"'
+
+
+def _only(node: Node, keys: tuple[str, ...]) -> None:
+    """Complains unless the value is an object that has none but these members."""
+    if not isinstance(node.value, dict):
+        node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
+    for key, item in node.items():
+        if key not in keys:
+            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=did_you_mean(key, keys))
+
+
+def _hex(node: Node) -> bytes:
+    value = node.value
+    if isinstance(value, str):
+        try:
+            return bytes.fromhex(value.removeprefix("0x"))
+        except ValueError:
+            pass
+    return node.fail("PTX113", expected="two hexadecimal digits for each byte, the first byte first")
+
+
+def _offset(node: Node, key: str, size: int, name: str) -> int:
+    if not (key.isascii() and key.isdigit() and len(key) < 7):
+        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is no offset", expected="a number of bytes")
+    if int(key) >= size:
+        node.fail_at_key("PTX112", name=name, reason=f"it has {size} bytes")
+    return int(key)
+
+
+def _fits(node: Node, name: str, offset: int, wide: int, size: int) -> None:
+    if offset + wide > size:
+        node.fail("PTX112", name=name, reason=f"it needs {wide} bytes at offset {offset}, the parameter has {size}")
+
+
+def _without(known: list[tuple[int, int]], offset: int, wide: int) -> list[tuple[int, int]]:
+    """The ranges without the bytes that something else stands in."""
+    found = []
+    for start, end in known:
+        found += [(start, min(end, offset)), (max(start, offset + wide), end)]
+    return [(start, end) for start, end in found if start < end]
+
+
+def _number(node: Node, parameter: Parameter) -> bytes:
+    """The bytes of a number: of its two's complement, or of a float where the number or the parameter is one."""
+    size, value = parameter.size or 0, node.value
+    if parameter.shape:
+        expected = '{"hex": "…"}, with "at" for what it points to'
+        node.fail("PTX112", name=parameter.name, reason=f"it is a block of {size} bytes", expected=expected)
+    if isinstance(value, float) or parameter.type in ("f16", "f32", "f64"):
+        if parameter.type[0] in "us" or size not in _FLOATS:
+            node.fail("PTX112", name=parameter.name, reason=f"it is of type .{parameter.type}", expected="an integer")
+        try:
+            return struct.pack(_FLOATS[size], value)
+        except (OverflowError, struct.error):
+            node.fail("PTX112", name=parameter.name, reason=f"a float of {size} bytes is no larger")
+    if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
+        node.fail("PTX112", name=parameter.name, reason=f"it has {size} bytes")
+    return int(value).to_bytes(size, "little", signed=value < 0)
+
+
+# --- fields of a tensor map -----------------------------------------------------------------------------------
+
+
+def _field(fields: MapFields, key: str, node: Node) -> None:
+    value = node.value
+    if key == "global_address":
+        return
+    if key in CHOICES:
+        choices = CHOICES[key]
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
+            value = choices[value]
+        matching = [c for c in choices if isinstance(value, str) and c.lower() == value.lower().removeprefix(".")]
+        if not matching:
+            expected = "one of " + ", ".join(choices)
+            hint = did_you_mean(str(value), choices)
+            raise _lit("LIT036", node, found=f"'{value}'", field=key, expected=expected, hint=hint)
+        fields.words[key] = matching[0]
+    elif key in LISTS:
+        if not isinstance(value, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in value):
+            raise _lit("LIT036", node, found=repr(value), field=key, expected="a list of integers")
+        fields.lists[key] = tuple(value)
+    else:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _lit("LIT036", node, found=repr(value), field=key, expected="an integer")
+        fields.numbers[key] = value
+
+
+def _lit(code: str, node: Node, *, expected: str, hint: str | None = None, **names: object) -> InputError:
+    return problem(code, node.span, expected=expected, hint=hint, **names)

@@ -1,0 +1,335 @@
+"""From the JSON of a launch, the options and the module to a ``Launch``; every mistake is named with its place.
+
+The rules are those of the driver (CUDA programming guide, compute capabilities) and of the directives of the entry
+(PTX ISA 11.4). What is missing is asked for in one error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from math import prod
+from typing import Any, Final
+
+from mcheck.base.errors import InputError, Span, Unsupported
+from mcheck.base.records import dataclass
+from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.source import read
+from mcheck.frontend.ptx.json_positions import Node, document
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch_arguments import arguments
+from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
+from mcheck.frontend.ptx.problems import MESSAGES, problem
+from mcheck.ir.assumptions import NAMES
+from mcheck.isa.targets import check_target
+
+FIELDS: Final = ("entry", "grid", "block", "cluster", "shared", "first", "params", "assume")
+MOST_GRID: Final = ((1 << 31) - 1, 65535, 65535)
+MOST_BLOCK: Final = (1024, 1024, 64)
+MOST_THREADS: Final = 1024
+MOST_CLUSTER: Final = 16
+MOST_SHARED: Final = 227 << 10
+"""Bytes of dynamic shared memory that any target has (sm_90, sm_100)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What somebody said of a launch, unchecked: fields, and parameters by name or index."""
+
+    fields: Mapping[str, Node] = field(default_factory=dict)
+    params: Mapping[str, Node] = field(default_factory=dict)
+
+    def over(self, other: Given) -> Given:
+        """This where it says something, else ``other``."""
+        return Given({**other.fields, **self.fields}, {**other.params, **self.params})
+
+
+def from_json(text: str, path: str) -> Given:
+    """The launch that a JSON document describes; raises ``InputError``."""
+    whole = document(text, path)
+    if not isinstance(whole.value, dict):
+        whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
+    fields = {}
+    for key, node in whole.items():
+        if key not in FIELDS:
+            node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=did_you_mean(key, FIELDS))
+        fields[key] = node
+    params = fields.pop("params", None)
+    if params is None:
+        return Given(fields)
+    if isinstance(params.value, list):
+        return Given(fields, {str(k): params.child(k) for k in range(len(params.value))})
+    if not isinstance(params.value, dict):
+        params.fail("PTX103", what="object", expected="parameters by name or by index")
+    return Given(fields, dict(params.items()))
+
+
+def from_file(path: str) -> Given:
+    """The launch in the JSON file at ``path``; raises ``InputError``."""
+    return from_json(read(path), path)
+
+
+def from_object(launch: Mapping[str, Any]) -> Given:
+    """The launch that a dictionary of the same form describes; raises ``InputError``."""
+    try:
+        text = json.dumps(launch, indent=1)
+    except (TypeError, ValueError) as error:
+        raise InputError(MESSAGES["PTX101"].format(reason=error), code="PTX101") from None
+    return from_json(text, "<launch>")
+
+
+def from_words(fields: Iterable[tuple[str, str]], params: Iterable[tuple[str, str]]) -> Given:
+    """The launch that options describe: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
+    return Given(
+        {name: Node(_word(name, value), f"--{name}") for name, value in fields},
+        {name: Node(_parameter(value), f"--param {name}") for name, value in params},
+    )
+
+
+def _word(name: str, value: str) -> object:
+    if name == "entry":
+        return value
+    parts = [part.strip() for part in value.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+        return value
+    return int(parts[0]) if name == "shared" and len(parts) == 1 else [int(part) for part in parts]
+
+
+def _parameter(value: str) -> object:
+    """JSON, a hexadecimal number, or a word."""
+    try:
+        return int(value, 16) if value.lower().startswith("0x") else json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+_SUCH_AS = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "cluster": "2,1,1", "shared": "N"}
+"""The options for what a launch has to say, with what may stand there."""
+
+
+def launch(module: Module, given: Given) -> Launch:
+    """The launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
+    if module.address_size != 64:
+        message = MESSAGES["PTX120"].format(bits=module.address_size)
+        raise Unsupported(message, Span(module.path, 1, 1), code="PTX120", hint=".address_size 64")
+    check_target(module.target, module.target_span)
+    missing: list[str] = []
+    entry = _entry(module, given, missing)
+    if entry is None:
+        raise _incomplete(missing, given, (), module.functions[module.entries[0]].span)
+    return _Shape(module, entry, given).launch()
+
+
+def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
+    entries = module.entries
+    if not entries:
+        raise problem("PTX116", Span(module.path, 1, 1), expected="a .entry")
+    node = given.fields.get("entry")
+    if node is None:
+        if len(entries) == 1:
+            return module.functions[entries[0]]
+        missing.append(f"entry (one of {', '.join(entries)})")
+        return None
+    if node.value not in entries:
+        hint = did_you_mean(str(node.value), entries)
+        node.fail("PTX106", name=node.value, expected=f"one of {', '.join(entries)}", hint=hint)
+    return module.functions[node.value]
+
+
+def _incomplete(
+    missing: list[str], given: Given, unknown: tuple[str, ...], head: Span, most: Extent | None = None
+) -> InputError:  # fmt: skip
+    """The error at the launch file, or without one at the entry, which has ``most`` threads in a CTA."""
+    such_as = _SUCH_AS if most is None else {**_SUCH_AS, "block": ",".join(map(str, most))}
+    expected = None
+    if unknown:
+        expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
+    nodes = (*given.fields.values(), *given.params.values())
+    path = next((node.source.path for node in nodes if node.source is not None), None)
+    options = " ".join(f"--{word} {such_as[word]}" for item in missing if (word := item.split()[0]) in such_as)
+    hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
+    if not nodes:
+        hint += (
+            "; mcheck.integrations.cuda records it from a host program, mcheck.integrations.triton makes it of a kernel"
+        )
+    span = head if path is None else Span(path, 1, 1)
+    return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
+
+
+class _Shape:
+    """One launch of one entry."""
+
+    def __init__(self, module: Module, entry: Function, given: Given) -> None:
+        self._module = module
+        self._entry = entry
+        self._given = given
+        self._missing: list[str] = []
+
+    def launch(self) -> Launch:
+        entry = self._entry
+        given = arguments(entry, self._given.params)
+        block = self._block()
+        cluster = self._cluster()
+        grid = self._extent("grid", MOST_GRID)
+        if grid is None:
+            self._missing.append("grid")
+        shared = self._shared()
+        if self._missing or block is None or grid is None or cluster is None or shared is None:
+            unknown = tuple(a.name for a in given if not a.given)
+            raise _incomplete(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
+        if "blocksareclusters" in entry.directives:
+            grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
+        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+            self._at("grid").fail("PTX109", grid=_words(grid), cluster=_words(cluster))
+        return Launch(
+            entry=entry.name,
+            grid=grid,
+            block=block,
+            cluster=cluster,
+            shared=shared,
+            first=self._first(grid),
+            arguments=given,
+            assume=self._assume(),
+        )
+
+    def _at(self, name: str) -> Node:
+        return self._given.fields.get(name) or Node(None, f"/{name}")
+
+    def _extent(self, name: str, most: Extent) -> Extent | None:
+        """The field as three numbers, each from 1 to that of ``most``; ``None`` if it is not given."""
+        node = self._given.fields.get(name)
+        if node is None:
+            return None
+        values = [node.value] if _whole(node.value) else node.value
+        if not (isinstance(values, list) and 1 <= len(values) <= 3 and all(map(_whole, values))):
+            node.fail("PTX103", what="extent", expected="one to three integers, such as [4, 1, 1]")
+        full = (*values, 1, 1)[:3]
+        for axis, value, limit in zip("xyz", full, most, strict=True):
+            if not 1 <= value <= limit:
+                node.fail("PTX108", what=f"{name}.{axis}", found=value, limit=f"from 1 to {limit} are possible")
+        return full[0], full[1], full[2]
+
+    def _directive(self, name: str) -> Extent | None:
+        numbers = self._entry.directives.get(name)
+        if not numbers:
+            return None
+        full = (*numbers, 1, 1)[:3]
+        return full[0], full[1], full[2]
+
+    def _block(self) -> Extent | None:
+        required = self._directive("reqntid")
+        block = self._extent("block", MOST_BLOCK)
+        if block is None:
+            if required is None:
+                self._missing.append("block")
+            return required
+        if required is not None and block != required:
+            said = f".reqntid {_words(required)}"
+            self._at("block").fail("PTX107", what="block", found=_words(block), wanted=said)
+        most, limit = self._directive("maxntid"), MOST_THREADS
+        if most is not None:
+            limit = min(limit, prod(most))
+        if prod(block) > limit:
+            why = (
+                f"the entry says .maxntid {_words(most)}" if most is not None else f"a CTA has at most {limit} threads"
+            )
+            self._at("block").fail("PTX108", what="block", found=_words(block), limit=why)
+        return block
+
+    def _cluster(self) -> Extent | None:
+        required = self._directive("reqnctapercluster")
+        cluster = self._extent("cluster", (MOST_CLUSTER,) * 3)
+        if cluster is None:
+            if required is None and "explicitcluster" in self._entry.directives:
+                self._missing.append("cluster")
+                return None
+            return required or (1, 1, 1)
+        if required is not None and cluster != required:
+            said = f".reqnctapercluster {_words(required)}"
+            self._at("cluster").fail("PTX107", what="cluster", found=_words(cluster), wanted=said)
+        most = self._entry.directives.get("maxclusterrank", (MOST_CLUSTER,))[0]
+        if prod(cluster) > most:
+            why = f"a cluster has at most {most} CTAs"
+            self._at("cluster").fail("PTX108", what="cluster", found=_words(cluster), limit=why)
+        return cluster
+
+    def _shared(self) -> int | None:
+        node = self._given.fields.get("shared")
+        if node is None:
+            names = sorted(_dynamic(self._module, self._entry))
+            if names:
+                self._missing.append(f"shared (the bytes of {', '.join(names)})")
+                return None
+            return 0
+        if not _whole(node.value) or node.value < 0:
+            node.fail("PTX103", what="size", expected="a number of bytes")
+        if node.value > MOST_SHARED:
+            node.fail("PTX108", what="shared", found=node.value, limit=f"a CTA has at most {MOST_SHARED} bytes")
+        return int(node.value)
+
+    def _first(self, grid: Extent) -> Extent:
+        node = self._given.fields.get("first")
+        if node is None:
+            return 0, 0, 0
+        value = node.value
+        if not (isinstance(value, list) and len(value) == 3 and all(map(_whole, value))):
+            node.fail("PTX103", what="CTA", expected="three integers, such as [0, 0, 0]")
+        for axis, at, extent in zip("xyz", value, grid, strict=True):
+            if not 0 <= at < extent:
+                node.fail("PTX108", what=f"first.{axis}", found=at, limit=f"the grid has 0 to {extent - 1}")
+        return value[0], value[1], value[2]
+
+    def _assume(self) -> tuple[str, ...]:
+        node = self._given.fields.get("assume")
+        if node is None:
+            return ()
+        if not isinstance(node.value, list):
+            node.fail("PTX103", what="list", expected='such as ["converged"]')
+        for k, name in enumerate(node.value):
+            if name not in NAMES:
+                hint = did_you_mean(str(name), NAMES)
+                node.child(k).fail("PTX115", found=name, expected=f"one of {', '.join(NAMES)}", hint=hint)
+        return tuple(dict.fromkeys(node.value))
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _words(extent: Extent) -> str:
+    return ", ".join(map(str, extent))
+
+
+# --- dynamic shared memory ------------------------------------------------------------------------------------
+
+
+def _dynamic(module: Module, entry: Function) -> set[str]:
+    """The variables of open size in shared memory that the entry, or a function that it may call, names."""
+    found: set[str] = set()
+    seen, todo = {entry.name}, [entry]
+    while todo:
+        function = todo.pop()
+        names = {name for statement in function.body for operand in statement.operands for name in _symbols(operand)}
+        names |= {name for targets in function.call_targets.values() for name in targets}
+        for name in names - function.variables.keys():
+            variable = module.variables.get(name)
+            if variable is not None and variable.space == "shared" and variable.size is None:
+                found.add(name)
+            called = module.functions.get(module.aliases.get(name, name))
+            if called is not None and called.name not in seen:
+                seen.add(called.name)
+                todo.append(called)
+    return found
+
+
+def _symbols(operand: Operand) -> list[str]:
+    match operand:
+        case Symbol():
+            return [operand.name]
+        case Address():
+            named = [operand.base.name] if isinstance(operand.base, Symbol) else []
+            return named + [name for item in operand.rest for name in _symbols(item)]
+        case Vector() | Arguments():
+            return [name for item in operand.items for name in _symbols(item)]
+    return []

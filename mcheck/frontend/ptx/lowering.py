@@ -1,0 +1,30 @@
+"""From a statement to the operation that the instruction table has for it, with registers by their index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcheck.frontend.ptx.module import Function, Sink, Statement
+from mcheck.frontend.ptx.table_forms import instruction
+from mcheck.ir.ops import Op
+from mcheck.isa.decode import decode
+from mcheck.isa.instruction import Operand, Vector
+
+
+def template(function: Function, statement: Statement, opcode: tuple[str, ...] | None = None) -> Op:
+    """The operation, without its guard; its expressions name registers and symbols as the function does.
+
+    Raises ``InputError`` and ``Unsupported`` as ``mcheck.isa.decode`` does.
+    """
+    given = replace(instruction(statement), guard=None)
+    if statement.opcode[0] in ("ld", "ldu", "st"):  # a vector of one element is a scalar
+        given = replace(given, operands=tuple(map(_scalar, given.operands)))
+    if opcode is not None:
+        given = replace(given, opcode=opcode)
+    predicates = {r.name for r in function.registers if r.type == "pred"}
+    sunk = bool(statement.operands) and isinstance(statement.operands[0], Sink)
+    return decode(given, dialect=False, awaited=sunk, register_type=lambda name: "pred" if name in predicates else None)
+
+
+def _scalar(operand: Operand) -> Operand:
+    return operand.items[0] if isinstance(operand, Vector) and len(operand.items) == 1 else operand

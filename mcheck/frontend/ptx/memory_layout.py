@@ -1,0 +1,387 @@
+"""Where the variables of a module and the buffers of a launch lie, in the flat map of ``mcheck.ir.memory``.
+
+The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones behind the
+others; the first bytes are left to the system. Parameters lie in one block of constant memory, of which only the tensor
+maps are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory
+and the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from math import prod
+
+from mcheck.base.errors import InputError, Span
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
+from mcheck.frontend.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Symbol, Variable
+from mcheck.frontend.ptx.problems import problem
+from mcheck.frontend.ptx.taint import MISSING, UNKNOWN
+from mcheck.ir.memory import (
+    CELL,
+    GLOBAL_BASE,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    TENSOR_MEMORY,
+    TENSOR_OFFSET,
+    TENSOR_SIZE,
+    Cta,
+    Instance,
+    MemObject,
+    MemoryMap,
+    TensorMapSpec,
+)
+from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
+
+SYSTEM = 1024
+"""The bytes at the beginning of a shared window that no variable gets."""
+DYNAMIC_ALIGN = 1024
+PARAM_BASE = GLOBAL_BASE
+GAP = 1 << 16
+UNKNOWN_SIZE = 1 << 33
+"""The bytes that a buffer of unknown size takes in the map."""
+LOCAL_BASE = 1 << 50
+POINTER = 8
+MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 << 10, "param": 512 << 10}
+"""The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
+MOST_OWN = 1 << 28
+"""Bytes of memory of their own that all lanes may have together: so much can be followed."""
+MOST_TOLD = 1 << 20
+"""Bytes of the largest variable of which it is known what an initialiser leaves; of larger ones nothing is."""
+RESERVED = "reserved"
+"""The system's part of shared memory, which cooperative groups use for tiles of several warps."""
+RESERVED_OFFSETS: Mapping[str, int] = {
+    "reserved_smem_offset_begin": 0, "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 64,
+    "reserved_smem_offset_end": SYSTEM, "reserved_smem_offset_cap": SYSTEM,
+}  # fmt: skip
+"""What the registers say of it (chapter 10); behind the last of its parts ``cooperative_groups`` expects 288 bytes."""
+LAUNCH_CONTROL = "launch control"
+"""What answers of clusterlaunchcontrol are copied from."""
+ELSEWHERE = "elsewhere"
+"""Where copies go and come from of whose other end nobody knows where in global memory it is."""
+ELSEWHERE_SIZE = 1 << 32
+GRID_WORKSPACE = "grid workspace"
+"""What the driver gives a cooperative launch, zeroed: cooperative groups count there who has come to ``grid.sync``."""
+WORKSPACE_SIZE = 64
+WORKSPACE_HALVES = {"envreg1": 32, "envreg2": 0}
+"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read
+as ``cooperative_groups`` does).
+"""
+FUNCTION_BASE = 1 << 51
+"""The address of function number k is k more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``symbols`` has the address of every module-level name and of those of functions as (function, name); that of a
+    shared one is its offset in the window. ``buffers`` are the addresses of buffers by name, ``local_size`` the bytes
+    of a lane's own memory.
+    """
+
+    memory: MemoryMap
+    symbols: Mapping[tuple[str, str], int]
+    shared: frozenset[tuple[str, str]]
+    buffers: Mapping[str, int]
+    shared_size: int
+    local_size: int
+    contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
+    initialised: Mapping[int, str] = field(default_factory=dict)
+    """By address, the global variables that hold what their initialisers say, unless the host has changed it."""
+
+
+def with_contents(places: Places, words: Mapping[int, bytes]) -> Places:
+    """The same places, but some words of unknown contents, by address, hold these bytes at first."""
+    if not words:
+        return places
+    instances = []
+    for i in places.memory.instances:
+        inside = tuple((at - i.base, data) for at, data in words.items() if i.base <= at < i.base + i.object.size)
+        instances.append(replace(i, object=replace(i.object, held=(*i.object.held, *inside))) if inside else i)
+    contents = {**places.contents, **{at: (data, bytes(len(data))) for at, data in words.items()}}
+    return replace(places, memory=replace(places.memory, instances=tuple(instances)), contents=contents)
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Hands out addresses."""
+
+    objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    symbols: dict[tuple[str, str], int] = field(default_factory=dict)
+    shared: set[tuple[str, str]] = field(default_factory=set)
+    next_global: int = GLOBAL_BASE + GAP
+    next_shared: int = SYSTEM
+    next_local: int = LOCAL_BASE
+    given: Span | None = None
+    """What is placed: a variable, or a parameter, in the launch if that says something of it."""
+    contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
+    tables: dict[int, Variable] = field(default_factory=dict)
+    """Variables whose contents are known, by address; their initialisers may name what gets its address later."""
+
+    def variable(self, owner: str, name: str, item: Variable) -> None:
+        """A declared variable."""
+        key, self.given = (owner, name), item.span
+        check_size(item, MOST.get(item.space))
+        if item.space == "shared":
+            if item.size is None or item.linkage == "extern":
+                self.dynamic.append((key, item))
+                return
+            at = _up(self.next_shared, item.align)
+            self.next_shared = at + item.size
+            self.symbols[key] = at
+            self.shared.add(key)
+            self.shared_objects.append((_object(_short(name), "shared", item.size, item.align), at))
+        elif item.space in ("local", "param"):
+            at = _up(self.next_local, max(item.align, 8))
+            self.next_local = at + (item.size or 0)
+            self.symbols[key] = at
+        else:
+            size = item.size or 1
+            at = self.reserve(size, item.align)
+            space = "const" if item.space == "const" else "global"
+            self.objects.append((_object(name, space, size, item.align, None), at))
+            self.symbols[key] = at
+            told = item.initial is not None or (space == "const" and item.linkage != "extern")
+            if told and size <= MOST_TOLD:
+                initial = _initial(item)
+                self.contents[at] = initial, bytes(len(initial))
+                self.tables[at] = item
+
+    def reserve(self, size: int, align: int) -> int:
+        """Room in global memory."""
+        at = _up(self.next_global, max(align, 256))
+        self.next_global = at + size + GAP
+        size = self.next_global - GLOBAL_BASE
+        _followed(self.given, "variables and buffers are", size, SHARED_BASE - GLOBAL_BASE)
+        return at
+
+
+def check_size(item: Variable | Parameter, most: int | None) -> None:
+    """Complains of a variable that no memory has room for."""
+    if most is not None and item.size is not None and item.size > most:
+        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"there is room for {most}")
+
+
+def _followed(span: Span | None, what: str, size: int, most: int) -> None:
+    if size > most:
+        message = f"{what} larger than the memory that can be followed"
+        raise InputError(message, span, expected=f"less than {most:,} bytes in all")
+
+
+def _up(value: int, align: int) -> int:
+    return (value + align - 1) // align * align
+
+
+def _object(
+    name: str, space: str, size: int, align: int, initial: bytes | None = None, maps: tuple[TensorMapSpec, ...] = ()
+) -> MemObject:
+    return MemObject(
+        name=name, space=space, elem="b8", elem_size=1, dims=(size,), align=align, size=size, init=initial,
+        tensor_map=maps,
+    )  # fmt: skip
+
+
+_LENGTH = re.compile(r"(?<!\d)(?<!L[a-z])\d+")
+_END = re.compile(r"E*(?:_\d|__\d+_)?")
+"""What may follow the last part of a mangled name: ends of what encloses it, and which one of its function it is."""
+
+
+def _short(name: str) -> str:
+    """The last part of a name that C++ has mangled, else the name. The arguments of a template may stand before it, or
+    behind it.
+    """
+    if not name.startswith("_Z"):
+        return name
+    for length in reversed(list(_LENGTH.finditer(name))):
+        end = length.end() + int(length[0][:4])
+        part = name[length.end() : end]
+        if end <= len(name) and part and not part[0].isdigit() and _END.fullmatch(name, end):
+            return part
+    rest, last = name[2:].lstrip("ZNL"), ""
+    while first := re.match(r"\d+", rest):
+        end = first.end() + int(first[0][:4])
+        last, rest = rest[first.end() : end], rest[end:]
+    return last or name
+
+
+def _initial(item: Variable) -> bytes:
+    data = bytearray(item.size or 0)
+    for offset, size, value in item.initial or ():
+        if isinstance(value, Immediate):
+            data[offset : offset + size] = (value.value & (1 << 8 * size) - 1).to_bytes(size, "little")
+    return bytes(data)
+
+
+def _addresses(b: _Builder) -> None:
+    """Writes the addresses that initialisers name: tables of functions, pointers to variables."""
+    for at, item in b.tables.items():
+        named = [(offset, size, v) for offset, size, v in item.initial or () if isinstance(v, Symbol)]
+        if not named:
+            continue
+        data, sure = bytearray(b.contents[at][0]), bytearray(len(b.contents[at][0]))
+        for offset, size, value in named:
+            place = b.symbols.get(("", value.name))
+            if size == POINTER and place is not None and ("", value.name) not in b.shared:
+                data[offset : offset + size] = ((place + value.offset) & (1 << 64) - 1).to_bytes(size, "little")
+            else:
+                sure[offset : offset + size] = bytes([UNKNOWN] * size)
+        b.contents[at] = bytes(data), bytes(sure)
+    for k, (held, at) in enumerate(b.objects):
+        if held.space == "global" and at in b.tables and not any(b.contents[at][1]):
+            b.objects[k] = replace(held, held=((0, b.contents[at][0]),)), at
+
+
+def place_variables(module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
+    """Addresses for all variables that these functions can name, and for what the launch brings."""
+    b = _Builder()
+    for name, item in module.variables.items():
+        b.variable("", name, item)
+    for function in functions:
+        for name, item in function.variables.items():
+            b.variable(function.name, name, item)
+        if not function.entry:
+            for formal in (*function.returns, *function.parameters):
+                at = _up(b.next_local, 16)
+                b.next_local = at + (formal.size or 256)
+                b.symbols[function.name, formal.name] = at
+    for number, name in enumerate(module.functions):
+        b.symbols["", name] = FUNCTION_BASE + number
+    for alias, name in module.aliases.items():
+        b.symbols["", alias] = b.symbols["", name]
+    _addresses(b)
+    if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
+        at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
+        b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
+    if any(_copies(s.opcode) for f in functions for s in f.body):
+        at = b.symbols["", ELSEWHERE] = b.reserve(ELSEWHERE_SIZE, 16)
+        b.objects.append((_object(ELSEWHERE, "global", ELSEWHERE_SIZE, 16), at))
+    if any(_names_workspace(o) for f in functions for s in f.body for o in s.operands):
+        at = b.symbols["", GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
+        b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
+        b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
+    _dynamic(b, launch)
+    if any(_names_reserved(o) for f in functions for s in f.body for o in s.operands):
+        b.symbols["", RESERVED] = 0
+        b.shared_objects.append((_object(RESERVED, "shared", SYSTEM, 1, bytes(SYSTEM)), 0))
+    entry = module.functions[launch.entry]
+    _followed(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
+    lanes = len(ctas) * prod(launch.block)
+    _followed(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MOST_OWN)
+    buffers = _arguments(b, entry, launch)
+    instances = [Instance(item, at, at) for item, at in b.objects]
+    owned = list(b.shared_objects)
+    if any(s.opcode[0] == "tcgen05" for f in functions for s in f.body):
+        owned.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
+    for cta in ctas:
+        base = SHARED_BASE + cta.number * SHARED_WINDOW
+        instances += [Instance(item, base + at, base + at, cta) for item, at in owned]
+    instances.sort(key=lambda i: i.base)
+    initialised = {at: _short(item.name) for at, item in b.tables.items() if item.space == "global"}
+    return Places(
+        MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
+        b.next_local - LOCAL_BASE, b.contents, initialised,
+    )  # fmt: skip
+
+
+def _copies(opcode: Sequence[str]) -> bool:
+    """Whether an instruction copies from or to a place in global memory that it names by an address."""
+    return opcode[0] == "cp" and "global" in opcode and "tensor" not in opcode
+
+
+def _names_workspace(operand: Operand) -> bool:
+    return isinstance(operand, Special) and operand.name in WORKSPACE_HALVES
+
+
+def workspace(places: Places) -> dict[str, int]:
+    """What the registers hold that name the workspace of a cooperative launch, if the kernel asks."""
+    at = places.symbols.get(("", GRID_WORKSPACE))
+    return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
+
+
+def _names_reserved(operand: Operand) -> bool:
+    return isinstance(operand, Special) and operand.name in RESERVED_OFFSETS
+
+
+def reserved(places: Places) -> dict[str, int]:
+    """What the registers hold that name the system's part of shared memory, if the kernel asks."""
+    return dict(RESERVED_OFFSETS) if ("", RESERVED) in places.symbols else {}
+
+
+def _dynamic(b: _Builder, launch: Launch) -> None:
+    """The dynamic shared variables all begin at one place."""
+    if not b.dynamic:
+        return
+    align = max(DYNAMIC_ALIGN if not b.shared_objects else 128, *(item.align for _, item in b.dynamic))
+    at = _up(b.next_shared, align)
+    for key, _ in b.dynamic:
+        b.symbols[key] = at
+        b.shared.add(key)
+    size = launch.shared
+    if size:
+        b.shared_objects.append((_object(_short(b.dynamic[0][0][1]), "shared", size, align), at))
+    b.next_shared = at + size
+
+
+def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
+    """The parameters, one after the other in one block, and the buffers that they point to."""
+    buffers: dict[str, int] = {}
+    offset = 0
+    for formal, given in zip(entry.parameters, launch.arguments, strict=True):
+        offset = _up(offset, max(formal.align, 1))
+        at = PARAM_BASE + offset
+        b.symbols[entry.name, formal.name] = at - PARAM_BASE
+        offset += given.size
+        b.given = given.span or formal.span
+        b.contents[at] = _argument(b, buffers, given, at)
+    return buffers
+
+
+def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
+    """The bytes of a parameter with their quality. A number of eight bytes that is not given may well be a pointer:
+    it is one to memory of its own, and everything but an address that depends on it is not known.
+    """
+    data, sure = bytearray(given.data), bytearray([MISSING | UNKNOWN] * given.size)
+    for start, end in given.known:
+        sure[start:end] = bytes(end - start)
+    if not given.given and given.size == POINTER:
+        data[:] = _buffer(b, buffers, Buffer(given.name, None)).to_bytes(POINTER, "little")
+        sure[:] = bytes([MISSING] * POINTER)
+    for where, what in given.places:
+        match what:
+            case Buffer():
+                data[where : where + POINTER] = _buffer(b, buffers, what).to_bytes(POINTER, "little")
+                sure[where : where + POINTER] = bytes(POINTER)
+            case Map():
+                name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
+                contents = _map(b, buffers, what, name, "param", at + where)
+                data[where : where + MAP_SIZE], sure[where : where + MAP_SIZE] = contents, bytes(MAP_SIZE)
+    return bytes(data), bytes(sure)
+
+
+def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
+    """The address of a buffer, which gets one if it has none yet."""
+    if buffer.name not in buffers:
+        size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
+        at = buffers[buffer.name] = b.reserve(size, 512)
+        if buffer.map is not None:
+            b.contents[at] = _map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
+        else:
+            whole = buffer.initial if 0 < len(buffer.initial) == size else None
+            item = _object(buffer.name, "global", size, 256, whole)
+            if whole is None and buffer.initial:
+                item = replace(item, held=((0, buffer.initial),))
+            b.objects.append((item, at))
+        if buffer.initial:
+            b.contents[at] = buffer.initial, bytes(len(buffer.initial))
+    return buffers[buffer.name]
+
+
+def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
+    """Places a tensor map; what its bytes are."""
+    spec = replace(given.spec, global_address=_buffer(b, buffers, given.buffer))
+    b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))
+    return encode(spec).to_bytes(MAP_SIZE, "little")

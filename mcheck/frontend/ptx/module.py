@@ -1,0 +1,312 @@
+"""A PTX module as it was read: functions, variables, statements with their operands (PTX ISA 4 to 7, 10, 11).
+
+Names are resolved: a register, a label or a variable that an inner ``{ }`` declares under a name that is taken has
+another ``name`` than the outer one, so that within a function a name means one thing. Addresses of branches are indices
+into ``Function.body``. Constant expressions are folded. Nothing here says what an instruction does.
+
+Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); sizes, offsets and alignments are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+
+# --- operands -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register of a function. ``index`` counts the registers that occur in its body, from 0; ``type`` is PTX's.
+
+    An element of a vector register (``.reg .v4 .f32 v``, written ``v.x`` or ``v.r``) is a register of its own.
+    """
+
+    name: str
+    type: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A byte or half of a register, as video instructions name it: ``%r1.b0``, ``%r1.h1`` (PTX ISA 9.7.17)."""
+
+    register: Register
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A predefined register (PTX ISA 10), without its percent sign: ``tid.x``, ``laneid``, ``cluster_ctarank``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant. ``kind`` is ``int``, ``f32`` (``0f3F800000``) or ``f64`` (``0d…``, ``1.5``).
+
+    ``value`` is the integer with its sign, or the bits of the float.
+    """
+
+    value: int
+    kind: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The address of a variable, a parameter or a function, plus ``offset``.
+
+    ``name`` is a key of the function's ``variables``, else of its ``parameters`` and ``returns`` by name, else of the
+    module's ``variables``, else of its ``functions`` or ``aliases``. ``generic`` stands in initialisers only.
+    """
+
+    name: str
+    offset: int = 0
+    generic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label, or the name of a ``.branchtargets``, ``.calltargets`` or ``.callprototype`` list: a key of
+    ``Function.labels``, ``Function.branch_targets``, ``Function.call_targets`` or ``Function.prototypes``.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """``_``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """``!p`` as an operand (a guard has its own field)."""
+
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``[base + offset]``, or ``[offset]`` where ``base`` is ``None``; ``rest`` are further items of the brackets:
+    ``[map, {c0, c1}]`` has a ``Vector``.
+    """
+
+    base: Register | Symbol | Special | None
+    offset: int = 0
+    rest: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """``{a, b}``, single elements included; the vector register ``v`` stands as its elements."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``p|q``."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """``(a, b)``: what a call returns or hands over."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Part | Special | Immediate | Symbol | Label | Sink | Negated | Address | Vector | Pair | Arguments
+
+SINK = Sink()
+
+# --- statements -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``@p`` or ``@!p``."""
+
+    register: Register
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A place in the source that a compiler had (``.loc``, PTX ISA 11.5.3).
+
+    ``path`` is the name in the ``.file`` table; ``function`` and ``inlined_at`` stand where the code was inlined.
+    """
+
+    path: str
+    line: int
+    column: int
+    function: str | None = None
+    inlined_at: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An instruction. ``opcode`` is the name split at its dots: ``("cp", "async", "bulk", "shared::cluster", …)``.
+
+    ``operands`` of a call: up to three, ``Arguments`` for what is returned (left out if nothing is), then a ``Symbol``
+    or ``Register`` for the callee, ``Arguments``, and a ``Label`` of its prototype or targets. Branches have a
+    ``Label``. ``text`` is the instruction as it is written with its blanks squeezed, without guard and semicolon;
+    ``span`` covers it in the module (its first line if there are several). ``source`` is that of the ``.loc`` above.
+    ``lead`` is how far behind the beginning the opcode stands, if in the same line.
+    """
+
+    opcode: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    text: str
+    span: Span = field(compare=False)
+    source: SourceLine | None = field(default=None, compare=False)
+    lead: int | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The opcode as one word."""
+        return ".".join(self.opcode)
+
+    def parts(self) -> tuple[Span, ...]:
+        """Where the parts of the opcode stand, as it is written without blanks; none if that is not known."""
+        if self.lead is None:
+            return ()
+        column, found = self.span.column + self.lead, []
+        for part in self.opcode:
+            found.append(replace(self.span, column=column, length=max(len(part), 1)))
+            column += len(part) + 1
+        return tuple(found)
+
+
+# --- variables and functions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A declared object: ``.global .align 16 .b8 a[4][16] = {…};``.
+
+    ``space`` is ``global``, ``shared``, ``const``, ``local``, ``param`` or ``tex``. ``size`` is that of the whole
+    object and ``None`` where the declaration leaves it open (``.extern .shared .b8 smem[];``). ``linkage`` is
+    ``extern``, ``visible``, ``weak``, ``common`` or empty. ``shape`` has the array's extents (``None`` for an open
+    first one) and ``width`` is the number of elements of ``.v2`` and ``.v4``. ``initial`` are the elements that an
+    initialiser gives, as (offset, bytes, value); what it does not give is zero, and ``None`` means that there is none.
+    """
+
+    name: str
+    space: str
+    type: str
+    align: int
+    size: int | None
+    shape: tuple[int | None, ...] = ()
+    width: int = 1
+    linkage: str = ""
+    attributes: tuple[str, ...] = ()
+    initial: tuple[tuple[int, int, Immediate | Symbol], ...] | None = None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter or a returned value of a function.
+
+    ``space`` is ``param`` or, of a ``.func``, ``reg``. ``pointer`` is the space that a ``.ptr`` says (``generic`` if it
+    names none), else ``None``; ``pointer_align`` is its ``.align``. ``size`` is ``None`` for ``.b8 rest[]``.
+    """
+
+    name: str
+    type: str
+    space: str
+    align: int
+    size: int | None
+    shape: tuple[int | None, ...] = ()
+    pointer: str | None = None
+    pointer_align: int | None = None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prototype:
+    """What ``.callprototype`` says of a callee; the names of parameters are as written, often ``_``."""
+
+    returns: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]
+    noreturn: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """An ``.entry`` or a ``.func``; ``defined`` is false for a declaration without a body.
+
+    ``registers`` are those that occur in the body, by index. ``labels`` maps a label to the index in ``body`` of the
+    statement behind it (``len(body)`` at the end). ``variables`` are what the body declares (``local``, ``shared``,
+    ``param`` and so on, those of inner blocks included). ``branch_targets`` maps a ``.branchtargets`` name to its
+    labels, ``call_targets`` a ``.calltargets`` name to functions, ``prototypes`` a ``.callprototype`` name to what it
+    says. ``pragmas`` are the strings of ``.pragma``.
+
+    ``directives`` are those between the head and the body, by name without the dot, each with its numbers:
+    ``{"reqntid": (384, 1, 1), "minnctapersm": (1,), "noreturn": (), "explicitcluster": ()}``. Extents are as written:
+    one to three numbers.
+    """
+
+    name: str
+    entry: bool
+    linkage: str
+    returns: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]
+    directives: Mapping[str, tuple[int, ...]]
+    defined: bool
+    registers: tuple[Register, ...]
+    variables: Mapping[str, Variable]
+    labels: Mapping[str, int]
+    branch_targets: Mapping[str, tuple[str, ...]]
+    call_targets: Mapping[str, tuple[str, ...]]
+    prototypes: Mapping[str, Prototype]
+    pragmas: tuple[str, ...]
+    body: tuple[Statement, ...]
+    span: Span = field(compare=False)
+
+
+def release(version: str) -> tuple[int, int]:
+    """A version of PTX as numbers; (0, 0) where it is spelled otherwise."""
+    major, _, minor = version.partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A module. ``target`` is the architecture (``sm_90a``), ``options`` what else ``.target`` lists.
+
+    ``files`` is the ``.file`` table; ``aliases`` maps an ``.alias`` to the function that it means. A function that is
+    declared and defined stands once, as defined.
+    """
+
+    path: str
+    version: str
+    target: str
+    options: tuple[str, ...]
+    address_size: int
+    variables: Mapping[str, Variable]
+    functions: Mapping[str, Function]
+    aliases: Mapping[str, str]
+    files: Mapping[int, str]
+    pragmas: tuple[str, ...] = ()
+    target_span: Span | None = field(default=None, compare=False)
+
+    @property
+    def ptx(self) -> tuple[int, int]:
+        """The version of PTX that the module says it is of."""
+        return release(self.version)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels that have a body."""
+        return tuple(f.name for f in self.functions.values() if f.entry and f.defined)

@@ -1,0 +1,43 @@
+"""Which statements control may come to, whatever data and the launch say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from mcheck.frontend.ptx.code import Code, Unit, call_of
+from mcheck.frontend.ptx.module import Label, Module
+
+LEAVES = ("ret", "exit", "trap")
+"""Instructions behind which, without a guard, control does not go on in their function."""
+
+
+def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
+    """The places in the code that there is a way to from the beginning of the entry. What stands at ``opaque`` places
+    is taken to go on.
+    """
+    owners = [(unit.start, unit) for unit in code.units]
+    found: set[int] = set()
+    todo = [code.units[0].start]
+    while todo:
+        at = todo.pop()
+        if at in found:
+            continue
+        found.add(at)
+        unit = next(unit for start, unit in reversed(owners) if start <= at)
+        if at - unit.start < len(unit.function.body):
+            todo += [at + 1] if at in opaque else _next(module, code, unit, at)
+    return found
+
+
+def _next(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
+    statement = unit.function.body[at - unit.start]
+    name = statement.opcode[0]
+    if statement.guard is not None or name not in ("bra", "brx", *LEAVES):
+        yield at + 1
+    if name == "call":
+        yield from (callee.start for _, callee, _ in call_of(module, code.units, statement))
+    if name in ("bra", "brx"):
+        label = statement.operands[-1]
+        if isinstance(label, Label):
+            lists = unit.function.branch_targets
+            yield from (unit.start + unit.function.labels[k] for k in lists.get(label.name, (label.name,)))

@@ -1,0 +1,74 @@
+"""Where the code came from: ``.file``, ``.loc`` and the names of inlined functions (PTX ISA 11.5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcheck.frontend.ptx.module import SourceLine
+
+_FILE = re.compile(r'^[ \t]*\.file\s+(\d{1,9})\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
+_STRINGS = re.compile(r"\.section\s++\.debug_str\s*+\{")
+_STRING = re.compile(r"([\w$]+):|\.b8\s+([\d,\s]+)")
+LOC = re.compile(
+    r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
+    r"(?:\s*,\s*function_name\s+([\w$]+)(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
+)
+
+
+def files(clean: str) -> dict[int, str]:
+    """The ``.file`` table, which mostly stands behind the functions that use it."""
+    return {int(match[1]): match[2] for match in _FILE.finditer(clean)}
+
+
+def strings(clean: str) -> dict[str, str]:
+    """The strings of ``.debug_str`` by their labels."""
+    found: dict[str, str] = {}
+    for section in _STRINGS.finditer(clean):
+        end = clean.find("}", section.end())
+        if end < 0:  # the reader will complain
+            break
+        label, data = None, bytearray()
+        for match in _STRING.finditer(clean, section.end(), end):
+            if match[1] is not None:
+                if label is not None:
+                    found[label] = _text(data)
+                label, data = match[1], bytearray()
+            else:
+                data += bytes(int(word) & 255 for word in match[2].split(",") if word.strip().isdecimal())
+        if label is not None:
+            found[label] = _text(data)
+    return found
+
+
+def _text(data: bytearray) -> str:
+    return bytes(data).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of one function as its ``.loc`` directives name them."""
+
+    files: Mapping[int, str]
+    strings: Mapping[str, str]
+    _seen: dict[tuple[str, str, str], SourceLine] = field(default_factory=dict)
+
+    def take(self, match: re.Match[str]) -> SourceLine | None:
+        """The place that a match of ``LOC`` names; ``None`` for line 0, which stands for code without a source."""
+        where = (match[1], match[2], match[3])
+        at = None
+        if match[5] is not None:
+            at = self._seen.get((match[5], match[6], match[7])) or self._line(match[5], match[6], match[7], None, None)
+        function = self.strings.get(match[4], match[4]) if match[4] is not None else None
+        found = self._line(*where, function, at)
+        if found is not None:
+            self._seen[where] = found
+        return found
+
+    def _line(
+        self, file: str, line: str, column: str, function: str | None, at: SourceLine | None
+    ) -> SourceLine | None:
+        if int(line) == 0:
+            return at
+        return SourceLine(self.files.get(int(file), f"file {file}"), int(line), int(column), function, at)

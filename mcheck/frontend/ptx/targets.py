@@ -1,0 +1,36 @@
+"""Whether the target of a module has its instructions: the assembler would not take the module otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcheck.base.errors import McheckError
+from mcheck.frontend.ptx.module import Arguments, Module, Statement
+from mcheck.frontend.ptx.table_forms import instruction
+from mcheck.isa import decode
+
+
+def check_target(module: Module) -> None:
+    """Raises ``InputError`` at the first instruction that exists and that the module's target does not have.
+
+    What the table of instructions does not know is left alone.
+    """
+    seen: set[tuple[object, ...]] = set()
+    for function in module.functions.values():
+        types = {register.name: register.type for register in function.registers}
+        for statement in function.body:
+            if any(isinstance(operand, Arguments) for operand in statement.operands):
+                continue
+            spelling = (statement.opcode, *map(type, statement.operands))
+            if spelling not in seen:
+                seen.add(spelling)
+                _check(module.target, types, statement)
+
+
+def _check(target: str, types: Mapping[str, str], statement: Statement) -> None:
+    written = instruction(statement)
+    try:
+        decode(written, register_type=types.get, dialect=False)
+    except McheckError:
+        return
+    decode(written, register_type=types.get, dialect=False, target=target)

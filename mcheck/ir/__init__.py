@@ -1,0 +1,1 @@
+"""The intermediate form: programs, threads, operations, expressions, memory, and plain data-flow facts about them."""

@@ -1,0 +1,81 @@
+"""A program with one of its statements changed, as an author would change it: in every thread and round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.ir.ops import Await, Op
+from mcheck.ir.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """``op`` stands right before the statement at ``span``, or right ``after`` it, under the guard of that."""
+
+    op: Op
+    after: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The statement at ``span`` is what ``change`` makes of it."""
+
+    change: Callable[[Op], Op]
+    span: Span
+
+
+Amendment = Inserted | Changed
+
+
+def amended(program: Program, amendments: Sequence[Amendment]) -> Program:
+    """The program with all of these changes; of its loops with open bounds, the rounds that it has."""
+    if not amendments:
+        return program
+    made: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[tuple[Op, ...], dict[str, int]]] = {}
+    shared: dict[tuple[int, int], Op] = {}
+    threads = []
+    for thread in program.threads:
+        key = id(thread.code), tuple(thread.labels.items())
+        if key not in made:
+            made[key] = _code(thread.code, thread.labels, amendments, shared)
+        code, labels = made[key]
+        threads.append(replace(thread, code=code, labels=labels, turns=None, rounds={}))
+    return replace(program, threads=tuple(threads), free=None, sized=None, rounds=None, long=None)
+
+
+def _code(
+    code: tuple[Op, ...], labels: dict[str, int], amendments: Sequence[Amendment], shared: dict[tuple[int, int], Op]
+) -> tuple[tuple[Op, ...], dict[str, int]]:
+    """Changed code; threads that share an operation share what becomes of it (``shared``)."""
+    out: list[Op] = []
+    places: list[int] = []
+    """Where the operations begin, with what is inserted before them."""
+    for op in code:
+        mine = [(k, a) for k, a in enumerate(amendments) if op.span is not None and a.span == op.span]
+        places.append(len(out))
+        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Inserted) and not a.after]
+        out.append(_changed([(k, a) for k, a in mine if isinstance(a, Changed)], op, shared))
+        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Inserted) and a.after]
+    places.append(len(out))
+    return tuple(out), {name: places[at] for name, at in labels.items()}
+
+
+def _beside(k: int, inserted: Inserted, op: Op, shared: dict[tuple[int, int], Op]) -> Op:
+    key = k, id(op)
+    if key not in shared:
+        shared[key] = replace(inserted.op, guard=op.guard)
+    return shared[key]
+
+
+def _changed(changes: list[tuple[int, Changed]], op: Op, shared: dict[tuple[int, int], Op]) -> Op:
+    out = op
+    for k, change in changes:
+        key = k, id(op)
+        if key not in shared:
+            shared[key] = replace(out, inner=change.change(out.inner)) if isinstance(out, Await) else change.change(out)
+        out = shared[key]
+    return out

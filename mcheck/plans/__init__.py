@@ -1,5 +1,0 @@
-"""What an instruction does once the values of its operands are known: one answer for every engine and for ``exec``.
-
-``plan(op, operands, site)`` of ``mcheck.plans.plan_of`` gives a ``Plan``: the preconditions that these values violate,
-and the bytes, mbarriers and signals that the instruction touches. Nothing here knows events, orders or memory contents.
-"""

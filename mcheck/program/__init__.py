@@ -1,1 +1,0 @@
-"""Programs: threads with their place, memory objects, operations, the final condition."""

@@ -1,0 +1,215 @@
+"""A second machine in the state of a first one, which may go on without it.
+
+What changes as an execution goes on is made anew, each object once, so that what was one object is one object again.
+Everything else is shared: events, operations, vectors of time, the steps of the trace.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.incremental.entries import Entry as Live
+from mcheck.engines.protocol.incremental.entries import Masks
+from mcheck.engines.protocol.incremental.window import Window
+from mcheck.engines.protocol.state.access_history import History, Record
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, Rendezvous, Signal, Word, Written
+
+
+def copy_of(m: Machine) -> Machine:
+    """A machine between two steps once more; nobody watches the copy."""
+    return _Copies().machine(m)
+
+
+COLLECTED = (
+    "before", "waits_for", "looks", "exits", "fences", "held", "found", "reported", "coarse", "tokens",
+    "guessed",
+)  # fmt: skip
+"""The sets and mappings of a machine that hold nothing that has to be copied itself."""
+
+
+class _Copies:
+    """What has been copied, by the identity of the original. The originals live on meanwhile."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, object] = {}
+
+    def machine(self, m: Machine) -> Machine:
+        """A machine with all that it holds."""
+        out = Machine.__new__(Machine)
+        vars(out).update(vars(m))
+        out.window = self.window(m.window)
+        out.memory = m.memory.copy()
+        for name in COLLECTED:
+            setattr(out, name, getattr(m, name).copy())
+        for name in ("trace", "vain", "problems", "reversals", "exchanged", "assigned", "mbarrier_places"):
+            setattr(out, name, list(getattr(m, name)))
+        out.queue = deque(m.queue)
+        out.aligned = {warp: list(done) for warp, done in m.aligned.items()}
+        out.mbarriers = {address: self.mbarrier(bar) for address, bar in m.mbarriers.items()}
+        out.meetings = {key: self.meeting(x) for key, x in m.meetings.items()}
+        out.words = {address: self.word(word) for address, word in m.words.items()}
+        out.signals = {key: self.signal(s) for key, s in m.signals.items()}
+        out.histories = {base: self.history(h) for base, h in m.histories.items()}
+        out.sc_fences = [(scope, self.done(d), self.lives(es)) for scope, d, es in m.sc_fences]
+        out.agents = [self.agent(a) for a in m.agents]
+        out.watch = None
+        for agent in out.agents:
+            agent.emitters = out.emitters(agent.threads)
+        return out
+
+    # --- events -----------------------------------------------------------------------------------------------
+
+    def live(self, e: Live) -> Live:
+        """An event of the window; one that is no longer live, with the one that stands for it."""
+        found = self.made.get(id(e))
+        if found is None:
+            last = e.stand_in
+            while last is not None and last.stand_in is not None:
+                last = last.stand_in
+            stand_in = None if last is None else self.live(last)
+            found = self.made[id(e)] = Live(
+                e.event, e.thread, e.sets, e.exact, dict(e.edges), dict(e.back), e.sort, e.instruction, e.slot, e.time,
+                stand_in,
+            )  # fmt: skip
+        assert isinstance(found, Live)
+        return found
+
+    def lives(self, entries: Iterable[Live]) -> tuple[Live, ...]:
+        return tuple(map(self.live, entries))
+
+    def window(self, w: Window) -> Window:
+        out = Window.__new__(Window)
+        vars(out).update(vars(w))
+        out.entries = [None if e is None else self.live(e) for e in w.entries]
+        out.newest = None if w.newest is None else self.live(w.newest)
+        out.cols = {n: list(column) for n, column in w.cols.items()}
+        out.free, out.ends = list(w.free), list(w.ends)
+        for name in ("told", "filled", "masks", "latest", "recent", "memo", "domains"):
+            setattr(out, name, dict(getattr(w, name)))
+        out.keyed = {}
+        for key, masks in w.keyed.items():
+            out.keyed[key] = Masks()
+            out.keyed[key].of = dict(masks.of)
+        return out
+
+    # --- accesses ---------------------------------------------------------------------------------------------
+
+    def record(self, r: Record) -> Record:
+        found = self.made.get(id(r))
+        if found is None:
+            found = self.made[id(r)] = Record(
+                r.agent, r.step, r.lanes, r.event, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces,
+                r.bars, list(r.done), r.signalled, r.position, self.lives(r.entries),
+            )  # fmt: skip
+        assert isinstance(found, Record)
+        return found
+
+    def records(self, some: Iterable[Record]) -> list[Record]:
+        return list(map(self.record, some))
+
+    def history(self, h: History) -> History:
+        return History(list(h.starts), [self.records(cell) for cell in h.cells], h.end, h.circle, h.torn)
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def done(self, d: Done) -> Done:
+        found = self.made.get(id(d))
+        if found is None:
+            loose = tuple(map(self.done, d.loose))
+            found = self.made[id(d)] = replace(d, entries=self.lives(d.entries), loose=loose)
+        assert isinstance(found, Done)
+        return found
+
+    def dones(self, some: Iterable[Done]) -> list[Done]:
+        return list(map(self.done, some))
+
+    def mbarrier(self, bar: Mbarrier) -> Mbarrier:
+        out = self.made[id(bar)] = replace(
+            bar,
+            began=None if bar.began is None else self.done(bar.began),
+            ended=None if bar.ended is None else self.done(bar.ended),
+            renewed=self.dones(bar.renewed),
+            now=self.dones(bar.now),
+            before=self.dones(bar.before),
+            older={phase: self.dones(dones) for phase, dones in bar.older.items()},
+            looks=self.dones(bar.looks),
+            failed=self.dones(bar.failed),
+            phases={when: replace(acts) for when, acts in bar.phases.items()},
+            times=dict(bar.times),
+            waited=set(bar.waited),
+            glimpsed=set(bar.glimpsed),
+            arrived=dict(bar.arrived),
+            unannounced=list(bar.unannounced),
+            known=dict(bar.known),
+        )
+        return out
+
+    def meeting(self, x: Rendezvous) -> Rendezvous:
+        found = self.made.get(id(x))
+        if found is None:
+            found = self.made[id(x)] = replace(
+                x,
+                here={k: self.done(d) for k, d in x.here.items()},
+                again={k: self.dones(dones) for k, dones in x.again.items()},
+                brought=dict(x.brought),
+                kinds=set(x.kinds),
+                before=self.dones(x.before),
+                failed=self.dones(x.failed),
+                votes={k: list(votes) for k, votes in x.votes.items()},
+                own={k: list(own) for k, own in x.own.items()},
+                warps={warp: set(inside) for warp, inside in x.warps.items()},
+            )
+        assert isinstance(found, Rendezvous)
+        return found
+
+    def word(self, word: Word) -> Word:
+        out = self.made[id(word)] = replace(
+            word, writes=[self.written(w) for w in word.writes], done=self.dones(word.done)
+        )
+        return out
+
+    def written(self, w: Written) -> Written:
+        found = self.made.get(id(w))
+        if found is None:
+            found = self.made[id(w)] = replace(w, entries=self.lives(w.entries))
+        assert isinstance(found, Written)
+        return found
+
+    def signal(self, s: Signal) -> Signal:
+        return replace(s, records=self.records(s.records), issues=self.lives(s.issues))
+
+    # --- agents -----------------------------------------------------------------------------------------------
+
+    def agent(self, a: Agent) -> Agent:
+        """An agent, but for its emitters."""
+        return replace(
+            a,
+            lanes=[lane.fork() for lane in a.lanes],
+            where=self.where(a.where),
+            of_event={key: self.record(r) for key, r in a.of_event.items()},
+            tracked=list(a.tracked),
+            completed=list(a.completed),
+            wgmma_open=self.records(a.wgmma_open),
+            wgmma_groups=[(self.records(records), time, before) for records, time, before in a.wgmma_groups],
+            piped=self.records(a.piped),
+            last_read=dict(a.last_read),
+            cluster_arrived=None if a.cluster_arrived is None else self.meeting(a.cluster_arrived),
+            left=dict(a.left),
+            visits=dict(a.visits),
+            rounds=dict(a.rounds),
+            looked=dict(a.looked),
+            origin=[dict(lane) for lane in a.origin],
+        )
+
+    def where(self, where: object) -> object:
+        """What an agent waits for: an object, which the machine has, or the name of one."""
+        match where:
+            case Mbarrier() | Word():
+                return self.made[id(where)]
+            case Rendezvous():
+                return self.meeting(where)
+        return list(where) if isinstance(where, list) else where

@@ -1,0 +1,510 @@
+"""Proofs for every number of rounds: a program with a constant N that is any number, at all numbers from one on.
+
+The text says that code is alike in rounds a period apart (``mcheck.ir.loop_unrolling``). One execution is followed
+until, at the end of a period of one agent, it is in the same canonical form
+(``mcheck.engines.protocol.reduction.canonical_form``) as some periods before, all agents standing in their loops, as
+many rounds further on. So far nothing could have gone another way: no reversal and no choice was noted. Let p be the
+rounds between the two, and M a number for which all agents are still in their loops at the earlier one.
+
+The programs with M, M + 1, ... M + p - 1 are run to their ends, epilogues included, from where they part from larger
+ones: what all have in common is executed once (``mcheck.proofs.prefix_sharing``), and smaller numbers are followed
+besides. Where that cannot be, each is run from its beginning.
+
+Where each of them has this one execution, without a finding, so has the program with any larger number N, by induction:
+up to the later one of the two states it does what was seen, whatever N is, for no agent leaves its loop before. From
+there on it has before it what the program with N - p has before it at the earlier one: code alike, in a form alike. So
+it goes on as that one does, which has one execution without a finding.
+
+In which order the steps are taken that could come in any makes no difference to the argument either. Mostly the first
+agent that can go does, which goes no further ahead than the others let it. Agents that wait for nobody would run
+through one after the other, and what the first ones leave behind would grow: where no state repeats, all are kept in
+step.
+
+Mostly rounds are alike but for a *turn* of names that are closer than a period of the text
+(``mcheck.proofs.rotation_symmetry``): then forms are compared in the names of before the turns, and p is the number of
+rounds between two that are alike. What is said of N - p above is said of it with the names turned. Where what comes
+behind the loops is not the same with the names turned, p is as many rounds as leave all names as they are.
+
+An execution is followed as always, but that at the end of every period, before the last operation of it that others may
+notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
+is makes no difference to the argument. Before the last one M is smallest: the agent is still in its loop there with as
+many rounds as it has begun, and behind it only with more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import lcm
+
+from mcheck.answers.merged_answers import merge_findings
+from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import add_verdict, assumptions
+from mcheck.base.budget import Limit
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.ast import Model
+from mcheck.effects.unwritten_objects import find_unwritten_objects
+from mcheck.engines.protocol import exploration, gc_control
+from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
+from mcheck.engines.protocol.analysis.lane_groups import Split, partition
+from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
+from mcheck.engines.protocol.analysis.slicing import memory_matters, names_of, needed_objects, needed_registers
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import MOST_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
+from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
+from mcheck.engines.protocol.state.cyclic_names import Ring
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.loop_unrolling import Aperiodic, Rounds
+from mcheck.ir.program import Program
+from mcheck.proofs.instances import Numbers, Stand, Suffices
+from mcheck.proofs.periodic_registers import PROBED, Folding, folding_of, may_fold
+from mcheck.proofs.prefix_sharing import Unshared
+from mcheck.proofs.program_diff import LOCAL, ProgramDiff
+from mcheck.proofs.rotation_symmetry import find_rotation
+from mcheck.proofs.state_recurrence import (
+    FOUND,
+    SEVERAL,
+    WORDS,
+    NoRecurrence,
+    Periods,
+    SplitAccess,
+    check_deterministic,
+    pause_each_period,
+)
+from mcheck.proofs.streaming_writes import Loop, find_streaming_writes
+from mcheck.semantics.tensor_footprint import extent
+
+FOLLOWED = (5, 12), (8, 40)
+"""So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
+MOST_ROUNDS = 400
+RECENT = 3
+"""So many of the latest writes of a word are followed: of all others the model has to say that they are over."""
+READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """For every number from ``first`` on, or for one, nothing was found but what ``answer`` has for review; the state
+    repeats every ``period`` rounds.
+
+    ``answer`` is that of the programs that were run to their ends, ``executions`` how many were run.
+    """
+
+    first: int
+    period: int
+    answer: Answer
+    executions: int
+    smaller: Mapping[int, Answer] = field(default_factory=dict)
+    """What was found out on the way about numbers below ``first``: those without a finding."""
+    turns: bool = False
+    """Whether the state repeats but for a turn of names alone (``mcheck.proofs.rotation_symmetry``)."""
+
+
+def prove(
+    program: Program, model: Model, profile: str, unroll: int, limit: Limit, suffices: Suffices | None = None
+) -> Proof:
+    """The proof for all numbers from one on; for smaller ones, their answers where they are at hand and ``suffices``
+    says so.
+
+    Raises ``Aperiodic`` with what is in the way, ``TimeOut`` and ``Unsupported``.
+    """
+    if program.rounds is None or program.sized is None:
+        raise Aperiodic("the program is of one size")
+    return _proved(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.all_numbers)
+
+
+def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
+    """The proof for a program whose loops run often (``Program.long``); ``first`` is a round from which on the state
+    repeats. Raises as ``prove``.
+    """
+    assert program.long is not None
+    return _proved(_Prover(program, model, profile, unroll, limit, program.long.rounds), _Prover.one_number)
+
+
+def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    prover = replace(prover, rounds=prover.evened())
+    folded = prover.folded()
+    if folded is not None:
+        with suppress(_NoTurn):
+            return _tried(folded, prove)
+    return _tried(prover, prove)
+
+
+def _tried(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    rounds = prover.rounds
+    few, most = (periods * rounds.period + ahead for periods, ahead in FOLLOWED)
+    if most > MOST_ROUNDS:
+        raise Aperiodic(f"the rounds repeat after {rounds.period} only")
+    try:
+        with gc_control.collect_rarely():
+            for count, in_step in ((few, False), (few, True)):
+                prover.in_step = in_step
+                with suppress(NoRecurrence):
+                    return _whole(prover, prove, count)
+            prover.in_step = False
+            return _whole(prover, prove, most)
+    except Split:
+        raise Aperiodic("lanes that part ways in a later round") from None
+    except NewWord as word:
+        if len(prover.words) >= MOST_WORDS:
+            raise Aperiodic(WORDS) from None
+        return _tried(replace(prover, words=prover.words | {word.address: word.size}), prove)
+    except (NewMbarrier, NewOrder):
+        raise Aperiodic("objects that are used in a later round only") from None
+
+
+def _whole(prover: _Prover, prove: Callable[[_Prover, int], Proof], count: int) -> Proof:
+    try:
+        return prove(prover, count)
+    except SplitAccess:
+        if prover.folding is not None:
+            raise _NoTurn from None
+        prover.turns = False
+        return prove(prover, count)
+
+
+class _NoTurn(Exception):
+    """With registers as constants there is no turn from a round to the next one: nothing is won by them."""
+
+
+@dataclass(slots=True)
+class _Prover:
+    program: Program
+    model: Model
+    profile: str
+    unroll: int
+    limit: Limit
+    rounds: Rounds
+    suffices: Suffices | None = None
+    in_step: bool = False
+    """Whether no agent goes on to its next period while others can go on in theirs."""
+    turns: bool = True
+    """Whether rounds are looked for that are alike but for a turn (``mcheck.proofs.rotation_symmetry``)."""
+    folding: Folding | None = None
+    """What registers go round in the loops, which are constants then."""
+    periods: Periods = field(init=False)
+    """How the rounds are followed."""
+    circles: dict[int, Ring] = field(default_factory=dict)
+    """What goes round in them (``Setup.circles``)."""
+    words: dict[int, int] = field(default_factory=dict)
+    """The words that have turned out to be followed (``engine.Search.words``)."""
+    first: exploration.Search = field(init=False)
+
+    def all_numbers(self, count: int) -> Proof:
+        """The proof for all numbers."""
+        count += self.rounds.least
+        try:
+            return self._all_numbers(count)
+        except Aperiodic as error:
+            if str(error).startswith(FOUND) and error.turn is None:
+                error.turn = count  # the execution is one of this number
+            raise
+
+    def _all_numbers(self, count: int) -> Proof:
+        rounds = self.rounds
+        whole = self.sized(count)
+        fewest = rounds.least + rounds.period
+        small = self.sized(fewest)
+        setup = self.begin(small, whole)
+        if rounds.place is not None:
+            self.periods, loops = Periods(rounds, rounds, in_step=self.in_step), self.placed(setup, count)
+        else:
+            loops = self.turned(setup, lambda every: self.loops(setup, every, small, count - fewest))
+        numbers: Numbers | None = None
+        try:
+            if self.in_step:
+                raise Unshared
+            numbers = Numbers(self, setup, fewest, count)
+            found = self.periods.repeat(setup, loops, numbers)
+            first = found.mark
+        except Unshared:
+            numbers = None
+            found = self.periods.repeat(setup, loops)
+            first = max(count - self.periods.unit.period * found.mark, rounds.least)
+        lead, steps = found.lead, found.steps
+        self.growth(self.sized(first), self.sized(first + self.periods.unit.period))
+        answers = [
+            (None if numbers is None else numbers.answer(number))
+            or self.alone(self.setup(self.sized(number)), loops[lead], lead, f"with {self.program.free} = {number}")
+            for number in range(first, first + steps)
+        ]
+        answer = replace(answers[-1], findings=merge_findings(answers))
+        smaller = {} if numbers is None else numbers.below(first)
+        return Proof(first, steps, answer, len(answers) + 1, smaller, turns=steps % rounds.period > 0)
+
+    def one_number(self, count: int) -> Proof:
+        """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
+        rounds, period = self.rounds, self.rounds.period
+        kept = rounds.ahead + count
+        whole = self.without(kept, period)
+        setup = self.begin(self.program, whole)
+        loops = self.turned(setup, lambda every: self.loops(setup, every, kept=kept))
+        states: dict[int, Machine] = {}
+        found = self.periods.repeat(setup, loops, states=states)
+        self.growth(whole, whole)
+        unit = self.periods.unit.period
+        kept -= unit * found.mark
+        steps = lcm(found.steps, period)  # what is left out is as the text has it
+        fewer, lead = self.setup(self.without(kept, steps, unit)), found.lead
+        answer = self.from_there(states[found.earlier], fewer) or self.alone(fewer, loops[lead], lead, "in the rounds")
+        return Proof(kept, steps, answer, 2)
+
+    def from_there(self, m: Machine, setup: Setup) -> Answer | None:
+        """The answer about a program that an execution of another one, so far, is one of, too; ``None`` if it has to be
+        run from its beginning.
+        """
+        joint = ProgramDiff.of(m.setup, setup)
+        if joint is None or not joint.straight or not joint.holds(m, set()):
+            return None
+        joint.take_over(m, set())
+        run_to_end(m)
+        return None if m.problems else self.judged(m)
+
+    def begin(self, small: Program, whole: Program) -> Setup:
+        """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
+        raises ``Aperiodic`` where that says that more than a state may decide.
+        """
+        self.first = exploration.Search(small, self.model, self.profile, self.unroll, 1, given=self.limit)
+        self.first.run()
+        if self.first.unsure is not None:
+            raise Aperiodic(self.first.unsure)
+        if self.first.wrong:
+            raise Aperiodic(FOUND, turn=self.rounds.least + self.rounds.period)
+        if self.first.bounded is not None:
+            raise Aperiodic(SEVERAL)
+        self.words = self.words | self.first.words
+        setup = self.setup(whole)
+        if setup.reads:
+            raise Aperiodic(READS)
+        if setup.words and any(isinstance(ops.performed_operation(op), ops.Atomic) for op in setup.program.operations):
+            raise Aperiodic(WORDS)
+        more = self.beyond(setup)
+        if more is not None:
+            raise Aperiodic(more)
+        return setup
+
+    def beyond(self, setup: Setup) -> str | None:
+        """Why there may be executions of a program that are no interleaving of its steps."""
+        program, needed = setup.program, setup.needed
+        return find_non_interleaving(program, needed, setup.partition, setup.tape) or explain_delayed_waits(
+            program, needed
+        )
+
+    def sized(self, number: int) -> Program:
+        """The program with a number, under the same assumptions."""
+        self.limit.check()
+        assert self.program.sized is not None
+        return self._of_family(self.program.sized(number))
+
+    def without(self, kept: int, every: int, least: int | None = None) -> Program:
+        """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
+        before the last ones, which are a period or as many as ``least``.
+        """
+        self.limit.check()
+        assert self.program.long is not None
+        return self._of_family(self.program.long.without(kept, self.rounds.left_out(kept, every, least)))
+
+    def _of_family(self, program: Program) -> Program:
+        found = replace(program, assumptions=self.program.assumptions)
+        return found if self.folding is None else self.folding.program(found)
+
+    def evened(self) -> Rounds:
+        """The rounds with a period after which the stored values that may decide something are the same."""
+        rounds = self.rounds
+        uneven = {name: every for name, every in rounds.uneven().items() if every is not None}
+        if not uneven:
+            return rounds
+        probe = self.program if self.program.long is not None else self.sized(rounds.least + rounds.period)
+        if not memory_matters(probe):
+            return rounds
+        asked = needed_objects(probe, needed_registers(probe))
+        names = uneven.keys() if asked is None else names_of(probe, asked)
+        return rounds.with_period(lcm(rounds.period, *(every for name, every in uneven.items() if name in names)))
+
+    def folded(self) -> _Prover | None:
+        """The same with what registers keep as constants, where the rounds have a longer period then."""
+        rounds = self.rounds
+        if rounds.place is not None or not may_fold(self.program):
+            return None
+        if self.program.long is not None:
+            probe = self.without(rounds.ahead + PROBED, rounds.period)
+        else:
+            probe = self.sized(rounds.least + PROBED)
+        folding = folding_of(probe, rounds)
+        return None if folding is None else replace(self, rounds=folding.rounds, folding=folding)
+
+    def setup(self, program: Program) -> Setup:
+        """A program of this family with the agents that the smallest of it has."""
+        known = self.first.setup
+        assert known is not None
+        whole = {t: k for k, group in enumerate(partition(program)) for t in group}
+        if any(len({whole[t] for t in group}) > 1 for group in known.partition):
+            raise Split(())
+        out = prepare(
+            program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
+            None, self.words,
+        )  # fmt: skip
+        out.circles, out.stale = self.circles, RECENT
+        return out
+
+    def turned(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
+        """The loops cut into as few rounds as go into the next ones by a turn, or into the periods of the text."""
+        self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
+        setup.circles = self.circles = {}
+        period = self.rounds.period
+        turns = self.turns and not setup.words and not memory_matters(setup.program)
+        for every in range(1, period) if turns else ():
+            if period % every == 0:
+                with suppress(Aperiodic):
+                    cut = loops_by(every)
+                    turning = find_rotation(setup, cut, self.rounds, every)
+                    if turning is not None:
+                        unit = self.rounds.with_period(every)
+                        find_streaming_writes(setup.program, setup, cut, unit)
+                        self.periods = replace(self.periods, unit=unit, turning=turning)
+                        setup.circles = self.circles = turning.by_object(setup.program.memory)
+                        return cut
+        if self.folding is not None:
+            raise _NoTurn
+        return loops_by(period)
+
+    def ends(self, setup: Setup, number: int) -> list[int]:
+        """Where the rounds that are alike end in the code of each agent; raises ``Aperiodic`` where a loop does not
+        run on with the number.
+        """
+        out = []
+        for group in setup.partition:
+            if self.rounds.place is not None:
+                _, end, length = self.rounds.place(group[0], number)
+                out.append(end if length else 0)
+                continue
+            thread = setup.program.threads[group[0]]
+            found = [span for span in thread.rounds if span in self.rounds.loops]
+            begins = thread.rounds[found[0]] if len(found) == 1 else (0,)
+            last = len(begins) - 1 - self.rounds.loops[found[0]].behind if len(found) == 1 else 0
+            out.append(begins[max(last, 0)])
+        return out
+
+    def placed(self, setup: Setup, number: int) -> dict[int, Loop]:
+        """The loops of the agents, where the program says for each thread and number where they are."""
+        assert self.rounds.place is not None
+        out = {}
+        for k, group in enumerate(setup.partition):
+            first, end, length = self.rounds.place(group[0], number)
+            out[k] = Loop(first, end, length, first) if length else NO_LOOP
+        return out
+
+    def loops(
+        self, setup: Setup, every: int, small: Program | None = None, more: int = 0, kept: int = 0
+    ) -> dict[int, Loop]:
+        """The loops of the agents, so many rounds for a period: those that are alike, of the first ``kept`` where it is
+        given. Where there is a ``small`` program they have as many rounds ``more`` as it has.
+        """
+        cuts = self.rounds.loops
+        missing = (kept, self.rounds.left_out(kept, self.rounds.period)) if kept else (0, 0)
+        out = {}
+        for k, group in enumerate(setup.partition):
+            thread = setup.program.threads[group[0]]
+            found = [span for span in thread.rounds if span in cuts]
+            if len(found) > 1:
+                raise Aperiodic("two loops of one thread", found[1])
+            if not found:
+                out[k] = NO_LOOP
+                continue
+            begins, cut = thread.rounds[found[0]], cuts[found[0]]
+            last = len(begins) - 1 - cut.behind
+            alike = begins[cut.ahead : (min(last, kept) if kept else last) + 1]
+            if small is not None and len(small.threads[group[0]].rounds[found[0]]) + more != len(begins):
+                raise Aperiodic("how often a loop runs", found[0])
+            out[k] = replace(_loop(thread.code, alike, every), begins=begins, cut=cut, missing=missing)
+        return out
+
+    def growth(self, one: Program, more: Program) -> None:
+        """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
+        program to the one with a period more, which may be one and the same.
+        """
+        read_only = find_unwritten_objects(one) if self.rounds.growing or self.rounds.coordinates else frozenset()
+        for name, by in self.periods.unit.growing.items():
+            small, large = (next(i for i in p.memory.instances if i.object.name == name) for p in (one, more))
+            if small.base not in read_only and name not in self.rounds.written:
+                raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
+            if one is not more and large.object.size - small.object.size < by:
+                raise Aperiodic(f"addresses in {name} grow with the rounds, and its size does not")
+            if large.object.held or (large.object.init is not None and large.object.init.strip(b"\0")):
+                raise Aperiodic(f"addresses in {name}, whose contents are not the same all over, grow with the rounds")
+        if self.rounds.coordinates:
+            _no_tile_matters(one, read_only)
+
+    def alone(self, setup: Setup, loop: Loop, lead: int, which: str) -> Answer:
+        """The answer about one of the programs, from its one execution; raises ``Aperiodic`` if it has an error.
+
+        What is for review stops no agent, so that it shows with every larger number as it shows here.
+        """
+        at_rest = pause_each_period(
+            Stand.of(setup), {lead: loop}, lead, lambda *_: None, lambda _, turn: self.periods.due(turn), set()
+        )  # fmt: skip
+        given = self.judged(execute(setup, before=at_rest, pick=first_runnable))
+        if given is None:
+            raise Aperiodic(f"{FOUND} {which}")
+        return given
+
+    def judged(self, m: Machine) -> Answer | None:
+        """The answer about a program from its one execution, ``None`` if that has an error; raises ``Aperiodic`` if it
+        could have gone another way.
+        """
+        check_deterministic(m)
+        search = exploration.Search(m.program, self.model, self.profile, self.unroll)
+        search.collect(m)
+        given = add_verdict(
+            Answer(
+                verdict=Verdict.PASS, findings=search.found(),
+                assumptions=(*assumptions(m.program), exploration.INTERLEAVED), executions=1, engine="protocol",
+            )
+        )  # fmt: skip
+        ended = m.ended == "end" and all(a.status == "done" for a in m.agents)
+        return given if ended and not search.errors and given.verdict in (Verdict.PROVED, Verdict.FINDING) else None
+
+
+NO_LOOP = Loop(0, 0, 0)
+
+
+def _loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop:
+    """A loop whose rounds begin at these places in the code; raises ``Aperiodic`` where that is not what the text
+    says.
+    """
+    if len(alike) < 2 * period + 1:
+        raise Aperiodic("a loop that does not run on")
+    first, length = alike[0], alike[period] - alike[0]
+    end = alike[(len(alike) - 1) // period * period]
+    for before, after in zip(alike, alike[period:], strict=False):
+        if after - before != length:
+            raise Aperiodic("rounds of another length")
+    for pc in range(first, end - length):
+        one, other = code[pc], code[pc + length]
+        if one is not other and (type(one), one.span) != (type(other), other.span):
+            raise Aperiodic("rounds that are not alike", one.span)
+    start = next((pc for pc in range(first, first + length) if not isinstance(code[pc], LOCAL)), None)
+    if start is None:
+        return NO_LOOP
+    return Loop(start, end, length, first)
+
+
+def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
+    """Raises ``Aperiodic`` unless a load by a tensor map is legal, and in nobody's way, wherever its tile is."""
+    for op in program.operations:
+        if not isinstance(op, ops.TensorCopy):
+            continue
+        where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
+        instance = None if where is None else program.memory.find(where)
+        maps = () if instance is None or instance.base not in read_only else instance.object.tensor_map
+        if not maps:
+            raise Aperiodic("coordinates that grow with the rounds, of a map that is not known", op.span)
+        for spec in maps:
+            low, size = extent(spec)
+            inside = program.memory.find(low)
+            tile = op.mode == "tile" and spec.interleave_layout == "none"
+            whole = inside is not None and low + size <= inside.base + inside.object.size
+            if not tile or not whole or inside is None or inside.base not in read_only:
+                raise Aperiodic("coordinates that grow with the rounds", op.span)

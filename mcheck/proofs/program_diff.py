@@ -1,0 +1,254 @@
+"""Two programs that are alike up to some place, and executions that may be of either.
+
+An execution in which every thread has done what both programs say is one of the second as well as of the first
+(``Joint.take_over``). What both say is compared operation by operation: the first ones of every thread, and the last
+ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to be
+the same: who the threads and the agents are, where objects lie and what they hold, and what is read off the code as a
+whole (``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as what is within the
+smaller ones is within the larger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+
+from mcheck.engines.protocol.analysis.code_facts import Reading
+from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.memory_values import LARGE
+from mcheck.events.paths import exits_matter
+from mcheck.ir import ops
+from mcheck.ir.memory import Instance
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+
+LOCAL = ops.Label | ops.Alu
+"""What no other agent notices."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCode:
+    """How many operations of an agent are the same in both programs: its first ones, and of the others its last ones.
+
+    ``end`` is how many the first program has, ``more`` how many the second one has besides.
+    """
+
+    first: int
+    last: int
+    end: int
+    more: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all operations are the same."""
+        return self.first == self.end and not self.more
+
+
+@dataclass(slots=True)
+class ProgramDiff:
+    """Two programs as the engine runs them, ``one`` and the ``other``, and how far their agents are the same."""
+
+    one: Setup
+    other: Setup
+    reach: list[CommonCode]
+
+    @staticmethod
+    def of(one: Setup, other: Setup) -> ProgramDiff | None:
+        """The joint of two programs; none where an execution of the one could show that it is none of the other."""
+        if not _same_frame(one, other):
+            return None
+        return ProgramDiff(one, other, [_reach(one, other, k) for k in range(len(one.partition))])
+
+    def leads_on(self, agent: Agent, behind: bool) -> bool:
+        """Whether the next step of an agent is the same in both programs; ``behind`` if it is among the last ones."""
+        reach = self.reach[agent.index]
+        if reach.whole:
+            return True
+        at = not_local(agent.code, agent.pc)
+        if not behind and at >= reach.first:
+            return False
+        if at >= len(agent.code):
+            return True
+        return self._same_ways(agent, at, behind=behind)
+
+    def _same_ways(self, agent: Agent, at: int, *, behind: bool) -> bool:
+        """Whether an operation that both programs have goes on alike in both: what it looks for further on is the same,
+        and so is where it leads.
+        """
+        reach, op = self.reach[agent.index], agent.code[at]
+        there = at + reach.more if behind else at
+        thread, other = self._threads(agent)
+        if isinstance(op, ops.MbarrierWait):
+            spins = self.one.spins(agent.index, at), self.other.spins(agent.index, there)
+            saves = (is_redundant_poll(t.code, t.labels, k) for t, k in ((thread, at), (other, there)))
+            return spins[0] == spins[1] and next(saves) == next(saves)
+        if isinstance(op, ops.Load) and op.sem != "weak":  # it looks for the loop that it is in
+            loops = (find_awaited_value(t.code, t.labels, k) for t, k in ((thread, at), (other, there)))
+            return next(loops) == next(loops)
+        if not isinstance(op, ops.Branch):
+            return True
+        target, same = thread.labels[op.target], other.labels.get(op.target)
+        if behind:
+            return self._is_last(reach, target) and same == target + reach.more
+        if target <= reach.first and same == target:
+            return True
+        return target != at + 1 and self._is_last(reach, target) and same == target + reach.more
+
+    def leads_behind(self, agent: Agent) -> int | None:
+        """The place among the last operations that the next step of an agent may branch to."""
+        reach = self.reach[agent.index]
+        at = not_local(agent.code, agent.pc)
+        op = agent.code[at] if at < len(agent.code) else None
+        if reach.whole or not isinstance(op, ops.Branch):
+            return None
+        thread, other = self._threads(agent)
+        target, same = thread.labels[op.target], other.labels.get(op.target)
+        return None if target <= reach.first and same == target else target
+
+    @property
+    def straight(self) -> bool:
+        """Whether what stands where the programs differ, or behind that, shows nowhere before an agent comes there."""
+        for k, reach in enumerate(self.reach):
+            thread = self.one.program.threads[self.one.partition[k][0]]
+            for at, op in enumerate(thread.code if not reach.whole else ()):
+                if at >= reach.first:
+                    if isinstance(op, ops.Branch) and thread.labels[op.target] <= reach.first:
+                        return False
+                elif isinstance(op, ops.MbarrierWait) or (isinstance(op, ops.Load) and op.sem != "weak"):
+                    return False
+        return True
+
+    def holds(self, m: Machine, behind: set[int]) -> bool:
+        """Whether all agents stand where both programs are the same. Who has come to the end of the one where the other
+        one goes on has ended.
+        """
+        return all(
+            self._is_last(reach, a.pc) if a.index in behind else a.pc <= reach.first and a.status != "done"
+            for a, reach in zip(m.agents, self.reach, strict=True)
+            if not reach.whole
+        ) and all(self._same_loops(a) for a in m.agents)
+
+    def take_over(self, m: Machine, behind: set[int]) -> None:
+        """Makes an execution of the one program one of the other; all agents stand where both are the same."""
+        other = self.other
+        m.setup, m.program = other, other.program
+        m.memory = m.memory.within(other.program)
+        m.window.program = other.program
+        for instance in other.program.memory.instances:
+            history = m.histories.get(instance.base)
+            if history is not None:
+                history.extend(instance.base + instance.object.size)
+        for agent in m.agents:
+            agent.code = other.program.threads[agent.threads[0]].code
+            agent.emitters = m.emitters(agent.threads)
+            more = self.reach[agent.index].more
+            if agent.index in behind and more:
+                agent.pc += more
+                agent.visits = {at + more: visit for at, visit in agent.visits.items()}
+                agent.rounds = {at + more: count for at, count in agent.rounds.items()}
+
+    def _threads(self, agent: Agent) -> tuple[Thread, Thread]:
+        first = agent.threads[0]
+        return self.one.program.threads[first], self.other.program.threads[first]
+
+    def _is_last(self, reach: CommonCode, place: int) -> bool:
+        return place >= reach.end - reach.last
+
+    def _same_loops(self, agent: Agent) -> bool:
+        """Whether what is carried round the loops that an agent has come to is the same."""
+        deciding = self.one.deciding, self.other.deciding
+        return all(deciding[0](agent.index, at) == deciding[1](agent.index, at) for at in agent.visits)
+
+
+def not_local(code: tuple[Op, ...], pc: int) -> int:
+    """Where the next operation stands that others may notice, from a place on; behind the last one if there is none."""
+    while pc < len(code) and isinstance(code[pc], LOCAL):
+        pc += 1
+    return pc
+
+
+# --- what has to be the same --------------------------------------------------------------------------------------
+
+
+def _same_frame(one: Setup, other: Setup) -> bool:
+    a, b = one.program, other.program
+    return (
+        (a.dialect, a.clustered) == (b.dialect, b.clustered)
+        and _frame(one) == _frame(other)
+        and _same_threads(a, b)
+        and len(a.memory.instances) == len(b.memory.instances)
+        and all(map(_holds_more, a.memory.instances, b.memory.instances))
+        and exits_matter(a) == exits_matter(b)
+        and all(_same_reading(one.reading(k), other.reading(k)) for k in range(len(one.partition)))
+    )
+
+
+def _frame(setup: Setup) -> tuple[object, ...]:
+    """What is read off a program as a whole, and shows as soon as it is run."""
+    return (
+        setup.partition, setup.mbarriers, setup.needed, setup.places, setup.components, setup.lean, setup.ends,
+        setup.relaxed_barriers, setup.many_ctas, setup.sequential, setup.words, setup.maps, setup.unwritten,
+        setup.blind, setup.contents, setup.loose, setup.written, setup.ordered, id(setup.tape),
+    )  # fmt: skip
+
+
+def _same_threads(a: Program, b: Program) -> bool:
+    return len(a.threads) == len(b.threads) and all(
+        x.place == y.place and x.name == y.name and x.init == y.init and x.types == y.types
+        for x, y in zip(a.threads, b.threads, strict=True)
+    )
+
+
+def _holds_more(small: Instance, large: Instance) -> bool:
+    """Whether an object lies where another one does, and holds what that one holds, with more behind it or not."""
+    a, b = small.object, large.object
+    if (small.base, small.physical, small.cta) != (large.base, large.physical, large.cta) or a.size > b.size:
+        return False
+    if (a.size > LARGE) != (b.size > LARGE) or (a.init is None) != (b.init is None):
+        return False
+    if a.init is not None and b.init is not None and not b.init.startswith(a.init):
+        return False
+    return replace(a, size=b.size, dims=b.dims, init=b.init) == b
+
+
+def _same_reading(one: Reading, other: Reading) -> bool:
+    families = {op.family for r in (one, other) for op in r.thread.code if isinstance(op, ops.WaitGroup)}
+    return (
+        (one.tells, one.commits, one.states) == (other.tells, other.commits, other.states)
+        and all(one.depths(family) == other.depths(family) for family in families)
+    )  # fmt: skip
+
+
+def _reach(one: Setup, other: Setup, agent: int) -> CommonCode:
+    """How far the code of an agent is the same, that of all its threads."""
+    group = one.partition[agent]
+    pairs = [(one.program.threads[t], other.program.threads[t]) for t in group]
+    end, more = len(pairs[0][0].code), len(pairs[0][1].code) - len(pairs[0][0].code)
+    first = last = end + min(more, 0)
+    for a, b in pairs:
+        first = _common(a.code, b.code, first)
+    last = min(last - first, end, end + more)
+    for a, b in pairs:
+        last = _common(a.code[::-1], b.code[::-1], last)
+    heads, others = one.loops[agent], other.loops[agent]
+    first = min([first, *(at for at in heads ^ others if at < first)])
+    for a, b in pairs:
+        first = min([first, *(at for name, at in a.labels.items() if at < first and b.labels.get(name) != at)])
+    if {at + more for at in heads if at >= end - last} != {at for at in others if at >= end + more - last}:
+        last = 0
+    return CommonCode(first, last, end, more)
+
+
+def _common(a: Sequence[Op], b: Sequence[Op], most: int) -> int:
+    """How many operations two threads begin with together, at most so many: of the same statements, too."""
+    shared = bytes(map(is_, a[:most], b[:most]))  # nearly all are
+    k = shared.find(0)
+    while k >= 0:
+        if a[k].span != b[k].span or a[k] != b[k]:
+            return k
+        k = shared.find(0, k + 1)
+    return most

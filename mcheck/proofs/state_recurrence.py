@@ -1,0 +1,311 @@
+"""Executions of loops that run on and on: after which of their periods they are in one form twice.
+
+Who asks why, and what follows from that: ``mcheck.proofs.parametric_proof``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+
+from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, names_of
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.operations.scheduler import Pick, execute, first_runnable
+from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, settle_machine
+from mcheck.engines.protocol.state.agent import Agent
+from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames, Rotation
+from mcheck.findings import catalogue
+from mcheck.ir import ops
+from mcheck.ir.loop_unrolling import Aperiodic, Rounds
+from mcheck.proofs.instances import FarEnough, Numbers, Stand
+from mcheck.proofs.machine_copies import copy_of
+from mcheck.proofs.program_diff import LOCAL
+from mcheck.proofs.rotation_symmetry import is_fixed_behind
+from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
+
+SEVERAL = "steps that could come in several orders, or to several effects"
+FOUND = "something is found"
+WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
+PLAIN = frozenset(("write",))
+GROWING = "every round leaves something behind that later ones may still meet"
+
+
+class NoRecurrence(Aperiodic):
+    """No state has repeated so far."""
+
+
+class _Repeats(Exception):
+    """The execution has come to a form that it was in before."""
+
+
+class SplitAccess(Exception):
+    """An access runs over the end of what a turn moves together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An execution is in one form ``earlier``, after so many periods of the agent ``lead``, and ``distance`` rounds
+    later but for a turn; ``steps`` rounds are to be added for the same state.
+
+    ``mark`` is how many periods less would have done, or of an execution of many numbers the smallest one for which it
+    is the same up to the first of the two.
+    """
+
+    earlier: int
+    distance: int
+    steps: int
+    mark: int
+    lead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """The rounds of a program: as the ``text`` says, and as they are followed, which is with fewer for a period
+    (``unit``) where there is a ``turning`` from these to the next ones.
+    """
+
+    text: Rounds
+    unit: Rounds
+    turning: Rotation | None = None
+    in_step: bool = False
+    """Whether no agent goes on to its next period while others can go on in theirs."""
+
+    def repeat(
+        self, setup: Setup, loops: Mapping[int, Loop], numbers: Numbers | None = None,
+        states: dict[int, Machine] | None = None,
+    ) -> Repeat:  # fmt: skip
+        """After which periods the execution is twice in one form. The ``states`` after periods are kept where they are
+        asked for.
+        """
+        contents = memory_matters(setup.program)
+        if contents and self._decides(setup):
+            raise Aperiodic("what is stored and may decide something")
+        if contents and self.text.coordinates:
+            raise Aperiodic("coordinates that grow with the rounds, and something depends on memory")
+        if contents and self.text.written:
+            raise Aperiodic("addresses that are written grow with the rounds, and something depends on memory")
+        stripes = find_streaming_writes(setup.program, setup, loops, self.unit)
+        for lead in (k for k, loop in loops.items() if loop.length):
+            found = self.follow(setup, loops, lead, stripes, Forms(setup, contents=contents), numbers, states)
+            if found is not None:
+                return found
+        raise Aperiodic("no thread has a loop that runs on")
+
+    def _decides(self, setup: Setup) -> bool:
+        """Whether something may depend on values that are stored and are others in every period."""
+        uneven, asked = self.text.uneven(), setup.asked_objects()
+        if asked is None:
+            return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
+        return "" in uneven or not uneven.keys().isdisjoint(names_of(setup.program, asked))
+
+    def follow(
+        self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[StreamingWrites], forms: Forms,
+        numbers: Numbers | None, states: dict[int, Machine] | None,
+    ) -> Repeat | None:  # fmt: skip
+        """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
+        seen: dict[int, tuple[Form, int | None]] = {}
+        turning, events, looked = self.turning, 0, False
+        found: list[Repeat] = []
+        entered: set[int] = set()
+        stand = Stand.of(setup) if numbers is None else numbers.stand(setup)
+
+        def place(a: Agent, turn: int) -> object:
+            at = stand.at(a)
+            return (at - turn * loops[a.index].length, "in its loop") if a.index in entered else at
+
+        def watch(m: Machine, turn: int) -> None:
+            nonlocal events
+            check_deterministic(m)
+            before, events = events, m.window.count
+            if found or (not m.window.settled and before < events):
+                return  # no event has gone: no state with more of them is alike
+            if turning is not None and any(h.torn for h in m.histories.values()):
+                raise SplitAccess
+            moving = [x.moving(turn, _oldest(m, stand, loops, self.unit.period, entered)) for x in stripes]
+            turned = UNTURNED if turning is None else RotatedNames(turning, turn)
+            form = forms.of(m, lambda a: place(a, turn), moving, turned)
+            places = _places(m, stand, loops, entered if not self.text.counted else set(loops))
+            mark = None
+            if places is not None:
+                mark = _spare(places, loops) if numbers is None else numbers.standing(places)
+            for k, (other, earlier) in seen.items():
+                if earlier is not None and mark is not None and other == form:
+                    distance = (turn - k) * self.unit.period
+                    found.append(Repeat(k, distance, self.steps(m, distance, setup, loops), earlier, lead))
+                    if numbers is None:
+                        raise _Repeats
+                    numbers.between = earlier, mark
+                    break
+            if states is not None and mark is not None:
+                states[turn] = copy_of(m)
+            seen[turn] = form, mark
+
+        def due(m: Machine, turn: int) -> bool:
+            nonlocal looked
+            looked = True
+            return self.due(turn) and (
+                turning is None or all(done >= self.whole for _, done in _done(m, stand, loops, entered))
+            )
+
+        stepping = pause_each_period(stand, loops, lead, watch, due, entered)
+        pick = _in_step(stand, loops) if self.in_step else first_runnable
+
+        def before(m: Machine, agent: Agent) -> None:
+            if numbers is not None:
+                numbers.before(m, agent)
+                if found and (first := numbers.first(found[0].distance, found[0].steps)) is not None:
+                    found[0] = replace(found[0], mark=first)
+                    raise _Repeats
+            stepping(m, agent)
+
+        try:
+            m = execute(setup if numbers is None else numbers.begin(), before=before, pick=pick)
+        except _Repeats:
+            return found[0]
+        except FarEnough as enough:
+            m = enough.machine
+        check_deterministic(m)
+        if not seen and looked:
+            raise NoRecurrence(GROWING)
+        if not seen:
+            return None
+        raise NoRecurrence(_difference(m, list(seen.values())) if len(seen) > 1 else "a loop that does not run on")
+
+    @property
+    def whole(self) -> int:
+        """How many of the periods that are followed one of the text is."""
+        return self.text.period // self.unit.period
+
+    def due(self, turn: int) -> bool:
+        """Whether the state after so many periods is looked at. Of several that are a period of the text, two
+        neighbours every half of that: mostly states are alike from some round on.
+        """
+        return turn % max(self.whole // 2, 1) < 2
+
+    def steps(self, m: Machine, distance: int, setup: Setup, loops: Mapping[int, Loop]) -> int:
+        """How many rounds more go on as before, where so many lead to the same state but for a turn: as many, if that
+        leaves alone what comes behind the loops.
+        """
+        if self.turning is None:
+            return distance
+        places = {a.index: a.pc for a in m.agents}
+        alone = not self.text.counted and is_fixed_behind(self.turning, setup, loops, places)
+        return distance if alone else lcm(distance, self.text.period)
+
+
+def pause_each_period(
+    stand: Stand, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine, int], None],
+    due: Callable[[Machine, int], bool], entered: set[int],
+) -> Callable[[Machine, Agent], None]:  # fmt: skip
+    """What puts a machine at rest when the leading agent comes to the last operation of a period that others may
+    notice, if it is one that is ``due``, and shows it then; adds the agents that have come to their loops to
+    ``entered``.
+
+    It stands in the loop of a program without the next period, too, as the first operation of that does not.
+    """
+    periods = 0
+    loop = loops[lead]
+    last = _last(stand.code[lead], loop)
+
+    def before(m: Machine, agent: Agent) -> None:
+        nonlocal periods
+        mine = loops.get(agent.index)
+        if mine is not None and mine.first <= stand.at(agent) < mine.end:
+            entered.add(agent.index)
+        if agent.index != lead or lead not in entered:
+            return
+        if stand.next(agent) < last + periods * loop.length:
+            return
+        periods += 1
+        if due(m, periods - 1):
+            settle_machine(m)
+            watch(m, periods - 1)
+
+    return before
+
+
+def _in_step(stand: Stand, loops: Mapping[int, Loop]) -> Pick:
+    """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
+
+    def period(agent: Agent) -> float:
+        loop, at = loops[agent.index], stand.at(agent)
+        if not loop.length or at >= loop.end:
+            return math.inf
+        return (at - loop.first) // loop.length
+
+    def pick(m: Machine) -> Agent | None:
+        return min((a for a in m.agents if a.status == "run"), key=period, default=None)
+
+    return pick
+
+
+def _last(code: tuple[ops.Op, ...], loop: Loop) -> int:
+    """The last operation of the first period of a loop that is not local; it may be one that is skipped."""
+    end = loop.first + loop.length
+    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
+
+
+def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]) -> dict[int, int] | None:
+    """Where the agents stand in their loops; ``None`` if some are not in theirs, but for those that have not
+    ``entered`` one and are past it.
+    """
+    places: dict[int, int] = {}
+    for agent in m.agents:
+        loop = loops[agent.index]
+        if not loop.length or (agent.index not in entered and stand.at(agent) >= loop.end):
+            continue
+        if not loop.start <= (at := stand.next(agent)) < loop.end:
+            return None
+        if agent.status not in ("run", "blocked", "standing"):
+            return None
+        places[agent.index] = at
+    return places
+
+
+def _spare(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
+    """How many periods less would have left all agents in their loops."""
+    return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
+
+
+def _done(
+    m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]
+) -> Iterator[tuple[Loop, int]]:  # fmt: skip
+    """The loops of the agents that are in theirs, or may come there, and how many periods of them are done."""
+    for agent in m.agents:
+        loop = loops[agent.index]
+        if loop.length and (agent.index in entered or stand.at(agent) < loop.end):
+            yield loop, max(stand.next(agent) - loop.first, 0) // loop.length
+
+
+def _oldest(m: Machine, stand: Stand, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
+    """The earliest period that some agent is still in."""
+    return min(done + (x.cut.low + x.cut.ahead) // period for x, done in _done(m, stand, loops, entered))
+
+
+def check_deterministic(m: Machine) -> None:
+    """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
+    if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
+        raise Aperiodic(SEVERAL)
+    if any(w.kind not in PLAIN for word in m.words.values() for w in word.writes[1:]):
+        raise Aperiodic(WORDS)
+    if m.impossible is not None or m.bound or m.overtaken or m.unsure is not None:
+        bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
+        raise Aperiodic(m.unsure or m.overtaken or bound)
+    if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
+        raise Aperiodic(FOUND)
+
+
+def _difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) -> str:
+    """In what the last two of the states differ, in words."""
+    one, other = seen[-2][0], seen[-1][0]
+    for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):
+        if before.place != after.place:
+            return f"how far {m.name(agent)} is, beside the others"
+        for lane, (first, then) in enumerate(zip(before.lanes, after.lanes, strict=True)):
+            for (name, value), (_, changed) in zip(first.registers, then.registers, strict=False):
+                if value != changed:
+                    return f"register {name} of {m.name(agent, lane)}, which is {value} and a period later {changed}"
+    return "the state of the program, of which no two are alike at the ends of periods"

@@ -1,0 +1,39 @@
+"""PTX modules as compilers emit them, with the launch of one kernel: reading, following one cluster, answering.
+
+``check`` is what others call. ``mcheck.frontend.ptx`` reads modules and launches, ``mcheck.simt`` follows a cluster,
+``mcheck.checking.modules`` answers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcheck.checking.check.case import Checked
+
+__all__ = ["check"]
+
+
+def check(
+    text_or_path: str | os.PathLike[str],
+    launch: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    model: str | None = None,
+    profile: str = "ptx",
+    engine: str = "auto",
+    timeout: float | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+) -> Checked:
+    """What ``mcheck check MODULE.ptx --launch LAUNCH.json`` says: verdict, findings, assumptions, seconds.
+
+    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file, that beside
+    the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work
+    and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the
+    exception.
+    """
+    from mcheck.checking.check.python import check_python
+
+    return check_python(text_or_path, launch, model, profile, engine, timeout, select, ignore)

@@ -1,0 +1,1 @@
+"""What an operation does to bytes: mbarriers, barriers, reductions, tensor maps and copies; concretely and as terms."""

@@ -1,0 +1,198 @@
+"""What the makers of steps share: operands in all lanes, the rows of destinations, guards, and who makes which step.
+
+``mcheck.simt.instructions.dispatch`` asks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Code, Unit, computes
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
+from mcheck.frontend.ptx.memory_layout import Places
+from mcheck.frontend.ptx.register_flow import writes
+from mcheck.ir.memory import SHARED_WINDOW
+from mcheck.simt.execution.async_registers import flying_rows
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.lanes import Lanes, Mask, Quality
+from mcheck.simt.execution.path_condition import PathCondition
+from mcheck.simt.execution.value_numbering import namer
+
+Fetch = Callable[[], tuple[Word, Quality]]
+Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
+MAKERS: dict[str, Maker] = {}
+"""By the first part of the opcode, or the first two, who makes the step."""
+
+SURE = np.zeros(1, np.uint8)
+
+
+def compiles(*names: str) -> Callable[[Maker], Maker]:
+    """Registers the maker of instructions whose opcode starts so."""
+
+    def register(maker: Maker) -> Maker:
+        for name in names:
+            MAKERS[name] = maker
+        return maker
+
+    return register
+
+
+@dataclass(slots=True)
+class Compiler:
+    """All functions that an entry reaches, with the registers and addresses for their operands."""
+
+    module: ptx.Module
+    code: Code
+    lanes: Lanes
+    places: Places
+    heads: set[int] = field(default_factory=set)
+    """Places where a run of steps begins: functions, labels, and what stands behind a branch."""
+    mistakes: dict[int, InputError] = field(default_factory=dict)
+    """What is wrong with statements that are no instructions, by their places."""
+    flying: frozenset[int] = field(init=False)
+    """The rows of the registers that asynchronous instructions write."""
+    decided: PathCondition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.flying = flying_rows(self.code.units)
+        self.decided = PathCondition(self.lanes)
+        self.decided.prepare(self.code)
+
+    def fetch(self, unit: Unit, operand: ptx.Operand) -> Fetch:
+        """What an operand holds in all lanes."""
+        values, known = self.lanes.values, self.lanes.quality
+        match operand:
+            case ptx.Register(_, _, index):
+                row = unit.frame + index
+                return lambda: (values[row], known[row])
+            case ptx.Negated(register):
+                row = unit.frame + register.index
+                return lambda: (np.uint64(1) - values[row], known[row])
+            case ptx.Immediate(value):
+                constant = np.array([value & (1 << 64) - 1], np.uint64)
+                return lambda: (constant, SURE)
+            case ptx.Special(name):
+                found = self.lanes.special.get(name)
+                if found is None:
+                    unknown = np.zeros(1, np.uint64), np.array([taint.NOTHING], np.uint8)
+                    return lambda: unknown
+                return lambda: (found, SURE)
+            case ptx.Symbol(name, offset):
+                address = self.symbol(unit, name) + np.uint64(offset & (1 << 64) - 1)
+                return lambda: (address, SURE)
+            case ptx.Address(base, offset, _):
+                if base is None:
+                    return self.fetch(unit, ptx.Immediate(offset))
+                inner, more = self.fetch(unit, base), np.uint64(offset & (1 << 64) - 1)
+                if not offset:
+                    return inner
+                narrow = isinstance(base, ptx.Register) and width(base.type) == 32
+                if narrow:
+                    return lambda: (truncate(inner()[0] + more, 32), inner()[1])
+                return lambda: (inner()[0] + more, inner()[1])
+            case ptx.Part(register, selector) if len(selector) == 2:  # more are what SIMD video instructions mix
+                row, bits = unit.frame + register.index, 8 if selector[0] == "b" else 16
+                by = np.uint64(int(selector[1]) * bits)
+                return lambda: (truncate(values[row] >> by, bits), known[row])
+        raise Unsupported("an operand of this kind is not followed")
+
+    def symbol(self, unit: Unit, name: str) -> Word:
+        """The address of a name, in each lane."""
+        for key in ((unit.function.name, name), ("", name)):
+            at = self.places.symbols.get(key)
+            if at is not None:
+                if key in self.places.shared:
+                    return (self.lanes.cta * SHARED_WINDOW + at).astype(np.uint64)
+                return np.array([at], np.uint64)
+        raise Unsupported(f"'{name}' has no address here")
+
+    def rows(self, unit: Unit, registers: Iterable[ptx.Register]) -> list[int]:
+        """The rows of registers."""
+        return [unit.frame + r.index for r in registers]
+
+    def targets(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
+        """The rows that are written; ``None`` for ``_``."""
+        match operand:
+            case ptx.Register(_, _, index):
+                return [unit.frame + index]
+            case ptx.Pair(first, second):
+                return self.targets(unit, first) + self.targets(unit, second)
+            case ptx.Vector(items):
+                return [row for item in items for row in self.targets(unit, item)]
+            case ptx.Sink():
+                return [None]
+        raise Unsupported("a destination of this kind is not followed")
+
+    def wants(self, unit: Unit, statement: ptx.Statement) -> bool:
+        """Whether anything depends on what a statement computes."""
+        return any(row in self.code.wanted for row in self.rows(unit, writes(statement)))
+
+    def guarded(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+        """A step that only the lanes make for which the guard holds."""
+        guard, span = statement.guard, statement.span
+        if guard is None:
+
+            def plain(c: Cluster, mask: Mask) -> Mask | None:
+                c.span = span
+                return made(c, mask)
+
+            return plain
+        row = unit.frame + guard.register.index
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            c.span = span
+            mine = c.holds(guard, row, mask, statement)
+            if not mine.any():
+                return mask
+            others = mask & ~mine
+            at = c.at
+            rest = made(c, mine)
+            if rest is None:
+                if others.any():
+                    c.place[others] = at + 1
+                return None
+            return rest | others
+
+        return run
+
+    def opaque(self, unit: Unit, statement: ptx.Statement) -> Step:
+        """What is written is not known afterwards."""
+        rows = self.rows(unit, writes(statement))
+        known = self.lanes.quality
+        if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
+            name = namer(self.lanes, partial(self.rows, unit), statement)
+
+            def named(_: Cluster, mask: Mask) -> Mask:
+                name(mask)
+                return mask
+
+            return named
+
+        def run(_: Cluster, mask: Mask) -> Mask:
+            for row in rows:
+                known[row][mask] = taint.NOTHING
+            return mask
+
+        return run
+
+
+def skip(_: Cluster, mask: Mask) -> Mask:
+    """Nothing that matters."""
+    return mask
+
+
+def unfollowed(statement: ptx.Statement, reason: str) -> Step:
+    """An instruction that nobody can follow: what its lanes do from here on is not known."""
+
+    def run(c: Cluster, mask: Mask) -> None:
+        c.span = statement.span
+        c.give_up(mask, reason)
+
+    return run

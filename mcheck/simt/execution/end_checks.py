@@ -1,0 +1,64 @@
+"""What steps leave behind for the end to look at: aligned instructions, and registers that are still being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.module import Immediate, Register, Statement
+from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.simt.execution.async_registers import check_kinds, is_move, kind_of, used_registers, waits_for
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.warp_convergence import is_aligned
+
+Note = Callable[[Cluster, Mask], None]
+"""What is noted of the lanes that execute a statement."""
+
+
+def with_end_checks(made: Step, unit: Unit, statement: Statement, at: int, flying: frozenset[int]) -> Step:
+    """A step, with what is to be noted of its statement; ``flying`` are the rows of ``flying_rows``."""
+    notes = list(_notes(unit, statement, flying)) if flying else []
+    if is_aligned(statement):
+        notes.append(lambda c, mask: c.together.executed(mask, at, statement))
+    if not notes:
+        return made
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        for note in notes:
+            note(c, mask)
+        return made(c, mask)
+
+    return run
+
+
+def _notes(unit: Unit, statement: Statement, flying: frozenset[int]) -> list[Note]:
+    """What is noted of registers: uses first, then whether they were too early, then what is written."""
+
+    def rows(registers: Iterable[Register]) -> list[int]:
+        return [row for r in registers if (row := unit.frame + r.index) in flying]
+
+    out: list[Note] = []
+    sources, targets = rows(used_registers(statement)), rows(writes(statement))
+    kind, over, kinds = kind_of(statement), waits_for(statement), check_kinds(statement)
+    if sources:
+        out.append(lambda c, mask: c.flight.use(mask, statement, sources))
+    if kinds:
+        out.append(lambda c, mask: c.flight.tell(mask, kinds))
+    if kind is not None:
+        out.append(lambda c, mask: c.flight.produce(mask, statement, kind, targets))
+        if kind == "tcgen05.ld":  # each is waited for by itself
+            out.append(lambda c, mask: c.flight.commit(mask, kind))
+    elif is_move(statement):
+        moved = rows(reads(statement))
+        if targets:
+            out.append(lambda c, mask: c.flight.move(mask, moved, targets))
+    elif targets:
+        out.append(lambda c, mask: c.flight.written(mask, targets))
+    if statement.opcode[:2] == ("wgmma", "commit_group"):
+        out.append(lambda c, mask: c.flight.commit(mask, "wgmma"))
+    if over is not None:
+        last = statement.operands[-1] if statement.operands else None
+        but = last.value if isinstance(last, Immediate) else 0
+        out.append(lambda c, mask: c.flight.wait(mask, over, but))
+    return out

@@ -1,0 +1,97 @@
+"""The lanes of a cluster and their registers, each register one array over all lanes.
+
+Lane k is thread ``k % width`` of CTA ``k // width``, where ``width`` is the CTA's size rounded up to whole warps; lanes
+beyond the block do not exist. The lanes of warp w are ``32 w`` to ``32 w + 31``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.taint import NOTHING
+from mcheck.ir.memory import Cta
+
+WARP = 32
+Mask = NDArray[np.bool_]
+Quality = NDArray[np.uint8]
+
+
+def ctas_of(launch: Launch) -> tuple[Cta, ...]:
+    """The CTAs of the cluster that is followed, by rank."""
+    count = int(np.prod(launch.cluster))
+    return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
+
+
+def leaders(present: Mask, *, last: bool) -> NDArray[np.int64]:
+    """By row of the lanes of a warp, the lowest that is present, or the highest; 0 or 31 where none is."""
+    found: NDArray[np.int64] = WARP - 1 - present[:, ::-1].argmax(axis=1) if last else present.argmax(axis=1)
+    return found
+
+
+@dataclass(slots=True)
+class Lanes:
+    """``values`` and ``quality`` have a row per register; ``special`` the predefined registers that are known."""
+
+    launch: Launch
+    rows: int
+    count: int = field(init=False)
+    width: int = field(init=False)
+    threads: int = field(init=False)
+    exists: Mask = field(init=False)
+    cta: NDArray[np.int64] = field(init=False)
+    values: Word = field(init=False)
+    quality: Quality = field(init=False)
+    special: dict[str, Word] = field(init=False)
+
+    def __post_init__(self) -> None:
+        block, cluster = self.launch.block, self.launch.cluster
+        self.threads = int(np.prod(block))
+        self.width = (self.threads + WARP - 1) // WARP * WARP
+        ctas = int(np.prod(cluster))
+        self.count = ctas * self.width
+        index = np.arange(self.count)
+        inside = index % self.width
+        self.cta = index // self.width
+        self.exists = inside < self.threads
+        self.values = np.zeros((self.rows, self.count), np.uint64)
+        self.quality = np.full((self.rows, self.count), NOTHING, np.uint8)
+        self.special = {k: np.asarray(v).astype(np.uint64) for k, v in self._special(inside).items()}
+
+    def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        launch, out = self.launch, {}
+        block, cluster, grid = launch.block, launch.cluster, launch.grid
+        rank = self.cta
+        place = (rank % cluster[0], rank // cluster[0] % cluster[1], rank // (cluster[0] * cluster[1]))
+        thread = (inside % block[0], inside // block[0] % block[1], inside // (block[0] * block[1]))
+        one = np.ones_like(inside)
+        for k, axis in enumerate("xyz"):
+            first = launch.first[k] // cluster[k] * cluster[k]
+            out[f"tid.{axis}"] = thread[k]
+            out[f"ntid.{axis}"] = one * block[k]
+            out[f"ctaid.{axis}"] = first + place[k]
+            out[f"nctaid.{axis}"] = one * grid[k]
+            out[f"cluster_ctaid.{axis}"] = place[k]
+            out[f"cluster_nctaid.{axis}"] = one * cluster[k]
+            out[f"clusterid.{axis}"] = one * (launch.first[k] // cluster[k])
+            out[f"nclusterid.{axis}"] = one * (grid[k] // cluster[k])
+        lane = inside % WARP
+        out |= {
+            "laneid": lane,
+            "warpid": inside // WARP,
+            "nwarpid": one * (self.width // WARP),
+            "cluster_ctarank": rank,
+            "cluster_nctarank": one * int(np.prod(cluster)),
+            "is_explicit_cluster": one * int(np.prod(cluster) > 1),
+            "lanemask_eq": 1 << lane,
+            "lanemask_lt": (1 << lane) - 1,
+            "lanemask_le": (2 << lane) - 1,
+            "lanemask_ge": 0xFFFFFFFF & ~((1 << lane) - 1),
+            "lanemask_gt": 0xFFFFFFFF & ~((2 << lane) - 1),
+            "dynamic_smem_size": one * launch.shared,
+        }
+        return out

@@ -1,0 +1,64 @@
+"""clusterlaunchcontrol: what a request for the place of another cluster may be answered (PTX ISA 9.7.13.17).
+
+Which cluster it gets, and how often, nobody knows. A way through the kernel has a number of answers that give a
+cluster, one after the other in the order of the grid, and then none. An answer is 16 bytes, of which the first 8 tell
+all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.launch import Launch
+
+MOST_WON = 2
+"""So many clusters are won in a way at most."""
+_GIVEN = 1
+_X, _Y, _Z = 1, 32, 48
+"""Where the indices of the CTA begin; the first bit says that there is one."""
+
+
+def following_clusters(launch: Launch, most: int) -> list[tuple[int, int, int]]:
+    """The first CTAs of so many of the clusters behind the one that is followed at most, in the order of the grid."""
+    cluster = launch.cluster
+    counts = [launch.grid[k] // cluster[k] for k in range(3)]
+    x, y, z = (launch.first[k] // cluster[k] for k in range(3))
+    at, every = x + counts[0] * (y + counts[1] * z), counts[0] * counts[1] * counts[2]
+    found = []
+    for n in range(at + 1, at + min(most + 1, every)):
+        rest, i = divmod(n % every, counts[0])
+        k, j = divmod(rest, counts[1])
+        found.append((i * cluster[0], j * cluster[1], k * cluster[2]))
+    return found
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the requests of a way are answered: so many of them with ``won``, all later ones with nothing."""
+
+    won: tuple[tuple[int, int, int], ...] = ()
+    asked: int = 0
+
+    def next(self) -> int:
+        """The next answer: its first eight bytes."""
+        place = self.won[self.asked] if self.asked < len(self.won) else None
+        self.asked += 1
+        return 0 if place is None else _GIVEN | place[0] << _X | place[1] << _Y | place[2] << _Z
+
+
+def query_of(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
+    """What ``query_cancel`` makes of an answer; ``None`` for a form that there is not."""
+    fields = {"x": (_X, _Y - _X), "y": (_Y, _Z - _Y), "z": (_Z, 64 - _Z)}
+    wanted: dict[str, tuple[tuple[int, int], ...]] = {
+        "is_canceled": ((0, _X),),
+        "get_first_ctaid": tuple(fields.values()),
+    }
+    wanted |= {f"get_first_ctaid::{axis}": (where,) for axis, where in fields.items()}
+    found = next((wanted[part] for part in opcode if part in wanted), None)
+    if found is None:
+        return None
+    return lambda answer: tuple(answer >> np.uint64(at) & np.uint64((1 << bits) - 1) for at, bits in found)

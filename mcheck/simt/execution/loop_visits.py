@@ -1,0 +1,103 @@
+"""How often lanes jump back to the heads of loops, and what their registers hold when they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.lanes import Mask
+
+Before = Callable[[Cluster, Mask], None]
+"""What is done before an instruction, for the lanes that execute it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A loop of a lane: its first place in the code, and the visit of it by a jump back at which a period of so many
+    ``visits`` begins.
+    """
+
+    head: int
+    first: int
+    visits: int
+
+
+@dataclass(slots=True)
+class Visits:
+    """How often lanes jump back, and what their registers hold at their marks."""
+
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    loops: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """By lane and first place of a loop, how much the lane had done whenever it jumped back there."""
+    states: dict[int, list[tuple[Word, NDArray[np.uint8]]]] = field(default_factory=dict)
+    """By lane, its registers at its mark and at the ends of the first two periods."""
+
+    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """The steps, watched."""
+        out = list(steps)
+        for at, statement, unit in statements(compiler):
+            if statement.opcode[0] == "bra":
+                out[at] = with_visit(compiler, unit, statement, self._jump(unit, statement, at), steps[at])
+        return out
+
+    def _jump(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
+        target = jump_target(unit, statement)
+        if target > at:
+            return None
+
+        def before(c: Cluster, mine: Mask) -> None:
+            for lane in np.flatnonzero(mine).tolist():
+                visits = self.loops.setdefault((lane, target), [])
+                visits.append(len(c.trace.code[lane]))
+                mark = self.marks.get(lane)
+                if mark is not None and mark.head == target and len(visits) >= mark.first:
+                    done, rest = divmod(len(visits) - mark.first, mark.visits)
+                    if not rest and done < 3:
+                        state = c.lanes.values[:, lane].copy(), c.lanes.quality[:, lane].copy()
+                        self.states.setdefault(lane, []).append(state)
+
+        return before
+
+
+def statements(compiler: Compiler) -> Iterator[tuple[int, ptx.Statement, Unit]]:
+    for unit in compiler.code.units:
+        for at, statement in enumerate(unit.function.body):
+            yield unit.start + at, statement, unit
+
+
+def jump_target(unit: Unit, statement: ptx.Statement) -> int:
+    label = statement.operands[0]
+    return unit.start + unit.function.labels[label.name] if isinstance(label, ptx.Label) else 0
+
+
+def with_visit(
+    compiler: Compiler, unit: Unit, statement: ptx.Statement, before: Before | None, step: Step,
+    sure: Callable[[ptx.Statement, ptx.Register, int, Mask], None] | None = None,
+) -> Step:  # fmt: skip
+    """A step, and what is done before it for the lanes whose guard holds."""
+    guard = statement.guard
+    if before is None and (guard is None or sure is None):
+        return step
+    row = 0 if guard is None else unit.frame + guard.register.index
+    values = compiler.lanes.values
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        mine = mask
+        if guard is not None:
+            if sure is not None:
+                sure(statement, guard.register, row, mask)
+            mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+        if before is not None and mine.any():
+            before(c, mine)
+        return step(c, mask)
+
+    return run

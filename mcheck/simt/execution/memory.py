@@ -1,0 +1,128 @@
+"""The bytes of memory as far as control and addresses depend on them, each with its quality.
+
+Shared memory of all CTAs, the lanes' own memory, and what the launch gives: parameters, constants, the initial contents
+of buffers. All else reads as unknown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
+from mcheck.frontend.ptx.taint import NOTHING, UNKNOWN
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.semantics.tensor_map_values import MAP_SIZE
+from mcheck.simt.execution.lanes import Quality
+from mcheck.simt.execution.value_numbering import mix_numbers, number_contents
+
+Index = NDArray[np.int64]
+_PARTS = np.arange(0, MAP_SIZE, 8, dtype=np.uint64)
+"""Where the words of a tensor map lie in it."""
+
+
+class Store:
+    """Bytes and their quality; addresses are those of ``mcheck.frontend.ptx.memory_layout``, shared ones with or
+    without their base.
+    """
+
+    def __init__(
+        self, ctas: int, shared: int, lanes: int, local: int, contents: Iterable[tuple[int, bytes, bytes]],
+        *, named: bool = False,
+    ):  # fmt: skip
+        self.size = max(shared, 1)
+        self.local = max(local, 1)
+        self.ctas = ctas
+        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, NOTHING, np.uint8)
+        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, NOTHING, np.uint8)
+        self.named = named
+        self.times = 0
+        self.maps: dict[int, int] = {}
+        """Tensor maps that the kernel has written to global memory."""
+        self.asked: set[int] = set()
+        """Where what is given begins that was read or written."""
+        known = sorted(contents)
+        self.bases = [at for at, _, _ in known]
+        self.given = [(np.frombuffer(d, np.uint8).copy(), np.frombuffer(q, np.uint8).copy()) for _, d, q in known]
+
+    def load(self, address: Word, size: int, lanes: Index) -> tuple[Word, Quality]:
+        """Up to eight bytes of each lane."""
+        value = mix_numbers(size, [address]) if self.named else np.zeros(len(lanes), np.uint64)
+        quality = np.full(len(lanes), UNKNOWN if self.named else NOTHING, np.uint8)
+        for some, (data, known), at in self._places(address, size, lanes):
+            where = at[:, None] + np.arange(size)
+            raw = np.zeros((len(at), 8), np.uint8)
+            raw[:, :size] = data[where]
+            value[some] = raw.view(np.uint64)[:, 0]
+            quality[some] = np.bitwise_or.reduce(known[where], axis=1)
+        return value, quality
+
+    def save(self, address: Word, size: int, lanes: Index, value: Word, quality: Quality) -> None:
+        """Writes up to eight bytes of each lane; of lanes that write one place the last one wins."""
+        for some, (data, known), at in self._places(address, size, lanes):
+            where = at[:, None] + np.arange(size)
+            data[where] = np.ascontiguousarray(value[some])[:, None].view(np.uint8)[:, :size]
+            known[where] = quality[some][:, None]
+
+    def zero(self, size: int) -> None:
+        """The first bytes of every CTA's shared memory are known to be zeros."""
+        for cta in range(self.ctas):
+            first = cta * self.size
+            self.shared[0][first : first + size], self.shared[1][first : first + size] = 0, 0
+
+    def forget(self, address: int, size: int) -> None:
+        """What an asynchronous operation writes is data, and unknown."""
+        low = address - SHARED_BASE if address >= SHARED_BASE else address
+        cta, offset = divmod(low, SHARED_WINDOW)
+        if 0 <= cta < self.ctas and offset < self.size:
+            first, last = cta * self.size + offset, cta * self.size + min(offset + size, self.size)
+            self.shared[1][first:last] = UNKNOWN if self.named else NOTHING
+            if self.named:
+                self.times += 1
+                self.shared[0][first:last] = number_contents(self.times << 32, last - first)
+
+    def map_at(self, address: int) -> int | None:
+        """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are not
+        known.
+        """
+        if address in self.maps:
+            return self.maps[address]
+        parts = _PARTS + np.uint64(address)
+        value, quality = self.load(parts, 8, np.zeros(len(parts), np.int64))
+        return None if quality.any() else int.from_bytes(value.tobytes(), "little")
+
+    def put_map(self, address: int, contents: int) -> None:
+        """Writes a tensor map."""
+        if GLOBAL_BASE <= address < SHARED_BASE:
+            self.maps[address] = contents
+            return
+        parts = _PARTS + np.uint64(address)
+        value = np.frombuffer(contents.to_bytes(MAP_SIZE, "little"), np.uint64)
+        self.save(parts, 8, np.zeros(len(parts), np.int64), value, np.zeros(len(parts), np.uint8))
+
+    def _places(
+        self, address: Word, size: int, lanes: Index
+    ) -> Iterable[tuple[NDArray[np.bool_], tuple[NDArray[np.uint8], Quality], Index]]:
+        """The lanes of each memory, with the indices of their first bytes there."""
+        where = address.astype(np.int64)
+        local = where >= LOCAL_BASE
+        if local.any():
+            inside = local & (where - LOCAL_BASE + size <= self.local)
+            yield inside, self.own, lanes[inside] * self.local + (where[inside] - LOCAL_BASE)
+        shared = ~local & ((where >= SHARED_BASE) | (where < GLOBAL_BASE))
+        if shared.any():
+            cta, offset = np.divmod(where & SHARED_BASE - 1, SHARED_WINDOW)
+            inside = shared & (cta < self.ctas) & (offset + size <= self.size)
+            yield inside, self.shared, cta[inside] * self.size + offset[inside]
+        rest = ~local & ~shared
+        if rest.any():
+            for base in np.unique(where[rest]):
+                k = bisect_right(self.bases, int(base)) - 1
+                if k >= 0 and int(base) + size <= self.bases[k] + len(self.given[k][0]):
+                    some = rest & (where == base)
+                    self.asked.add(self.bases[k])
+                    yield some, self.given[k], where[some] - self.bases[k]

@@ -1,0 +1,232 @@
+"""What has been chosen of data: a predicate that nobody knows is decided where it first matters, and from there on
+whatever depends on the same data goes with it, in the same lane and as long as its registers are not written again.
+
+A compiler asks one question more than once, and its opposite: ``x > 0`` for a ballot, ``x < 1`` for the branch behind
+it. If these were chosen each for itself, lanes would go ways that no data leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Code
+from mcheck.frontend.ptx.module import Register, Statement
+from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.simt.execution.lanes import Lanes, Mask
+from mcheck.simt.execution.path_literals import FAR, Bound, Literal, Mixed, literal_of, registers_of
+
+NONE, NO, YES = -1, 0, 1
+Truth = NDArray[np.int8]
+KNOWN = np.uint8(0xFF & ~taint.NOTHING)
+END = FAR + 1
+
+
+@dataclass(slots=True)
+class PathCondition:
+    """``rows`` are the registers that a literal is about or decides, ``literals`` the literals by place in the code."""
+
+    lanes: Lanes
+    rows: frozenset[int] = frozenset()
+    literals: dict[int, tuple[Literal, int, int]] = field(default_factory=dict)
+    """By place in the code: the literal, the row of the predicate that it makes, the first row of the function."""
+    about: dict[int, list[int]] = field(default_factory=dict)
+    """By row, the predicates that are made from it."""
+    origin: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+    """By row of a predicate and by lane, the place of what has made it; nothing that it reads is written since."""
+    ranges: dict[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+    """By row and type, from where to where the number can be, in each lane."""
+    told: dict[tuple[object, ...], Truth] = field(default_factory=dict)
+    """Other comparisons, by what is compared."""
+    choices: dict[int, Mask] = field(default_factory=dict)
+    """By row of a predicate, the lanes in which it is what it was chosen to be."""
+    keys: dict[int, set[tuple[object, ...]]] = field(default_factory=dict)
+    """By row, the keys of ``ranges`` and ``told`` that are about it."""
+
+    def prepare(self, code: Code) -> None:
+        """Finds the literals of the code."""
+        for unit in code.units:
+            for k, statement in enumerate(unit.function.body):
+                target = statement.operands[0] if statement.operands else None
+                if not isinstance(target, Register) or target.type != "pred" or statement.guard is not None:
+                    continue
+                literal = literal_of(statement)
+                if literal is None or target in reads(statement) or unit.frame + target.index not in code.wanted:
+                    continue
+                row = unit.frame + target.index
+                self.literals[unit.start + k] = literal, row, unit.frame
+                for register in registers_of(literal):
+                    self.about.setdefault(unit.frame + register.index, []).append(row)
+        self.rows = frozenset(self.about) | {row for _, row, _ in self.literals.values()}
+
+    def touched(self, frame: int, statement: Statement) -> list[int]:
+        """The rows that a statement writes and that literals are about or decide."""
+        return [row for r in writes(statement) if (row := frame + r.index) in self.rows]
+
+    def forget(self, rows: Iterable[int], mask: Mask, *, made: bool) -> None:
+        """These registers of these lanes are written; with ``made`` what made them is forgotten, too."""
+        for row in rows:
+            for key in self.keys.get(row, ()):
+                if key in self.told:
+                    self.told[key][mask] = NONE
+                else:
+                    low, high = self.ranges[key]  # type: ignore[index]
+                    low[mask], high[mask] = -END, END
+            for other in (*self.about.get(row, ()), *((row,) if made else ())):
+                if other in self.origin:
+                    self.origin[other][mask] = NONE
+            if made and row in self.choices:
+                self.choices[row][mask] = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing that could be forgotten."""
+        return not self.origin and not self.keys and not self.choices
+
+    # --- what is known ---------------------------------------------------------------------------------------------
+
+    def note(self, at: int, mask: Mask) -> None:
+        """The predicate that the statement there makes is not known in these lanes, unless what was chosen says it."""
+        row = self.literals[at][1]
+        made = self.origin.setdefault(row, np.full(self.lanes.count, NONE, np.int32))
+        made[mask] = at
+        self.settle(row, mask)
+
+    def settle(self, row: int, mask: Mask) -> Mask:
+        """Those of the lanes in which a predicate is not known after all that has been chosen."""
+        unknown: Mask = mask & ((self.lanes.quality[row] & np.uint8(taint.UNKNOWN)) != 0)
+        for at, some in self._made(row, unknown):
+            truth = self._truth(at, some)
+            for value in (NO, YES):
+                there = some & (truth == value)
+                self._set(row, there, value == YES)
+                unknown = unknown & ~there
+        return unknown
+
+    def imply(self, row: int, mask: Mask, asked: frozenset[int] = frozenset()) -> Mask:
+        """The same, after what has been chosen of predicates that are made of it, or of those that it is made of;
+        ``asked`` are rows that were looked at on the way here.
+        """
+        if row in asked:
+            return self.settle(row, mask)
+        asked |= {row}
+        for at, some in self._made(row, self.settle(row, mask)):
+            literal, _, frame = self.literals[at]
+            for register, _ in literal.parts if isinstance(literal, Mixed) else ():
+                self.imply(frame + register.index, some, asked)
+        for other in self.about.get(row, ()):
+            for at, some in self._made(other, self.settle(row, mask) & self.chosen(other)):
+                literal, _, frame = self.literals[at]
+                if isinstance(literal, Mixed):
+                    value = self.lanes.values[other] != 0
+                    self._divide(literal, frame, some & value, holds=True)
+                    self._divide(literal, frame, some & ~value, holds=False)
+        return self.settle(row, mask)
+
+    def decide(self, row: int, mask: Mask, *, holds: bool) -> None:
+        """Of a predicate that nobody knows it is taken in these lanes that it ``holds``, or does not."""
+        self._set(row, mask, holds)
+        for at, some in self._made(row, mask):
+            self._learn(at, some, holds)
+
+    def chosen(self, row: int) -> Mask:
+        """The lanes in which a predicate is known only by what was chosen."""
+        found = self.choices.get(row)
+        return np.zeros(self.lanes.count, np.bool_) if found is None else found
+
+    def _set(self, row: int, mask: Mask, holds: bool) -> None:
+        if not mask.any():
+            return
+        self.choices.setdefault(row, np.zeros(len(mask), np.bool_))[mask] = True
+        self.lanes.values[row][mask] = holds
+        self.lanes.quality[row][mask] &= KNOWN
+
+    def _made(self, row: int, mask: Mask) -> list[tuple[int, Mask]]:
+        """Where the predicate comes from, with the lanes."""
+        origin = self.origin.get(row)
+        if origin is None or not mask.any():
+            return []
+        return [(int(at), mask & (origin == at)) for at in np.unique(origin[mask]) if at != NONE]
+
+    def _truth(self, at: int, mask: Mask) -> Truth:
+        """What follows for a predicate that was made there from what has been chosen."""
+        literal, _, frame = self.literals[at]
+        out = np.full(len(mask), NONE, np.int8)
+        if isinstance(literal, Mixed):
+            parts = [(self.settle(frame + r.index, mask), frame + r.index, negated) for r, negated in literal.parts]
+            sure = [(~unknown, (self.lanes.values[row] != 0) ^ negated) for unknown, row, negated in parts]
+            out[np.logical_and.reduce([s for s, _ in sure])] = NO if literal.some else YES
+            for s, value in sure:
+                out[s & (value == literal.some)] = YES if literal.some else NO
+            return out
+        if not isinstance(literal, Bound):
+            told = self.told.get((frame, *literal.key))
+            return out if told is None else np.where(told == NONE, told, told ^ literal.negated).astype(np.int8)
+        found = self.ranges.get((frame + literal.register.index, literal.kind))
+        if found is None:
+            return out
+        low, high = found
+        least = literal.least
+        if literal.equal:
+            out[(low > least) | (high < least)] = NO
+            out[(low == least) & (high == least)] = YES
+            told = self.told.get((frame, literal.register, literal.kind, literal.least))
+            if told is not None:
+                out[(out == NONE) & (told == NO)] = NO
+        else:
+            out[low >= least] = YES
+            out[high < least] = NO
+        return np.where(out == NONE, out, out ^ literal.negated).astype(np.int8)
+
+    def _learn(self, at: int, mask: Mask, holds: bool) -> None:
+        """What follows from the choice of a predicate that was made there."""
+        literal, _, frame = self.literals[at]
+        if isinstance(literal, Mixed):
+            self._divide(literal, frame, mask, holds=holds)
+            return
+        holds = holds is not literal.negated
+        if not isinstance(literal, Bound):
+            rows = [frame + r.index for r in literal.registers]
+            self._table((frame, *literal.key), rows)[mask] = holds
+            return
+        row = frame + literal.register.index
+        key = row, literal.kind
+        if key not in self.ranges:
+            self.ranges[key] = np.full(len(mask), -END, np.int64), np.full(len(mask), END, np.int64)
+            self.keys.setdefault(row, set()).add(key)
+        low, high = self.ranges[key]
+        least = literal.least
+        if literal.equal and holds:
+            low[mask] = high[mask] = least
+        elif literal.equal:
+            self._table((frame, literal.register, literal.kind, literal.least), [row])[mask] = NO
+        elif holds:
+            low[mask] = np.maximum(low[mask], least)
+        else:
+            high[mask] = np.minimum(high[mask], least - 1)
+
+    def _divide(self, literal: Mixed, frame: int, mask: Mask, *, holds: bool) -> None:
+        """What a choice for a predicate means for those that it is made of: what they all have to be they are; where
+        one of them is enough, the last of which nobody knows is if no other one is.
+        """
+        rows = [(frame + r.index, negated) for r, negated in literal.parts]
+        left = np.zeros(len(mask), np.int64)
+        if holds is literal.some:
+            for row, negated in rows:
+                unknown = self.settle(row, mask)
+                left += unknown
+                mask = mask & (unknown | (((self.lanes.values[row] != 0) ^ negated) != holds))
+            mask = mask & (left == 1)
+        for row, negated in rows if mask.any() else ():
+            self.decide(row, self.settle(row, mask), holds=holds is not negated)
+
+    def _table(self, key: tuple[object, ...], rows: list[int]) -> Truth:
+        if key not in self.told:
+            self.told[key] = np.full(self.lanes.count, NONE, np.int8)
+            for row in rows:
+                self.keys.setdefault(row, set()).add(key)
+        return self.told[key]

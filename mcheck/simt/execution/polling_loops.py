@@ -1,0 +1,236 @@
+"""Polls that are waits: a loop that does nothing but ask again, however it is spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import computes
+from mcheck.frontend.ptx.instruction_forms import fault
+from mcheck.frontend.ptx.lane_arithmetic import arithmetic, divides_by_zero, width
+from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.ir.expr import apply_binary
+from mcheck.simt.execution.traps import trap_at
+
+AHEAD = 96
+"""Instructions behind a poll that are looked at."""
+QUIET = frozenset(("nanosleep", "pmevent"))
+POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+
+Known = dict[int, int]
+
+
+def is_spin_loop(function: ptx.Function, at: int) -> bool:
+    """Whether the poll of an mbarrier at ``at`` is asked again as long as its answer is false, nothing having changed
+    but registers. A loop that another poll of the same phase goes before counts as one with it.
+    """
+    statement = function.body[at]
+    if statement.guard is not None:
+        return False
+    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
+    known = {r.index: 0 for r in writes(statement)}
+    return _returns(function, (at,), asked, at + 1, known, AHEAD, set(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A load that is repeated until its value compares so with ``right``, both of the integer type ``type``. ``told``
+    says that whoever goes on knows nothing of the value but this.
+    """
+
+    operator: str
+    right: int
+    type: str
+    told: bool
+
+    def ends(self, value: int) -> bool:
+        """Whether it ends with this value."""
+        return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
+
+
+PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def tests_of(function: ptx.Function, at: int) -> list[int]:
+    """Where the value that the load at ``at`` brings is compared, close behind it."""
+    statement = function.body[at]
+    target = statement.operands[0]
+    if statement.guard is not None or not isinstance(target, ptx.Register):
+        return []
+    return [
+        k
+        for k in range(at + 1, min(at + AHEAD, len(function.body)))
+        if (s := function.body[k]).opcode[0] == "setp"
+        and len(s.opcode) == 3
+        and target in s.operands[1:]
+        and fault(s) is None
+    ]
+
+
+def find_awaited(
+    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
+) -> Wait | None:
+    """What the load, or the atomic, at ``at`` waits for, if it is asked again, nothing having changed but registers,
+    until that holds; ``value`` knows what operands hold now. With ``unchanged`` it has to be seen that they are the
+    same the next time.
+    """
+    statement = function.body[at]
+    target = statement.operands[0]
+    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
+    given = {r.index: v for o in statement.operands[1:] for r in registers(o) if r == o and (v := value(o)) is not None}
+    fixed = given if unchanged else None
+    for place in tests_of(function, at):
+        test = function.body[place]
+        left, right = test.operands[1:3]
+        other, kind = value(right if left == target else left), test.opcode[-1]
+        operator = PLAIN.get(test.opcode[1])
+        if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
+            continue
+        operator = operator if left == target else TURNED[operator]
+        size = width(kind)
+        env = {r.index: v for o in (left, right) if o != target for r in registers(o) if (v := value(o)) is not None}
+        number = _number(other, kind, size)
+        probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
+        back = {
+            v: _returns(function, (at,), asked, at + 1, {**given, **env, target.index: v}, AHEAD, {target.index}, fixed)
+            for v in probes
+        }
+        holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
+        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is asked again
+            if not all(holds.values()):
+                operator = NEGATED[operator]
+            return Wait(operator, number, kind, _only_reader(function, target, place))
+        if len(set(back.values())) < 2:
+            continue
+        if all(back[v] is not holds[v] for v in probes):
+            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+        if all(back[v] is holds[v] for v in probes):
+            operator = NEGATED[operator]
+            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+    return None
+
+
+def _number(value: int, kind: str, size: int) -> int:
+    value &= (1 << size) - 1
+    return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
+
+
+def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
+    """Whether nothing but the test at ``place`` reads what a register holds there, before it is written again."""
+    todo, known = [place + 1], {place}
+    while todo:
+        k = todo.pop()
+        if k in known or k >= len(function.body):
+            continue
+        known.add(k)
+        statement = function.body[k]
+        if register in reads(statement):
+            return False
+        if statement.opcode[0] in ("brx", "call") and any(
+            register in reads(s) for j, s in enumerate(function.body) if j != place
+        ):
+            return False  # where it goes, or what it is given, is not looked at
+        if statement.opcode[0] == "bra":
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            todo.append(function.labels[label.name])
+        ends = statement.guard is None
+        if not (ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in writes(statement))):
+            todo.append(k + 1)
+    return True
+
+
+def _returns(
+    function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int],
+    fixed: Known | None = None, written: frozenset[int] = frozenset(),
+) -> bool:  # fmt: skip
+    """Whether all ways from ``k`` on lead back to one of the polls, which ask for one phase; ``varying`` are registers
+    that may be others in every round. What is asked by has to be what is ``fixed``, or not written at all.
+    """
+
+    def on(way: int) -> bool:
+        return _returns(function, polls, asked, way, dict(known), left, set(varying), fixed, written)
+
+    while left > 0:
+        left -= 1
+        if k in polls:
+            same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in asked & written)
+            return same and not asked & varying
+        if k >= len(function.body):
+            return False
+        statement, first = function.body[k], function.body[polls[0]]
+        if fault(statement) is not None:  # a mistake, if it is ever executed
+            return False
+        name, guard = statement.opcode[0], statement.guard
+        if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
+            if asked & varying:
+                return False
+            polls = (*polls, k)
+            known |= {r.index: 0 for r in writes(statement)}
+        elif name == "trap":
+            return guard is None or _returns(
+                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
+            )
+        elif name == "bra":
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            taken = _goes(guard, known)
+            if taken is None and not _returns(
+                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
+            ):
+                return False
+            if taken is not False:
+                k = function.labels[label.name]
+                continue
+        elif name not in QUIET:
+            if not computes(statement):
+                return trap_at(function, k) is not None
+            targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
+            written |= targets
+            varying = varying | targets if used & (varying | targets) else varying - targets
+            _compute(statement, known)
+        k += 1
+    return False
+
+
+def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
+    """Whether a guard lets its statement run, ``None`` if that is not known."""
+    if guard is None:
+        return True
+    value = known.get(guard.register.index)
+    return None if value is None else bool(value) is not guard.negated
+
+
+def _compute(statement: ptx.Statement, known: Known) -> None:
+    """Carries out a computation on what is known."""
+    targets = [r.index for r in writes(statement)]
+    goes = _goes(statement.guard, known)
+    if goes is False:
+        return
+    sources = [_value(o, known) for o in statement.operands[1:]]
+    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else arithmetic(statement.opcode)
+    results: tuple[np.ndarray, ...] = ()
+    if goes and function is not None and all(s is not None for s in sources):
+        given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]
+        results = () if divides_by_zero(statement.opcode, given).any() else function(*given)
+    for k, target in enumerate(targets):
+        known.pop(target, None)
+        if k < len(results):
+            known[target] = int(results[k][0])
+
+
+def _value(operand: ptx.Operand, known: Known) -> int | None:
+    match operand:
+        case ptx.Immediate(value):
+            return value
+        case ptx.Register(_, _, index):
+            return known.get(index)
+        case ptx.Negated(register):
+            found = known.get(register.index)
+            return None if found is None else 1 - found
+    return None

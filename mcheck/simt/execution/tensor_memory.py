@@ -1,0 +1,126 @@
+"""The tensor memory of a cluster: who has allocated which columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
+
+An address names a lane in its upper and a column in its lower 16 bits. What is not allocated has no place: an access to
+it leaves every object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.module import Statement
+from mcheck.ir.memory import (
+    CELL,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    TENSOR_COLUMNS,
+    TENSOR_LANES,
+    TENSOR_OFFSET,
+    TENSOR_ROW,
+    TENSOR_SIZE,
+)
+
+LEAST = 32
+"""The fewest columns that can be allocated (9.7.16.7.1)."""
+COLUMN_BITS = 16
+COLUMN = (1 << COLUMN_BITS) - 1
+"""The column in an address."""
+Range = tuple[int, int]
+"""An address and a number of bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """``lanes`` (half-open ranges, counted from the lane of an address) and so many columns from its column on."""
+
+    lanes: tuple[tuple[int, int], ...]
+    columns: int
+
+
+WHOLE = ((0, TENSOR_LANES),)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """So many columns from the ``first`` on, allocated by a lane of the cluster with a statement."""
+
+    first: int
+    columns: int
+    lane: int
+    statement: Statement
+
+
+@dataclass(slots=True)
+class TensorMemory:
+    """By CTA, the columns that are allocated."""
+
+    known: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    """Those that have been allocated at some time: whether they still are shows in the order of the accesses."""
+
+    allocated: dict[int, list[Allocation]] = field(default_factory=dict)
+    given_up: dict[int, Statement] = field(default_factory=dict)
+    """The CTAs that may allocate no more, and what says so."""
+    last: dict[int, int] = field(default_factory=dict)
+    """By CTA, how many columns were allocated last."""
+    words: set[int] = field(default_factory=set)
+    """Where in shared memory ``alloc`` has left addresses."""
+
+    def forbids(self, cta: int, columns: int) -> str | None:
+        """Why a CTA may not allocate so many columns (9.7.16.7.1)."""
+        if columns < LEAST or columns > TENSOR_COLUMNS or columns & columns - 1:
+            return f"allocates {columns} columns of tensor memory, no power of two from {LEAST} to {TENSOR_COLUMNS}"
+        relinquished = self.given_up.get(cta)
+        if relinquished is not None:
+            return f"allocates tensor memory after line {relinquished.span.line}, which gives up the right to"
+        if columns > self.last.get(cta, columns):
+            return f"allocates {columns} columns of tensor memory after an allocation of {self.last[cta]}"
+        return None
+
+    def allocate(self, cta: int, columns: int, lane: int, statement: Statement) -> int | None:
+        """The first column of a new allocation, aligned to its size; ``None`` if there is no room."""
+        taken = self.allocated.setdefault(cta, [])
+        for first in range(0, TENSOR_COLUMNS - columns + 1, columns):
+            if all(first + columns <= a.first or a.first + a.columns <= first for a in taken):
+                taken.append(Allocation(first, columns, lane, statement))
+                self.known.setdefault(cta, set()).add((first, columns))
+                self.last[cta] = columns
+                return first
+        return None
+
+    def free(self, cta: int, first: int, columns: int) -> bool:
+        """Ends an allocation; whether there was one."""
+        taken = self.allocated.get(cta, [])
+        kept = [a for a in taken if (a.first, a.columns) != (first, columns)]
+        self.allocated[cta] = kept
+        return len(kept) < len(taken)
+
+    def held(self) -> list[Allocation]:
+        """What is still allocated."""
+        return [a for taken in self.allocated.values() for a in taken]
+
+    def left(self, places: Word) -> bool:
+        """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""
+        return bool(self.words) and self.words.issuperset(places.tolist())
+
+    def overwritten(self, address: int, size: int) -> None:
+        """A copy writes these bytes of shared memory."""
+        if self.words:
+            self.words = {word for word in self.words if not address <= word < address + size}
+
+    def row(self, cta: int, lane: int, column: int, columns: int) -> Range:
+        """Cells of one lane."""
+        start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
+        inside = lane < TENSOR_LANES and any(
+            at <= column and column + columns <= at + size for at, size in self.known.get(cta, ())
+        )
+        return start + (lane * TENSOR_ROW + column * CELL if inside else TENSOR_SIZE), columns * CELL
+
+    def rows(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
+        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all there."""
+        first, column = address >> COLUMN_BITS, address & COLUMN
+        lanes = [first + k for low, high in rectangle.lanes for k in range(low, high)]
+        found = [self.row(cta, lane, column, rectangle.columns) for lane in lanes]
+        nowhere = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET + TENSOR_SIZE
+        return [(nowhere, rectangle.columns * CELL)] if any(at == nowhere for at, _ in found) else found

@@ -1,0 +1,235 @@
+"""What the lanes do that others may notice, lane by lane, as operations whose operands are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.effects.operands import names_of
+from mcheck.frontend.ptx import taint
+from mcheck.ir.expr import Const, Expr, Lanes, Reg
+from mcheck.ir.ops import Await, Followed, Load, Lost, Op, Store, performed_operation
+from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.lanes import WARP
+
+SEEN = Reg("seen")
+"""What a load has brought on which the code that follows depends."""
+MAX_OPERATIONS = 12_000_000
+"""Operations of all lanes together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that was not followed, or only one way: ``reason`` is a clause, ``span`` where it stands. ``complete``
+    gaps leave nothing to say of what follows; others bound the answer.
+    """
+
+    reason: str
+    span: Span | None
+    complete: bool = False
+
+
+@dataclass(slots=True)
+class Trace:
+    """``code`` has the operations of every lane in their order; equal ones are one object where they can be."""
+
+    lanes: int
+    code: list[list[Op]] = field(init=False)
+    gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
+    assumptions: dict[str, None] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Op] = field(default_factory=dict)
+    operations: int = 0
+    returned: dict[tuple[int, int], int] = field(default_factory=dict)
+    """What atomics have returned, by lane and place in its code."""
+    loaded: dict[tuple[int, int], int] = field(default_factory=dict)
+    """What strong loads have brought at last, by lane and place in its code."""
+    stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    """What strong stores have stored that depends on the order of the threads, likewise."""
+    decided: set[int] = field(default_factory=set)
+    """The addresses of atomics on whose results something may depend."""
+    loose: set[int] = field(default_factory=set)
+    """The addresses of atomics of which it is not known what they return."""
+    one_order: bool = False
+    """Whether control, an address or an operand has depended on the order in which the threads were run."""
+    possible: bool = True
+    """Whether the order of this run is one that lanes can have."""
+    early: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    """What was accessed before a wait for the grids before this one (``mcheck.simt.traces.dependent_grids.Early``), by
+    the places.
+    """
+    doubles: bool = False
+    """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
+
+    def __post_init__(self) -> None:
+        self.code = [[] for _ in range(self.lanes)]
+
+    def gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+        """Notes what was not followed."""
+        self.gaps.setdefault((reason, span), Gap(reason, span, complete))
+
+    def ordered(self, what: str, span: Span | None) -> None:
+        """Notes that only the order of this run is followed where something depends on it."""
+        self.one_order = True
+        self.gap(f"only one order is followed where {what}", span)
+
+    def bind(self) -> None:
+        """Atomics return what they have returned here, where what was followed depends on that: they wait for it. What
+        is stored of that is known then.
+        """
+        for (lane, place), old in self.returned.items() if self.one_order and self.possible else ():
+            op = self.code[lane][place]
+            address = getattr(op, "address", None)
+            where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
+            if where in self.loose or where not in self.decided:
+                continue
+            self.code[lane][place] = self.once(
+                ("bound", id(op), old),
+                lambda op=op, old=old: Await(  # type: ignore[misc]
+                    inner=op,
+                    compare=("==", Const(old)),
+                    followed=True,
+                    span=op.span,
+                    text=op.text,
+                    section=op.section,
+                ),
+            )
+
+        for (lane, place), values in self.stored.items() if self.one_order else ():
+            stored = self.code[lane][place]
+            assert isinstance(stored, Store)
+            self.code[lane][place] = self.once(
+                ("stored", id(stored), values),
+                lambda op=stored, values=values: replace(op, srcs=tuple(map(Const, values))),  # type: ignore[misc]
+            )
+        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.one_order else ():
+            self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
+
+    def note(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+        """What the loads that these lanes have done last have brought, where that is known."""
+        for lane, value, sure in zip(lanes.tolist(), values.tolist(), known.tolist(), strict=True):
+            place = lane, len(self.code[lane]) - 1
+            if sure:
+                self.loaded[place] = value
+            else:
+                self.loaded.pop(place, None)
+
+    def keep(self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]) -> None:
+        """What these lanes have stored last, where that is known but for the order of the threads."""
+        for j, lane in enumerate(lanes.tolist()):
+            if not any(int(q[j]) & ~taint.ORDER for _, q in given):
+                self.stored[lane, len(self.code[lane]) - 1] = tuple(int(v[j]) for v, _ in given)
+
+    def _followed(self, op: Op, value: int) -> list[Op]:
+        """A load, and that it has brought this value."""
+        load = performed_operation(op)
+        assert isinstance(load, Load)
+        size = type_size(load.type)
+        kept = self.once(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
+        reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
+        key = ("followed", id(op), value)
+        return [kept, self.once(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
+
+    def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
+        """What these lanes do from here on is not known."""
+        self.add(Lost(reason=reason, span=span, text=reason), lanes)
+
+    def add(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
+        """One operation of these lanes."""
+        code = self.code
+        for lane in lanes if isinstance(lanes, list) else np.asarray(lanes).tolist():
+            code[lane].append(op)
+        self.operations += len(lanes)
+
+    def once(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
+        """The operation of this key."""
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = make()
+        return found
+
+    def emit(
+        self, key: object, leaves: Sequence[NDArray[np.uint64]], lanes: NDArray[np.int64],
+        make: Callable[[Sequence[Expr]], Op], *, spread: bool, again: bool = False,
+    ) -> None:  # fmt: skip
+        """An operation of these lanes whose operands have the values ``leaves``, each an array over ``lanes``.
+
+        Lanes with equal operands share one operation. With ``spread`` those of a warp share one too where operands
+        differ, which then are ``Lanes``: not for strong accesses, in whose order the engine goes by the word that each
+        names. ``again`` is a poll: it is not repeated while nothing else is done.
+        """
+        if not leaves:
+            self.add(self.once((key,), lambda: make(())), lanes)
+            return
+        table = np.stack([np.broadcast_to(leaf, lanes.shape) for leaf in leaves])
+        if not (table != table[:, :1]).any():
+            values = tuple(table[:, 0].tolist())
+            op = self.once((key, values), lambda: make([Const(v) for v in values]))
+            if again:
+                lanes = np.array([k for k in lanes.tolist() if not self.code[k] or self.code[k][-1] is not op], int)
+            self.add(op, lanes)
+            return
+        if spread:
+            warps = lanes // WARP
+            for warp in np.unique(warps):
+                some = warps == warp
+                self._warp(key, table[:, some], lanes[some], make)
+            return
+        rows, back = np.unique(table, axis=1, return_inverse=True)
+        for k in range(rows.shape[1]):
+            values = tuple(rows[:, k].tolist())
+            op = self.once((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
+            self.add(op, lanes[back == k])
+
+    def _warp(
+        self, key: object, table: NDArray[np.uint64], lanes: NDArray[np.int64], make: Callable[[Sequence[Expr]], Op]
+    ) -> None:
+        """The operation of the lanes of one warp."""
+        places = lanes % WARP
+        exprs: list[Expr] = []
+        for row in table:
+            if (row == row[0]).all():
+                exprs.append(Const(int(row[0])))
+                continue
+            values = [0] * WARP
+            for place, value in zip(places.tolist(), row.tolist(), strict=True):
+                values[place] = value
+            exprs.append(Lanes(tuple(values)))
+        self.add(self.once((key, tuple(exprs)), lambda: make(exprs)), lanes)
+
+
+def leaves_of(op: Op) -> list[tuple[str, Expr]]:
+    """The decisive operands of an operation, in the order in which ``fill_operands`` takes their values."""
+    found: list[tuple[str, Expr]] = []
+    for name in names_of(op):
+        _collect(name, getattr(op, name), found)
+    return found
+
+
+def _collect(name: str, value: Any, found: list[tuple[str, Expr]]) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _collect(name, item, found)
+    elif value is not None:
+        found.append((name, value))
+
+
+def fill_operands(op: Op, values: Sequence[Expr], **more: Any) -> Op:
+    """The operation with these values for its decisive operands, and other fields set."""
+    rest = iter(values)
+
+    def put(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(put(item) for item in value)
+        return None if value is None else next(rest)
+
+    return replace(op, **{name: put(getattr(op, name)) for name in names_of(op)}, **more)
+
+
+DATA = Reg("data")
+"""A value that decides nothing."""

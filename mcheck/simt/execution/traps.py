@@ -1,0 +1,66 @@
+"""Code that does nothing but come to a trap: what an assertion that fails leads to.
+
+A trap ends the whole grid, and nothing that comes of it is looked at. So where data decides whether one is reached,
+none is, which the answer says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import computes
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.lanes import Mask
+
+FAILS = "__assertfail"
+"""What the system's ``assert`` calls where it does not hold; it does not return."""
+PRINTS = "vprintf"
+OWN = frozenset(("param", "local"))
+"""The lane's own memory: where the arguments of a call are put."""
+SPARED = "no data leads to the trap at line {}"
+
+
+def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
+    """The trap that control comes to from a place, whatever data says, with nothing done before it but to print."""
+    seen: set[int] = set()
+    while at < len(function.body) and at not in seen:
+        seen.add(at)
+        statement = function.body[at]
+        name = statement.opcode[0]
+        if name in ("bra", "trap", "call") and statement.guard is not None:
+            return None
+        if name == "trap" or (name == "call" and _calls(statement, FAILS)):
+            return statement
+        if name == "bra" and isinstance(statement.operands[0], ptx.Label):
+            at = function.labels[statement.operands[0].name]
+        elif computes(statement) or _quiet(statement):
+            at += 1
+        else:
+            return None
+    return None
+
+
+def _quiet(statement: ptx.Statement) -> bool:
+    name = statement.opcode[0]
+    return (name in ("ld", "st") and not OWN.isdisjoint(statement.opcode)) or (
+        name == "call" and _calls(statement, PRINTS)
+    )
+
+
+def _calls(statement: ptx.Statement, function: str) -> bool:
+    return any(isinstance(o, ptx.Symbol) and o.name == function for o in statement.operands)
+
+
+def pass_uncertain_trap(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *, holds: bool) -> Mask:
+    """The lanes that data, as the predicate of this row, would lead to a trap or past it; they pass it, which is noted:
+    the predicate ``holds`` in them, or does not.
+    """
+    known = c.lanes.quality[row]
+    unknown = mask & ((known & np.uint8(taint.UNKNOWN)) != 0) & ((known & np.uint8(taint.MISSING)) == 0)
+    found = unknown | (mask & c.decided.chosen(row))
+    if found.any():
+        c.assume(SPARED.format(trap.span.line))
+        c.decided.decide(row, c.decided.settle(row, unknown), holds=holds)
+    return np.asarray(found)

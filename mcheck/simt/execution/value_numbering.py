@@ -1,0 +1,101 @@
+"""Names for what nobody knows: numbers that are equal where the same was computed from the same data.
+
+Compilers let several warps compute one tile and store it to one place, each the same values. To see that they are the
+same needs no numbers: a value that is not known gets a name instead, made of the instruction and the names that it
+reads (value numbering), and names move as numbers do. Values of one name are equal; those of two names may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from zlib import crc32
+
+import numpy as np
+
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
+from mcheck.frontend.ptx.module import Immediate, Register, Statement
+from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.simt.execution.lanes import WARP, Lanes, Mask
+
+COMMUTATIVE = frozenset(("add", "mul", "min", "max", "fma", "mad", "and", "or", "xor"))
+"""Instructions whose first two sources may change places."""
+OF_A_WARP = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
+"""Instructions whose results in one lane depend on what the other lanes of the warp bring."""
+
+_NONE = np.uint64(0)
+_STEP, _A, _B = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def scatter(value: Word) -> Word:
+    """A number for each number that looks like any other (the finalizer of splitmix64)."""
+    value = value + _STEP
+    value = (value ^ value >> np.uint64(30)) * _A
+    value = (value ^ value >> np.uint64(27)) * _B
+    return value ^ value >> np.uint64(31)
+
+
+def mix_numbers(first: int, words: Iterable[Word]) -> Word:
+    """One name of several, in their order."""
+    out = np.array([first], np.uint64)
+    for word in words:
+        out = scatter(out ^ scatter(word))
+    return out
+
+
+def number_warp(words: Sequence[Word], mask: Mask) -> Word:
+    """In each lane, the name of what all lanes of its warp bring, and of the lane's place in the warp."""
+    place = np.arange(len(mask)) % WARP
+    here = np.where(mask, mix_numbers(1, [*words, place.astype(np.uint64)]), np.uint64(0))
+    whole = np.repeat(here.reshape(-1, WARP).sum(axis=1, dtype=np.uint64), WARP)
+    return mix_numbers(2, [whole, place.astype(np.uint64)])
+
+
+def number_contents(place: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """The names of bytes that something writes of which only the place is known; each time others."""
+    words = scatter(np.arange(place, place + (size + 7) // 8, dtype=np.uint64))
+    return words.view(np.uint8)[:size]
+
+
+def _room(register: Register) -> int:
+    """The bits of a name; one bit of a predicate would be too few."""
+    return 64 if register.type == "pred" else width(register.type) or 64
+
+
+def namer(
+    lanes: Lanes, rows: Callable[[Iterable[Register]], list[int]], statement: Statement
+) -> Callable[[Mask], None]:
+    """What names the results of an instruction whose meaning is opaque."""
+    name, opcode = statement.opcode[0], crc32(".".join(statement.opcode).encode())
+    sources, targets = rows(reads(statement)), rows(writes(statement))
+    sizes = [_room(r) for r in writes(statement)]
+    values, known = lanes.values, lanes.quality
+    whole, swaps = name in OF_A_WARP, name in COMMUTATIVE and len(sources) > 1
+    constants = crc32(repr([o for o in statement.operands if not isinstance(o, Register)]).encode())
+
+    scale = statement.operands[3] if name == "wgmma" else None  # of 0: the accumulators are not read (9.7.15.5.2)
+    added = len(targets) if scale is not None else 0
+    if isinstance(scale, Immediate) and scale.value == 0:
+        sources, added = sources[added:], 0
+    scaled = rows([scale])[0] if isinstance(scale, Register) else None
+
+    def run(mask: Mask) -> None:
+        words = [values[row] for row in sources]
+        qualities = [known[row] for row in sources]
+        if scaled is not None:
+            read = (values[scaled] != 0) | (known[scaled] != 0)
+            for k in range(added):
+                words[k], qualities[k] = np.where(read, words[k], _NONE), np.where(read, qualities[k], np.uint8(0))
+        if swaps:
+            words[:2] = np.minimum(words[0], words[1]), np.maximum(words[0], words[1])
+        sure = np.bitwise_or.reduce([np.zeros(len(mask), np.uint8), *qualities])
+        if whole:
+            lost = (sure & ~np.uint8(taint.UNKNOWN)) != 0
+            sure = np.repeat((lost & mask).reshape(-1, WARP).any(axis=1), WARP) * np.uint8(taint.NAMELESS)
+            words = [number_warp(words, mask)]
+        base = mix_numbers(opcode ^ constants << 32, words)
+        for k, (row, size) in enumerate(zip(targets, sizes, strict=True)):
+            np.copyto(values[row], truncate(scatter(base + np.uint64(k)), size), where=mask)
+            np.copyto(known[row], sure | np.uint8(taint.UNKNOWN), where=mask)
+
+    return run

@@ -1,0 +1,63 @@
+"""Instructions that all lanes of a warp execute, or it is undefined: those that are ``.sync.aligned``, but for barriers
+and wgmma, of which the engines tell, and for arithmetic.
+
+Lanes may come to one at different times. So it is what each has executed in all that is compared, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx.module import Statement
+from mcheck.simt.execution.lanes import WARP, Mask
+
+SECTIONS = {
+    "ldmatrix": "9.7.14.5.15", "stmatrix": "9.7.14.5.16", "wmma": "9.7.14.4", "setmaxnreg": "9.7.19.5",
+    "tcgen05": "9.7.16", "tensormap": "9.7.13.16",
+}  # fmt: skip
+"""Where the rule stands, by the first word of the instruction."""
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, so that different histories have different numbers."""
+
+
+def is_aligned(statement: Statement) -> bool:
+    """Whether this is an instruction whose lanes are compared."""
+    return "aligned" in statement.opcode and statement.opcode[0] in SECTIONS
+
+
+@dataclass(slots=True)
+class Convergence:
+    """What the lanes have executed so far, as a number."""
+
+    exists: Mask
+    history: NDArray[np.uint64] = field(init=False)
+    apart: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    """By warp whose lanes have not executed the same: where they parted, and a lane that went there."""
+
+    def __post_init__(self) -> None:
+        self.history = np.zeros(self.exists.shape, np.uint64)
+
+    def executed(self, mask: Mask, at: int, statement: Statement) -> None:
+        """These lanes execute the statement at this place in the code."""
+        self.history[mask] = self.history[mask] * FACTOR + np.uint64(at + 1)
+        some, every = (x.reshape(-1, WARP) for x in (mask, self.exists))
+        for warp in np.flatnonzero(some.any(axis=1) & (some != every).any(axis=1)).tolist():
+            lane = warp * WARP + int(np.flatnonzero(some[warp])[0])
+            self.apart.setdefault(warp, (statement, lane))
+        for warp in list(self.apart):
+            inside = slice(warp * WARP, (warp + 1) * WARP)
+            found = self.history[inside][self.exists[inside]]
+            if (found == found[0]).all():
+                del self.apart[warp]
+
+    def parted(self) -> Iterator[tuple[Statement, int]]:
+        """Statements that some lanes of a warp have executed and others not, each once, with one of the lanes."""
+        told: set[int] = set()
+        for statement, lane in self.apart.values():
+            if id(statement) not in told:
+                told.add(id(statement))
+                yield statement, lane

@@ -1,0 +1,277 @@
+"""What instructions make of values that depend on the coordinates of the cluster (``mcheck.simt.grid.space``).
+
+The rules are those of values that grow with a number of rounds (``mcheck.simt.parametric.affine``), with the symbols of
+the space in place of periods. Where one asks how large a value is, and the answer is not the same for the whole grid,
+the class of the cluster that is executed gets a condition. A comparison gives its predicate a condition instead, by
+lane: it counts where something depends on the predicate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.errors import Span
+from mcheck.frontend.ptx.lane_arithmetic import number_of, truncate, width
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.grid.space import MOST_SYMBOLS, Space, trimmed
+from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
+
+Conditions = NDArray[np.int32]
+"""By lane, the number of a set of conditions (``Table``)."""
+ALWAYS, NEVER = 0, -1
+"""The number of no condition, and that of one of which nobody knows when it holds."""
+
+Part = tuple[tuple[int, ...], int]
+"""``slopes * symbols <= bound``."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Sets of conditions by number."""
+
+    space: Space
+    sets: list[frozenset[Part]] = field(default_factory=lambda: [frozenset()])
+    numbers: dict[frozenset[Part], int] = field(default_factory=lambda: {frozenset(): ALWAYS})
+    unions: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def number(self, parts: frozenset[Part]) -> int:
+        """The number of a set, less what holds for the whole grid."""
+        kept = frozenset(p for p in parts if not self.space.holds(*p))
+        found = self.numbers.get(kept)
+        if found is None:
+            found = self.numbers[kept] = len(self.sets)
+            self.sets.append(kept)
+        return found
+
+    def both(self, first: Conditions, second: Conditions) -> Conditions:
+        """The conditions under which two sets hold."""
+        if not second.any():
+            return first
+        if not first.any():
+            return second
+        pairs, back = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+        found = np.array([self._union(*map(int, pair)) for pair in pairs.T], np.int32)
+        return found[back.reshape(-1)]
+
+    def _union(self, a: int, b: int) -> int:
+        if NEVER in (a, b):
+            return NEVER
+        key = (min(a, b), max(a, b))
+        if key not in self.unions:
+            self.unions[key] = self.number(self.sets[a] | self.sets[b])
+        return self.unions[key]
+
+    def require(self, conditions: Conditions, span: Span | None) -> bool:
+        """Leaves those clusters in the class for which these hold; false where nobody knows when they do."""
+        for number in np.unique(conditions).tolist():
+            if number == NEVER:
+                return False
+            for slopes, bound in self.sets[number]:
+                self.space.require(slopes, bound, span)
+        return True
+
+
+@dataclass(slots=True)
+class Coordinates(Numbers):
+    """The clusters that are left: those of the class."""
+
+    space: Space = field(kw_only=True)
+    span: Span | None = None
+
+    @property
+    def divides(self) -> bool:
+        return True
+
+    def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
+        good = np.ones(len(room), np.bool_)
+        moving = slopes.any(axis=0)
+        if not moving.any():
+            return good
+        some, by = room[moving], slopes[:, moving]
+        for these, column in _by_slopes(by):
+            left = some[these]
+            left = left[left >= 0]
+            if len(left):
+                self.space.require(column, int(left.min()), self.span)
+        good[moving] = room[moving] >= 0
+        return good
+
+    def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
+        if not slopes.any():
+            return np.ones(len(value), np.bool_)
+        least, most = int(value.min()), int(value.max())
+        if least < low or most > high or (slopes != slopes[:, :1]).any():
+            return Numbers.between(self, value, slopes, low, high)
+        column = slopes[:, 0].tolist()
+        self.space.require(column, high - most, self.span)
+        self.space.require([-x for x in column], least - low, self.span)
+        return np.ones(len(value), np.bool_)
+
+    def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
+        whole = (value.slopes % block == 0).all(axis=0)
+        slopes = np.where(whole, value.slopes // block, 0)
+        good = whole.copy()
+        rest = np.flatnonzero(~whole & ~value.bad)
+        if not len(rest):
+            return slopes, good
+        inside = base.astype(np.int64)[rest] % block[rest]
+        columns = np.vstack([inside, block[rest], value.slopes[:, rest]])
+        kinds, back = np.unique(columns, axis=1, return_inverse=True)
+        for n in range(kinds.shape[1]):
+            start, divisor, *by = map(int, kinds[:, n])
+            some = rest[back.reshape(-1) == n]
+            made = self._quotient(start, by, divisor)
+            if made is not None:
+                slopes[:, some], good[some] = made[:, None], True
+        return slopes, good
+
+    def _quotient(self, start: int, by: list[int], divisor: int) -> NDArray[np.int64] | None:
+        """The slopes of one quotient: what is whole of its slopes, and a symbol for what is not, unless that stays in
+        one block.
+        """
+        whole: NDArray[np.int64] = np.array([x // divisor for x in by], np.int64)
+        rest = [x % divisor for x in by]
+        # A remainder above the half stands for a negative one: that keeps what is divided small.
+        near = np.array([x > divisor // 2 for x in rest])
+        whole, rest = whole + near, [x - divisor if up else x for x, up in zip(rest, near.tolist(), strict=True)]
+        low, high = self.space.spread(rest)
+        if start + low >= 0 and start + high < divisor:
+            return whole
+        symbol = self.space.quotient(start, rest, divisor)
+        if symbol is None:
+            return None
+        whole[symbol] += 1
+        return whole
+
+
+def made(opcode: tuple[str, ...]) -> Rule | None:
+    """The rule of an instruction; ``None`` where what depends on the coordinates is not followed through it."""
+    if opcode[0] == "and" and width(opcode[-1]) > 1:
+        return _masked(opcode, rule_of(opcode))
+    if opcode[0] == "bfe" and opcode[-1][0] == "u":
+        return _field(opcode[-1])
+    if opcode[0] == "bfi":
+        return _inserted(width(opcode[-1]))
+    return rule_of(opcode)
+
+
+def _field(kind: str) -> Rule:
+    """``bfe``: what is left of a quotient by a power of two, of which whole multiples of another one are taken off."""
+    bits = width(kind)
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        base, fits = n.number(s[0], kind)
+        at, length = (np.minimum(truncate(x.base, 8), np.uint64(bits)).astype(np.int64) for x in s[1:3])
+        end = np.minimum(at + length, bits)
+        lower, known = n.floor(s[0], base, np.int64(1) << np.minimum(at, 62))
+        upper, also = n.floor(s[0], base, np.int64(1) << np.minimum(end, 62))
+        bad = s[0].bad | ~s[1].still | ~s[2].still | ~fits | ~known | ~also | (end > 62)
+        return Value(s[0].base, lower - (upper << (end - np.minimum(at, end))), bad)
+
+    return run
+
+
+def _inserted(bits: int) -> Rule:
+    """``bfi``: a number that fits its field, or whose field goes up to the end, put into one that does not move."""
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        given, into, position, length = s
+        at, size = (np.minimum(truncate(x.base, 8), np.uint64(64)).astype(np.int64) for x in (position, length))
+        base = number_of(given.base, f"u{bits}")
+        fits = at + size >= bits
+        for many in np.unique(size[~fits]).tolist():
+            some = ~fits & (size == many)
+            fits[some] = n.between(base[some], given.slopes[:, some], 0, (1 << many) - 1)
+        fits &= (at < min(bits, 40)) & position.still & length.still & into.still
+        slopes = given.slopes << np.minimum(at, 40)
+        steep = (np.abs(given.slopes) >= 1 << 20).any(axis=0)
+        if bits < 64:
+            slopes = (slopes + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return Value(given.base, slopes, given.bad | ~fits | steep)
+
+    return run
+
+
+def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
+    """``and`` with low ones or with high ones is the remainder or the rest of a division."""
+    bits = width(opcode[-1])
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        assert otherwise is not None
+        one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
+        plain = otherwise(n, s)
+        mask = np.unique(truncate(one.base, bits)).tolist()
+        if not plain.bad.any() or not one.still.all() or len(mask) != 1:
+            return plain
+        top, low = (1 << bits) - 1, mask[0]
+        upper = bool(low & (low + 1))
+        block = (top ^ low if upper else low) + 1
+        if block & (block - 1) or not 1 < block < 1 << 40:
+            return plain
+        base, fits = n.number(other, f"u{bits}")
+        blocks = np.full(len(base), block, np.int64)
+        quotient, known = n.floor(other, base.astype(np.int64), blocks)
+        slopes = quotient * block if upper else other.slopes - quotient * block
+        return Value(other.base, slopes, other.bad | ~fits | ~known)
+
+    return run
+
+
+def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
+    """By lane, the condition under which a comparison of integers keeps its answer."""
+    if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
+        kind = f"u{width(kind)}"
+    out = np.where(a.bad | b.bad, NEVER, ALWAYS).astype(np.int32)
+    slopes = a.slopes - b.slopes
+    moving = np.flatnonzero((a.slopes.any(axis=0) | b.slopes.any(axis=0)) & (out == ALWAYS))
+    if not len(moving):
+        return out
+    x, fits = n.number(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
+    y, also = n.number(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
+    if width(kind) < 64:
+        apart = x.astype(np.int64) - y.astype(np.int64)
+    else:
+        exact = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object)
+        apart = exact.clip(-(1 << 62), 1 << 62).astype(np.int64)
+    found = np.zeros(len(moving), np.int32)
+    for these, column in _by_slopes(slopes[:, moving]):
+        values, back = np.unique(apart[these], return_inverse=True)
+        numbers = np.array([table.number(_kept(test, value, column)) for value in values.tolist()], np.int32)
+        found[these] = numbers[back]
+    out[moving] = np.where(fits & also, found, NEVER)
+    return out
+
+
+def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
+    """The lanes that have the same slopes, and those."""
+    if not (slopes != slopes[:, :1]).any():
+        return [(np.arange(slopes.shape[1]), slopes[:, 0].tolist())]
+    kinds, back = np.unique(slopes, axis=1, return_inverse=True)
+    return [(np.flatnonzero(back.reshape(-1) == n), kinds[:, n].tolist()) for n in range(kinds.shape[1])]
+
+
+def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
+    """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; of what is not 0, that
+    it does not reach it.
+    """
+    up, down = trimmed(slopes), trimmed([-s for s in slopes])
+    if not up:
+        return frozenset()
+    over = {"lt": 0, "lo": 0, "ge": 0, "hs": 0, "le": 1, "ls": 1, "gt": 1, "hi": 1}
+    if test in over:
+        bound = over[test]
+        return frozenset({(up, bound - 1 - apart)} if apart < bound else {(down, apart - bound)})
+    if apart < 0:
+        return frozenset({(up, -1 - apart)})
+    if apart > 0:
+        return frozenset({(down, apart - 1)})
+    return frozenset({(up, 0), (down, 0)})
+
+
+def no_slopes(lanes: int) -> Slopes:
+    """The slopes of values that are the same in all clusters."""
+    return np.zeros((MOST_SYMBOLS, lanes), np.int64)

@@ -1,0 +1,85 @@
+"""What a cluster touches of global memory, in terms of its coordinates.
+
+An access is a range of bytes of a buffer, or a box of elements of a tensor, whose beginning is an affine form in the
+symbols of the space. Accesses of one form are collected by the places in the code that they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base import records
+from mcheck.base.errors import Span
+from mcheck.ir.memory import Instance
+from mcheck.simt.grid.regions import Region, regions_of
+from mcheck.simt.grid.space import Slopes, Space
+
+ANY = -1
+"""The buffer of an access of which nobody knows where it is."""
+READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
+"""``REDUCE`` is an atomic at scope gpu or wider that hands nothing on; ``UPDATE`` any other one."""
+COMPACT = 64
+"""So many arrays of beginnings are kept before equal ones are dropped."""
+
+
+@records.dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """``shape`` is empty for bytes of a buffer, else the fields of a tensor map that say where its elements are.
+    ``slopes`` and ``lengths`` have an entry per dimension. ``unit`` are the bytes of what is reduced, 0 else.
+    ``sure``: every cluster of the class does it. ``plain``: a weak store through the generic proxy.
+    """
+
+    buffer: int
+    kind: str
+    slopes: tuple[Slopes, ...] = ()
+    lengths: tuple[int, ...] = ()
+    shape: tuple[object, ...] = ()
+    unit: int = 0
+    proxy: str = "generic"
+    sure: bool = True
+    plain: bool = False
+    whole: bool = False
+    """Whether all of the buffer may be touched."""
+
+
+@dataclass(slots=True)
+class Footprint:
+    """``space`` has the class of clusters that this is the footprint of; ``outside`` are accesses that may leave their
+    buffers in other clusters.
+    """
+
+    space: Space
+    buffers: tuple[Instance, ...] = ()
+    starts: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
+    """By form and place in the code, where accesses begin: arrays of a row per access, a column per dimension."""
+    outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
+    signals: bool = False
+    """Whether the code has an instruction by which clusters may order what they do."""
+
+    def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
+        """Accesses that begin there."""
+        found = self.starts.setdefault(form, {}).setdefault(span, [])
+        found.append(starts)
+        if len(found) >= COMPACT:
+            found[:] = [np.unique(np.concatenate(found), axis=0)]
+
+    def all(self, form: Form) -> NDArray[np.int64]:
+        """Where the accesses of a form begin, each once."""
+        return np.unique(np.concatenate([a for found in self.starts[form].values() for a in found]), axis=0)
+
+    def regions(self, form: Form) -> tuple[Region, ...]:
+        """What the accesses of a form touch."""
+        return regions_of(self.all(form), form.lengths, form.slopes)
+
+    def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
+        """The same by place in the code."""
+        for span, found in self.starts[form].items():
+            yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
+
+    def name(self, buffer: int) -> str:
+        """What a buffer is called."""
+        return next((i.object.name for i in self.buffers if i.base == buffer), "a buffer")

@@ -1,0 +1,230 @@
+"""Whether two clusters of a class touch a common byte: by intervals and divisors, by a look at neighbours, by Z3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd
+from typing import Any
+
+from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass
+from mcheck.simt.grid.regions import Extent, Region, hull, meet
+from mcheck.simt.grid.space import AXES, Space
+
+SPELLED = 1 << 16
+"""So many ranges are looked at one by one."""
+MOST_PAIRS = 4096
+"""So many pairs of regions of two forms are looked at."""
+EFFORT = 400_000
+"""What Z3 may spend on a question (its rlimit): about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two clusters with a common byte, by their distance from the one that is executed; the same one twice if it is
+    one cluster.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+APART = None
+OPEN = "open"
+"""Nobody knows whether there is a pair."""
+Answer = Pair | str | None
+
+
+def meeting(
+    space: Space, one: Sequence[Region], other: Sequence[Region], limit: Limit, *, apart: bool, solve: bool = True
+) -> Answer:
+    """A pair of clusters, different ones if ``apart`` and else the same, of which the first touches with ``one`` what
+    the second touches with ``other``. The regions of each side have the same slopes. Without ``solve`` Z3 is not asked.
+    """
+    if _never(space, _hulls(one), _hulls(other), apart=apart):
+        return APART
+    if len(one) * len(other) > MOST_PAIRS * 64:
+        return OPEN
+    pairs = [(a, b) for a, b in product(one, other) if not _never(space, a, b, apart=apart)]
+    if not pairs:
+        return APART
+    for first, second in _neighbours(space, apart=apart):
+        if not (space.contains(first) and space.contains(second)):
+            continue
+        x, y = space.symbols(first), space.symbols(second)
+        for a, b in pairs[:MOST_PAIRS]:
+            if meet(a, b, x, y, SPELLED):
+                return Pair(first, second)
+    if len(pairs) > MOST_PAIRS or not solve:
+        return OPEN
+    return _solved(space, pairs, limit, apart=apart)
+
+
+def _hulls(regions: Sequence[Region]) -> Region:
+    """A region that has all of these in it."""
+    out = []
+    for found in zip(*(r.dimensions for r in regions), strict=True):
+        steps = {e.steps for e in found}
+        low, high = hull(found)
+        if len(steps) == 1 and len(found) > 1:  # their beginnings lie close to each other, as rows of a tile do
+            common = found[0].steps
+            reach = max(e.low + e.length for e in found) - low
+            out.append(Extent(low, reach, common, found[0].slopes))
+        elif len(found) == 1:
+            out.append(found[0])
+        else:
+            out.append(Extent(low, high - low, (), found[0].slopes))
+    return Region(tuple(out))
+
+
+def _neighbours(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Clusters close to the one that is executed, with it or with themselves."""
+    here = (0,) * AXES
+    near = [range(max(low, -1), min(high, 1) + 1) for low, high in zip(space.low, space.high, strict=True)]
+    for other in sorted(product(*near), key=lambda c: sum(map(abs, c))):
+        if apart and other != here:
+            yield here, other
+            yield other, here
+        elif not apart:
+            yield other, other
+
+
+# --- intervals and divisors ---------------------------------------------------------------------------------------
+
+
+def _never(space: Space, a: Region, b: Region, *, apart: bool) -> bool:
+    """Whether there is no common byte for sure."""
+    return any(
+        _far(space, x, y, apart=apart) or _divided(x, y, apart=apart)
+        for x, y in zip(a.dimensions, b.dimensions, strict=True)
+    ) or (apart and _told_apart(space, a, b))  # fmt: skip
+
+
+def _far(space: Space, x: Extent, y: Extent, *, apart: bool) -> bool:
+    """Whether the intervals from the first to the last byte do not meet, wherever the clusters are."""
+    if apart:
+        (low, high), (least, most) = space.spread(x.slopes), space.spread(y.slopes)
+        return x.low + high + x.reach <= y.low + least or y.low + most + y.reach <= x.low + low
+    low, high = space.spread(_difference(x, y))
+    return x.low + high + x.reach <= y.low or y.low + y.reach <= x.low + low
+
+
+def _difference(x: Extent, y: Extent) -> list[int]:
+    length = max(len(x.slopes), len(y.slopes))
+    padded = [(*e.slopes, *(0,) * (length - len(e.slopes))) for e in (x, y)]
+    return [p - q for p, q in zip(*padded, strict=True)]
+
+
+def _divided(x: Extent, y: Extent, *, apart: bool) -> bool:
+    """Whether the beginnings differ by what the common divisor of everything that varies does not allow."""
+    varying = [*x.slopes, *y.slopes] if apart else _difference(x, y)
+    divisor = gcd(*varying, *(stride for stride, _ in (*x.steps, *y.steps)))
+    if divisor == 0:
+        return False  # nothing varies: the intervals tell
+    rest = (x.low - y.low) % divisor
+    return rest >= y.length and divisor - rest >= x.length
+
+
+def _told_apart(space: Space, a: Region, b: Region) -> bool:
+    """Whether clusters with a common byte are the same along every axis: digits of numbers that do not carry.
+
+    Of regions with the same slopes, along a dimension: the difference of two beginnings is a sum of multiples, of the
+    slopes by how far the clusters are from each other and of the strides by how far the ranges are. Where the largest
+    number in it exceeds all others together with the lengths, its multiple has to be zero.
+    """
+    if any(x.slopes != y.slopes for x, y in zip(a.dimensions, b.dimensions, strict=True)):
+        return False
+    if any(any(x.slopes[AXES:]) for x in a.dimensions):
+        return False  # quotients of different clusters are related: that is for Z3
+    same = {k for k in range(AXES) if space.low[k] == space.high[k]}
+    before = -1
+    while before != len(same):
+        before = len(same)
+        for x, y in zip(a.dimensions, b.dimensions, strict=True):
+            same |= _forced(space, x, y, same)
+    return len(same) == AXES
+
+
+def _forced(space: Space, x: Extent, y: Extent, same: set[int]) -> set[int]:
+    terms: list[tuple[int, int, int | None]] = []
+    for axis, slope in enumerate(x.slopes[:AXES]):
+        if slope and axis not in same:
+            terms.append((abs(slope), space.high[axis] - space.low[axis], axis))
+    counts: dict[int, int] = {}
+    for steps in (x.steps, y.steps):
+        mine: dict[int, int] = {}
+        for stride, count in steps:
+            mine[stride] = mine.get(stride, 0) + count - 1
+        for stride, often in mine.items():
+            counts[stride] = max(counts.get(stride, 0), often)
+    # Of one stride both ranges are from 0 to at most so many, so they are no further than that from each other.
+    terms += [(abs(stride), often, None) for stride, often in counts.items()]
+    left = abs(x.low - y.low) + max(x.length, y.length)
+    rest = left + sum(size * often for size, often, _ in terms)
+    found: set[int] = set()
+    for size, often, one in sorted(terms, key=lambda t: t[0], reverse=True):
+        rest -= size * often
+        if size < rest:
+            break
+        if one is not None:
+            found.add(one)
+    return found
+
+
+# --- Z3 -----------------------------------------------------------------------------------------------------------
+
+
+def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, *, apart: bool) -> Answer:
+    import z3
+
+    context = z3.Context()
+    solver = z3.Solver(ctx=context)
+    solver.set("rlimit", EFFORT)
+
+    def cluster(name: str) -> list[z3.ArithRef]:
+        symbols = [z3.Int(f"{name}{k}", context) for k in range(len(space.bounds))]
+        for symbol, (low, high) in zip(symbols, space.bounds, strict=True):
+            solver.add(symbol >= low, symbol <= high)
+        for k, q in enumerate(space.quotients):
+            inner = q.base + _sum(q.slopes, symbols)
+            solver.add(q.divisor * symbols[AXES + k] <= inner, inner < q.divisor * (symbols[AXES + k] + 1))
+        for condition in space.conditions.values():
+            solver.add(_sum(condition.slopes, symbols) <= condition.bound)
+        return symbols
+
+    first = cluster("a")
+    second = cluster("b") if apart else first
+    if apart:
+        solver.add(z3.Or([first[k] != second[k] for k in range(AXES)]))
+    unknown = False
+    for number, (a, b) in enumerate(pairs):
+        limit.check()
+        solver.push()
+        for k, (x, y) in enumerate(zip(a.dimensions, b.dimensions, strict=True)):
+            here = x.low + _sum(x.slopes, first) + _stepped(solver, context, x, f"x{number}.{k}")
+            there = y.low + _sum(y.slopes, second) + _stepped(solver, context, y, f"y{number}.{k}")
+            solver.add(here - there < y.length, there - here < x.length)
+        found = solver.check()
+        if found == z3.sat:
+            model = solver.model()
+            at = [tuple(model.eval(s, model_completion=True).as_long() for s in c[:AXES]) for c in (first, second)]
+            return Pair(*at)
+        unknown |= found == z3.unknown
+        solver.pop()
+    return OPEN if unknown else APART
+
+
+def _sum(slopes: Sequence[int], symbols: Sequence[Any]) -> Any:
+    return sum(slope * symbol for slope, symbol in zip(slopes, symbols, strict=False))
+
+
+def _stepped(solver: Any, context: Any, extent: Extent, name: str) -> Any:
+    import z3
+
+    total: Any = 0
+    for k, (stride, count) in enumerate(extent.steps):
+        index = z3.Int(f"{name}.{k}", context)
+        solver.add(index >= 0, index < count)
+        total = total + stride * index
+    return total

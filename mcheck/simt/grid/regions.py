@@ -1,0 +1,141 @@
+"""Regions: products of strided ranges, one per dimension, that begin at affine forms in the coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.records import dataclass
+from mcheck.simt.grid.space import Slopes, dot
+
+MOST_RANGES = 1 << 17
+"""Ranges beyond which only their hull is kept."""
+DEEPEST = 4
+
+Steps = tuple[tuple[int, int], ...]
+"""Strides and how often each is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """``length`` from ``low + slopes * symbols`` on, and again ``stride`` further on, ``count`` times in all, for each
+    of the ``steps``.
+    """
+
+    low: int
+    length: int
+    steps: Steps
+    slopes: Slopes
+
+    @property
+    def reach(self) -> int:
+        """The length from the first to behind the last."""
+        return self.length + sum(stride * (count - 1) for stride, count in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The product of its dimensions."""
+
+    dimensions: tuple[Extent, ...]
+
+
+def regions_of(starts: NDArray[np.int64], lengths: Sequence[int], slopes: Sequence[Slopes]) -> tuple[Region, ...]:
+    """The regions of equal boxes that begin at the rows of ``starts``."""
+    if starts.shape[1] == 1:
+        return tuple(
+            Region((Extent(low, length, steps, slopes[0]),)) for low, length, steps in ranges(starts[:, 0], lengths[0])
+        )
+    return tuple(
+        Region(tuple(Extent(int(low), n, (), s) for low, n, s in zip(row, lengths, slopes, strict=True)))
+        for row in starts.tolist()
+    )
+
+
+def ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, Steps]]:
+    """Where ranges of one length lie, as few strided ranges: neighbours are joined, progressions are found, of which
+    progressions are found again.
+    """
+    starts = np.unique(starts)
+    cuts = np.flatnonzero(np.diff(starts) > length)
+    low = starts[np.concatenate([[0], cuts + 1])]
+    high = starts[np.concatenate([cuts, [len(starts) - 1]])] + length
+    if len(low) > MOST_RANGES:
+        return [(int(low[0]), int(high[-1] - low[0]), ())]
+    items: list[tuple[int, int, Steps]] = [(a, b - a, ()) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    for _ in range(DEEPEST):
+        fewer = _progressions(items)
+        if len(fewer) == len(items):
+            break
+        items = fewer
+    return items
+
+
+def _progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, Steps]]:
+    out: list[tuple[int, int, Steps]] = []
+    for (length, steps), same in groupby(sorted(items, key=lambda x: (x[1], x[2], x[0])), key=lambda x: x[1:]):
+        lows = [low for low, _, _ in same]
+        at = 0
+        while at < len(lows):
+            end = at + 1
+            while end + 1 < len(lows) and lows[end + 1] - lows[end] == lows[at + 1] - lows[at]:
+                end += 1
+            if end < len(lows):
+                out.append((lows[at], length, (*steps, (lows[at + 1] - lows[at], end - at + 1))))
+            else:
+                out.append((lows[at], length, steps))
+            at = end + 1
+    return sorted(out)
+
+
+def spelled(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int64] | None:
+    """Where the ranges of a dimension begin in one cluster; ``None`` if there are more than ``most``."""
+    count = 1
+    for _, often in extent.steps:
+        count *= often
+    if count > most:
+        return None
+    out = np.array([extent.low + dot(extent.slopes, symbols)], np.int64)
+    for stride, often in extent.steps:
+        out = (out[:, None] + stride * np.arange(often, dtype=np.int64)).reshape(-1)
+    return np.sort(out)
+
+
+def meet(a: Region, b: Region, first: Sequence[int], second: Sequence[int], most: int) -> bool | None:
+    """Whether two regions have something in common, each in its cluster; ``None`` if that is too much to look at."""
+    unknown = False
+    for one, other in zip(a.dimensions, b.dimensions, strict=True):
+        x, y = spelled(one, first, most), spelled(other, second, most)
+        if x is None or y is None:
+            unknown = True
+        elif not _common(x, one.length, y, other.length):
+            return False
+    return None if unknown else True
+
+
+def _common(x: NDArray[np.int64], long: int, y: NDArray[np.int64], other: int) -> bool:
+    """Whether one of the ranges of length ``long`` that begin at ``x`` meets one of those at ``y``."""
+    after = np.searchsorted(y, x - other, side="right")
+    inside = after < len(y)
+    return bool((y[after[inside]] < x[inside] + long).any())
+
+
+def common(a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], most: int) -> tuple[int, int] | None:
+    """The first range that two dimensions have in common, each in its cluster."""
+    x, y = spelled(a, first, most), spelled(b, second, most)
+    if x is None or y is None:
+        return None
+    after = np.searchsorted(y, x - b.length, side="right")
+    for low, k in zip(x.tolist(), after.tolist(), strict=True):
+        if k < len(y) and y[k] < low + a.length:
+            return max(low, int(y[k])), min(low + a.length, int(y[k]) + b.length)
+    return None
+
+
+def hull(extents: Iterable[Extent]) -> tuple[int, int]:
+    """From where to where dimensions of the same slopes go in the cluster that is executed."""
+    found = list(extents)
+    return min(e.low for e in found), max(e.low + e.reach for e in found)

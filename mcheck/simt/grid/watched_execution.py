@@ -1,0 +1,343 @@
+"""A cluster that is executed, and watched for what depends on its coordinates: registers, control, shared addresses.
+
+Every lane does what it does by itself, or with others of its cluster. So a cluster does what this one does, at other
+places in global memory, if every guard, every operand of what others may notice and every address of shared memory is
+the same; where such a thing depends on the coordinates, the class of this cluster gets a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mcheck.base.errors import Unsupported
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit, call_of, computes
+from mcheck.frontend.ptx.instruction_forms import fault
+from mcheck.frontend.ptx.lane_arithmetic import arithmetic
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import Compiler, Fetch
+from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, compared, made
+from mcheck.simt.grid.coordinate_taint import COORDINATES, specials, tainted
+from mcheck.simt.grid.recorded_accesses import STRONG, Touching
+from mcheck.simt.grid.space import MOST_SYMBOLS, Space
+from mcheck.simt.grid.state import Indices
+from mcheck.simt.parametric.affine import Value, select
+
+Before = Callable[[Cluster, Indices], None]
+"""What is done before an instruction, for the lanes that execute it."""
+
+IDLE = frozenset(
+    ("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "prefetch", "prefetchu")
+)
+"""Instructions that do nothing to memory or control, whatever their operands."""
+COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
+
+
+def space_of(launch: Launch) -> Space:
+    """The coordinates of the clusters of a launch."""
+    counts = [launch.grid[k] // launch.cluster[k] for k in range(3)]
+    first = [launch.first[k] // launch.cluster[k] for k in range(3)]
+    return Space(
+        tuple(-f for f in first), tuple(n - 1 - f for f, n in zip(first, counts, strict=True)), tuple(first)
+    )  # fmt: skip
+
+
+def signals(statement: ptx.Statement) -> bool:
+    """Whether an instruction may order what different clusters do: all by which one can signal to another."""
+    opcode = statement.opcode
+    outside = not any(part.startswith("shared") for part in opcode)
+    if opcode[0] in ("ld", "st"):
+        return outside and not STRONG.isdisjoint(opcode)
+    return opcode[0] in ("multimem", "call", "trap") or (outside and opcode[0] in ("atom", "red"))
+
+
+def watch_of(launch: Launch) -> Watch | None:
+    """Who watches a cluster of a launch; nobody, if there is no other one."""
+    space = space_of(launch)
+    return Watch(space) if space.clusters > 1 else None
+
+
+@dataclass(slots=True)
+class Watch(Touching):
+    """Watches one execution."""
+
+    tainted: frozenset[int] = field(default_factory=frozenset)
+
+    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """The steps, watched where they have to do with coordinates or global memory."""
+        self.begin(compiler)
+        self.tainted = tainted(compiler.module, compiler.code)
+        out = list(steps)
+        for at, statement, unit in statements(compiler):
+            self.footprint.signals |= signals(statement)
+            before = None if fault(statement) is not None else self._before(unit, statement)
+            guard = self._guard(unit, statement)
+            if before is not None or guard is not None:
+                out[at] = self._watched(unit, statement, before, guard, steps[at])
+        return out
+
+    def _guard(self, unit: Unit, statement: ptx.Statement) -> int | None:
+        """The row of a guard that may depend on the coordinates."""
+        guard = statement.guard
+        row = None if guard is None else unit.frame + guard.register.index
+        return row if row in self.tainted and row in self.compiler.code.wanted else None
+
+    def _watched(
+        self, unit: Unit, statement: ptx.Statement, before: Before | None, guarded: int | None, step: Step
+    ) -> Step:
+        guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
+        row = None if guard is None else unit.frame + guard.register.index
+        weak, numbers = self.may_be_left_out(statement), self.coordinates
+        computing = computes(statement)
+        targets = self._wanted(unit, writes(statement))
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            numbers.span = span
+            mine, when = mask, None
+            if guard is not None:
+                assert row is not None
+                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+                if guarded is not None and self.depends((guarded,)):
+                    when = self._decided(c, statement, guarded, mask, mine, weak=weak)
+            if before is not None and mine.any():
+                lanes = np.flatnonzero(mine)
+                self.optional = None if when is None else when[lanes]
+                before(c, lanes)
+                if when is not None and not computing:  # what a load brings that may be left out is not known
+                    self.spoil(targets, lanes[when[lanes] != ALWAYS])
+            if computing and when is not None:
+                self._conditional(targets, np.flatnonzero(mask), when[mask])
+            return step(c, mask)
+
+        return run
+
+    def _decided(
+        self, c: Cluster, statement: ptx.Statement, row: int, mask: Mask, mine: Mask, *, weak: bool
+    ) -> Conditions | None:
+        """A guard that depends on the coordinates: it is to be the same, but that a weak access of memory may be left
+        out in other clusters, and what is computed is noted to depend on it.
+        """
+        del c
+        when = np.zeros(len(mask), np.int32)
+        lanes = np.flatnonzero(mask)
+        when[lanes] = self.conditions(row, lanes)
+        if computes(statement):
+            return when
+        some = lanes if not weak else np.flatnonzero(mask & ~mine)
+        if not self.table.require(when[some], statement.span):
+            self.space.lose(f"'{statement.text}' is executed or not, as the coordinates say", statement.span)
+        return when if weak else None
+
+    def _conditional(self, rows: list[int], lanes: Indices, when: Conditions) -> None:
+        """What these registers are depends on a guard."""
+        for row in rows:
+            bad = when == NEVER
+            if bad.any():
+                self.spoil([row], lanes[bad])
+            known = self.when[row][lanes] if row in self.when else np.zeros(len(lanes), np.int32)
+            both = self.table.both(known, np.where(bad, ALWAYS, when).astype(np.int32))
+            if both.any():
+                self.when.setdefault(row, np.zeros(self.compiler.lanes.count, np.int32))[lanes] = both
+
+    def _before(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        name = statement.opcode[0]
+        used = {unit.frame + r.index for r in (*reads(statement), *writes(statement))}
+        told = not COORDINATES.isdisjoint(specials(statement))
+        concerned = told or not used.isdisjoint(self.tainted)
+        if name in IDLE or "prefetch" in statement.opcode:
+            return None
+        if computes(statement):
+            return self._computation(unit, statement) if concerned else None
+        touching = self.access(unit, statement)
+        if touching is not None:
+            return touching
+        if not concerned:
+            return None
+        if name == "call":
+            return self._call(unit, statement)
+        if name in COLLECTIVE:
+            return self._collective(unit, statement)
+        return self.fixed(unit, statement, reads(statement))
+
+    # --- computations ---------------------------------------------------------------------------------------------
+
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        name, opcode = statement.opcode[0], statement.opcode
+        targets = self._wanted(unit, writes(statement))
+        if not targets or not self.compiler.wants(unit, statement):
+            return None
+        operands = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        rows = [unit.frame + r.index for o in operands for r in registers(o)]
+        told = not COORDINATES.isdisjoint(specials(statement))
+        packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
+        follows = name in ("mov", "cvta") or arithmetic(opcode) is not None
+        if "query_cancel" in ".".join(opcode) or not follows:
+
+            def lost(_: Cluster, lanes: Indices) -> None:
+                (self.spoil if told or self.depends(rows) else self.clear)(targets, lanes)
+
+            return lost
+        try:
+            fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in operands]
+        except Unsupported:
+            return lambda _, lanes: self.spoil(targets, lanes)
+        several = len(writes(statement)) > 1 and name != "setp"
+        rule = self._rule(statement) if not packs and not several else None
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            if not told and not self.depends(rows):
+                self.clear(targets, lanes)
+                return
+            given = [self.value(unit, o, f, lanes) for o, f in fetches]
+            value, when = self._unknown(given) if rule is None else rule(given)
+            for row in targets:
+                self.put(row, lanes, value, when)
+
+        return before
+
+    def _unknown(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+        """What an instruction without a rule makes: the same where its operands are."""
+        like = given[0][0]
+        bad = ~np.logical_and.reduce([v.still for v, _ in given])
+        return Value(like.base, np.zeros_like(like.slopes), bad), self._all([w for _, w in given])
+
+    def _all(self, given: list[Conditions]) -> Conditions:
+        out = given[0]
+        for more in given[1:]:
+            out = self.table.both(out, more)
+        return out
+
+    def _rule(
+        self, statement: ptx.Statement
+    ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]] | None:
+        name, opcode = statement.opcode[0], statement.opcode
+        if name == "setp":
+            return self._setp(opcode)
+        if name == "selp":
+            return self._selp
+        if opcode[-1] == "pred":
+            return {"and": self._junction(decisive=False), "or": self._junction(decisive=True)}.get(name, self._unknown)
+        if any("shared" in part for part in opcode):
+            return self._unknown
+        rule = made(opcode)
+        if rule is None:
+            return self._unknown
+
+        def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+            values = [v for v, _ in given]
+            value = rule(self.coordinates, values)
+            still = np.logical_and.reduce([v.still for v in values])
+            slopes = np.where(still | value.bad, 0, value.slopes)
+            return Value(value.base, slopes, value.bad & ~still), self._all([w for _, w in given])
+
+        return run
+
+    def _setp(
+        self, opcode: tuple[str, ...]
+    ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]] | None:
+        kind, test = opcode[-1], opcode[1]
+        if kind[0] not in "bus" or test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
+            return None
+
+        def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+            (a, _), (b, _), *more = given
+            when = compared(self.table, self.coordinates, test, kind, a, b)
+            when = self._all([when, *(w for _, w in given)])
+            bad = (when == NEVER) | np.logical_or.reduce([np.zeros(len(when), np.bool_), *(v.bad for v, _ in more)])
+            return Value(a.base, np.zeros_like(a.slopes), bad), np.where(bad, ALWAYS, when).astype(np.int32)
+
+        return run
+
+    def _selp(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+        (a, first), (b, second), (p, by) = given
+        value = select(a, b, p)
+        alike = a.still & b.still & (a.base == b.base)
+        when = np.where(p.base != 0, first, second).astype(np.int32)
+        when = self.table.both(when, np.where(alike, ALWAYS, by).astype(np.int32))
+        return Value(value.base, value.slopes, value.bad & ~alike), when
+
+    def _junction(self, *, decisive: bool) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]]:
+        """``and`` and ``or`` of predicates: one that decides the result is enough."""
+
+        def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+            (a, first), (b, second) = given
+            both = self.table.both(first, second)
+            when, bad = both, a.bad | b.bad
+            for value, alone in ((a, first), (b, second)):
+                decides = ~value.bad & ((value.base & np.uint64(1)) == np.uint64(decisive))
+                when = np.where(decides & (bad | (when != ALWAYS)), alone, when).astype(np.int32)
+                bad = bad & ~decides
+            return Value(a.base, np.zeros_like(a.slopes), bad), when
+
+        return run
+
+    # --- what lanes hand to each other ----------------------------------------------------------------------------
+
+    def _collective(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """What a lane brings counts for others of its warp; a value that is one in the whole warp stays what it is."""
+        brings = [unit.frame + r.index for r in reads(statement)]
+        targets = self._wanted(unit, writes(statement))
+        source = statement.operands[1] if statement.opcode[0] == "shfl" else None
+        row = unit.frame + source.index if isinstance(source, ptx.Register) else None
+        others = [r for r in brings if r != row]
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            if not self.depends(brings):
+                self.clear(targets, lanes)
+                return
+            if row is not None and not self.depends(others) and self._uniform(c, row, lanes):
+                value = Value(c.lanes.values[row][lanes], self._slopes(row, lanes), np.zeros(len(lanes), np.bool_))
+                for target in targets:
+                    self.put(target, lanes, value)
+                return
+            if row is None:  # votes on predicates
+                reason = f"what '{statement.text}' brings depends on the coordinates"
+                self.same(brings, lanes, reason, statement.span)
+                self.clear(targets, lanes)
+                return
+            self.spoil(targets, lanes)
+
+        return before
+
+    def _slopes(self, row: int, lanes: Indices) -> np.ndarray:
+        if row in self.slopes:
+            return self.slopes[row][:, lanes]
+        return np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
+
+    def _uniform(self, c: Cluster, row: int, lanes: Indices) -> bool:
+        """Whether a register is one value in each warp, in every cluster, and all lanes of the warps are there."""
+        if row in self.bad or row in self.when or len(lanes) % WARP or (lanes[::WARP] % WARP).any():
+            return False
+        if (lanes[WARP - 1 :: WARP] - lanes[::WARP] != WARP - 1).any():
+            return False
+        table = np.vstack([c.lanes.values[row][lanes].astype(np.int64), self._slopes(row, lanes)])
+        firsts = np.searchsorted(lanes // WARP, lanes // WARP)
+        return bool((table == table[:, firsts]).all())
+
+    def _call(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """What a function gets is not followed into it, nor what it returns."""
+        given = [unit.frame + r.index for r in reads(statement)]
+        callees = [u for _, u, _ in call_of(self.compiler.module, self.compiler.code.units, statement)]
+        formals = [
+            u.frame + r.index for u in callees for r in u.function.registers
+            if r.name in {p.name for p in u.function.parameters}
+        ]  # fmt: skip
+        results = self._wanted(unit, writes(statement))
+        inside = any(u.frame <= row < u.frame + len(u.function.registers) for u in callees for row in self.tainted)
+        told = not COORDINATES.isdisjoint(specials(statement))
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            dependent = told or self.depends(given)
+            if dependent:
+                self.handed.add("own")
+            (self.spoil if dependent else self.clear)(formals, lanes)
+            (self.spoil if dependent or inside else self.clear)(results, lanes)
+
+        return before

@@ -1,0 +1,1 @@
+"""What each group of instructions does to the lanes; ``dispatch`` chooses."""

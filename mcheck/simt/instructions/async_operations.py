@@ -1,0 +1,352 @@
+"""mbarriers, asynchronous copies and wgmma: what they do to the objects that lanes wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lowering import template
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Reg
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics import mbarrier
+from mcheck.semantics.tensor_footprint import box_bytes
+from mcheck.semantics.tensor_map_values import decode
+from mcheck.semantics.undefined import Misuse
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.polling_loops import is_spin_loop
+from mcheck.simt.instructions.matrix_descriptors import matrices
+from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission, fetch_lanes, sender, to_generic
+
+# --- mbarriers ------------------------------------------------------------------------------------------------
+
+
+@compiles("mbarrier")
+def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``mbarrier.*``."""
+    op = template(unit.function, statement)
+    match op:
+        case ops.MbarrierWait():
+            return _wait(k, unit, statement, at, op)
+        case ops.MbarrierArrive():
+            return _arrive(k, unit, statement, at, op)
+        case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierTx():
+            send = sender(k, unit, statement, at, op)
+
+            def run(c: Cluster, mask: Mask) -> Mask | None:
+                lanes, found = send(c, mask, {})
+                if not found:
+                    return None
+                for j in range(len(lanes)):
+                    _change(c, op, int(found["address"][0][j]), found, j)
+                return mask
+
+            return run
+    return k.opaque(unit, statement)
+
+
+def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
+    match op:
+        case ops.MbarrierInit():
+            count = int(found["count"][0][j]) & 0xFFFFFFFF
+            if 1 <= count <= mbarrier.MAX_COUNT:
+                c.mbarriers[address] = mbarrier.init(count)[0]
+        case ops.MbarrierInval():
+            c.mbarriers.pop(address, None)
+        case ops.MbarrierTx():
+            tx = int(found["tx"][0][j]) & 0xFFFFFFFF
+            step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
+            c.change(address, lambda s: step(s, tx))
+
+
+def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
+    register = op.state
+    row = None
+    if register is not None:
+        index = next(r.index for r in unit.function.registers if r.name == register.name)
+        row = unit.frame + index if unit.frame + index in k.code.wanted else None
+    op = replace(op, state=None)
+    send = sender(k, unit, statement, at, op)
+    values, known = k.lanes.values, k.lanes.quality
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        token = len(c.tokens)
+        more: dict[str, object] = {} if row is None else {"state": Reg(f"state{token}")}
+        lanes, found = send(c, mask, more)
+        if not found:
+            return None
+        address = found["address"][0]
+        if row is not None:
+            first = c.mbarriers.get(int(address[0]))
+            c.tokens.append(first.phase if first is not None else 0)
+            values[row][lanes] = token
+            known[row][lanes] = taint.TOKEN
+        counts = found["count"][0].tolist() if "count" in found else [1] * len(lanes)
+        bytes_ = found["tx"][0].tolist() if "tx" in found else [0] * len(lanes)
+        for place in np.unique(address).tolist():
+            some = np.flatnonzero(address == place).tolist()
+            _arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
+        return mask
+
+    return run
+
+
+def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
+    """The arrivals of several lanes, together where they are of one phase."""
+    state = c.mbarriers.get(place)
+    total = sum(counts)
+    if state is not None and not op.drop and not op.no_complete and total <= state.pending:
+        c.change(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))
+        return
+    for count, more in zip(counts, tx, strict=True):
+        if op.drop:
+            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_drop(s, n, tx=t))  # type: ignore[misc]
+        else:
+            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
+
+
+def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+    rows = k.targets(unit, statement.operands[0]) if k.wants(unit, statement) else []
+    values, known = k.lanes.values, k.lanes.quality
+    if not is_spin_loop(unit.function, at - unit.start):
+        return _poll(k, unit, statement, at, op)
+    by_state = op.state is not None
+    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    asked_of = k.fetch(unit, statement.operands[2])
+    inner = replace(op, dst=None)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes = np.flatnonzero(mask)
+        address, sure = fetch_lanes(address_of, mask, lanes)
+        asked, also = fetch_lanes(asked_of, mask, lanes)
+        address = to_generic(address)
+        bits = int(np.bitwise_or.reduce(sure | also))
+        if bits & taint.UNKNOWN or (by_state and not (also == taint.TOKEN).all()):
+            c.give_up(mask, "the mbarrier or the phase that is waited for depends on data")
+            return None
+        for row in rows:
+            if row is not None:
+                values[row][lanes] = 1
+                known[row][lanes] = 0
+        every = np.zeros(mask.shape, np.uint64), np.zeros(mask.shape, np.uint64)
+        every[0][lanes], every[1][lanes] = address, asked
+        c.settle_peeks(mask, every)
+        c.effect(mask)
+        go = mask.copy()
+        for place, what in {(a, b) for a, b in zip(address.tolist(), asked.tolist(), strict=True)}:
+            some = np.zeros_like(mask)
+            some[lanes[(address == place) & (asked == what)]] = True
+            end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
+            key = (at, place, what)
+            made = c.trace.once(
+                key,
+                lambda place=place, end=end: ops.Await(  # type: ignore[misc]
+                    inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
+                ),
+            )
+            c.trace.add(made, np.flatnonzero(some))
+            phase = c.tokens[what] if by_state else None
+            go &= ~some | c.wait(some, place, None if by_state else what, phase)
+        if (go == mask).all():
+            return mask
+        c.place[mask] = c.at + 1
+        return None
+
+    return run
+
+
+def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+    """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase. If it
+    decides nothing there is no such wait: it is looked at for itself, since it has to find an mbarrier.
+    """
+    if op.state is None and not k.wants(unit, statement):
+        return emission(k, unit, statement, at)
+    rows = [r for r in k.targets(unit, statement.operands[0]) if r is not None]
+    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    asked_of = k.fetch(unit, statement.operands[2])
+    values, known = k.lanes.values, k.lanes.quality
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        lanes = np.flatnonzero(mask)
+        address, sure = fetch_lanes(address_of, mask, lanes)
+        asked, also = fetch_lanes(asked_of, mask, lanes)
+        address = to_generic(address)
+        for row in rows:
+            values[row][lanes] = 0
+            known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
+        for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
+            c.peeks[lane] = (place, what, None)
+        return mask
+
+    return run
+
+
+# --- copies ---------------------------------------------------------------------------------------------------
+
+
+@compiles("cp")
+def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
+    if "prefetch" in statement.opcode:
+        return emission(k, unit, statement, at)
+    op = template(unit.function, statement)
+    if isinstance(op, ops.BulkCopy | ops.TensorCopy):
+        return _bulk(k, unit, statement, at, op)
+    if isinstance(op, ops.CpAsyncArrive):
+        send_arrive = sender(k, unit, statement, at, op)
+
+        def arrive(c: Cluster, mask: Mask) -> Mask | None:
+            lanes, found = send_arrive(c, mask, {})
+            if not found:
+                return None
+            for j in range(len(lanes)):
+                if op.noinc:
+                    c.change(int(found["address"][0][j]), mbarrier.async_arrive_end)
+            return mask
+
+        return arrive
+    send = sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes, found = send(c, mask, {})
+        if not found and isinstance(op, ops.CpAsync):
+            return None
+        if isinstance(op, ops.CpAsync) and k.code.moved:
+            for j in range(len(lanes)):
+                c.store.forget(int(found["dst"][0][j]), int(found["size"][0][j]))
+        return mask
+
+    return run
+
+
+def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
+    send = sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+    pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes, found = send(c, mask, {})
+        if not found:
+            return None
+        for j in range(len(lanes)):
+            try:
+                size = _size(c, op, found, j)
+            except Misuse:
+                continue  # the engine's to report
+            if size is None:
+                c.give_up(mask, "the tensor map of the copy is not given")
+                return None
+            targets = found["dst"][0] if isinstance(op, ops.BulkCopy) else found["shared"][0]
+            ranks = _ranks(found, j)
+            if op.mbar is None:
+                continue
+            for rank in ranks:
+                place, to = int(found["mbar"][0][j]), int(targets[j])
+                if rank is not None:
+                    # of a pair the mbarrier of the even or of the odd CTA, as the operand is (9.7.9.27.1.2)
+                    told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
+                    place, to = _in_rank(place, told), _in_rank(to, rank)
+                c.store.forget(to, size)
+                c.tensor.overwritten(to, size)
+                c.change(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
+        return mask
+
+    return run
+
+
+def _ranks(found: Operands, j: int) -> list[int | None]:
+    if "cta_mask" not in found:
+        return [None]
+    mask = int(found["cta_mask"][0][j])
+    return [rank for rank in range(16) if mask >> rank & 1]
+
+
+def _in_rank(address: int, rank: int) -> int:
+    return SHARED_BASE + rank * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
+
+
+def _rank_of(address: int) -> int:
+    return (address - SHARED_BASE) // SHARED_WINDOW
+
+
+def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
+    """The bytes that a copy moves; none where its map is not given. Raises ``Misuse`` for a map that is none."""
+    if isinstance(op, ops.BulkCopy):
+        return int(found["size"][0][j]) & 0xFFFFFFFF
+    contents = c.store.map_at(int(found["tensor_map"][0][j]))
+    spec = None if contents is None else decode(contents)
+    info = tuple(int(x[j]) for x in found.get("im2col_info", []))
+    return None if spec is None else box_bytes(spec, op.mode, info)
+
+
+# --- st.async, red.async ------------------------------------------------------------------------------------------
+
+
+@compiles("st.async", "red.async")
+def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``st.async`` and ``red.async``: their bytes count on an mbarrier."""
+    op = template(unit.function, statement)
+    assert isinstance(op, ops.AsyncStore)
+    size = type_size(op.type) * len(op.srcs)
+    op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
+    send = sender(k, unit, statement, at, op, spread=True)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes, found = send(c, mask, {})
+        if not found:
+            return None
+        if op.mbar is not None:
+            for j in range(len(lanes)):
+                c.store.forget(int(found["address"][0][j]), size)
+                c.change(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
+        return mask
+
+    return run
+
+
+# --- wgmma ----------------------------------------------------------------------------------------------------------
+
+
+@compiles("wgmma")
+def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``wgmma.mma_async`` reads what its descriptors describe; its fence and groups are the table's."""
+    if statement.opcode[1] != "mma_async":
+        return emission(k, unit, statement, at)
+    read = matrices(statement)
+    fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
+    common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
+    name = k.opaque(unit, statement) if k.code.named else None
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        c.settle_peeks(mask)
+        c.effect(mask)
+        lanes: Indices = np.flatnonzero(mask)
+        table = []
+        for fetch, _ in fetches:
+            value, sure = fetch_lanes(fetch, mask, lanes)
+            if (sure & taint.UNKNOWN).any():
+                c.give_up(mask, "the descriptor of a matrix depends on data")
+                return None
+            table.append(value)
+        table.append(c.lanes.cta[lanes].astype(np.uint64))
+        rows, back = np.unique(np.stack(table), axis=1, return_inverse=True)
+        for column in range(rows.shape[1]):
+            *descriptors, cta = rows[:, column].tolist()
+
+            def make(descriptors: list[int] = descriptors, cta: int = cta) -> ops.Op:
+                window = SHARED_BASE + cta * SHARED_WINDOW
+                reads = []
+                for descriptor, (_, matrix) in zip(descriptors, fetches, strict=True):
+                    reads += [(Const(window + at), Const(size)) for at, size in matrix.ranges(descriptor)]
+                return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
+
+            c.trace.add(c.trace.once((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
+        return mask if name is None else name(c, mask)
+
+    return run

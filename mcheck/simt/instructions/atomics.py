@@ -1,0 +1,256 @@
+"""Atomics: what they touch, and what they return where that matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit, computes
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Reg
+from mcheck.ir.memory import SHARED_WINDOW
+from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.lanes import WARP, Mask, Quality
+from mcheck.simt.execution.polling_loops import Wait
+from mcheck.simt.instructions.memory_accesses import (
+    Indices,
+    constant,
+    fetch_lanes,
+    find_waits,
+    to_generic,
+    visible_accesses,
+)
+
+TAKEN = Reg("taken")
+"""What a compare-and-swap has found that is repeated until it takes place."""
+
+
+@compiles("atom", "red")
+def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``atom`` and ``red``; what is returned depends on the order of the threads."""
+    one, elements = _scalar(statement)
+    op = template(unit.function, one)
+    assert isinstance(op, ops.Atomic)
+    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    fetch = k.fetch(unit, place)
+    reach = None if k.code.named else cache(lambda: variable_range(k, unit, place))
+    wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
+    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    sources = [constant(s, k, unit) for s in op.srcs]
+    values, known = k.lanes.values, k.lanes.quality
+    size = type_size(op.type)
+    moved = k.code.moved and size <= 8 and elements == 1
+    swaps = moved and wanted and op.op == "cas"
+    waited = find_waits(k, unit, at - unit.start, size, unchanged=True) if swaps and len(rows) == 1 else None
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        for some, wait in ((mask, None),) if waited is None else waited(mask):
+            lock = (
+                wait
+                if wait is not None and _is_taken(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
+                else None
+            )
+            now = some & ~put_off(c, some) if swaps and lock is None else some
+            if now.any():
+                done(c, now, lock)
+            mask = mask & (now | ~some)
+        return mask if mask.any() else None
+
+    def put_off(c: Cluster, mask: Mask) -> Mask:
+        """The lanes that let others go first: their swap would fail, or fails when one of these lanes has done its."""
+        lanes, out, taken = np.flatnonzero(mask), np.zeros_like(mask), set[int]()
+        (address, q), (expected, r), (new, s) = (fetch_lanes(f, mask, lanes) for f in (fetch, *sources))
+        told = zip(
+            lanes.tolist(), to_generic(address).tolist(), expected.tolist(), (new != expected).tolist(), strict=True
+        )
+        for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
+            if unsure or not changes:
+                continue
+            out[lane] = c.puts_off(lane, where, size, old, taken=where in taken)
+            if not out[lane]:
+                taken.add(where)
+        return out
+
+    def done(c: Cluster, mask: Mask, wait: Wait | None) -> None:
+        lanes = np.flatnonzero(mask)
+        address, sure = fetch_lanes(fetch, mask, lanes)
+        address = to_generic(address)
+        given = [fetch_lanes(s, mask, lanes) for s in sources]
+        c.settle_peeks(mask)
+        kept = np.ones(len(lanes), np.bool_)
+        if reach is not None and (sure & taint.UNKNOWN).any() and (bounds := reach()) is not None:
+            offset = address % np.uint64(SHARED_WINDOW)
+            zero = (sure == taint.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            if zero.any():  # by one lane of each warp: atomics do not race with each other
+                c.trace.gap("the address depends on data: that of zeros was followed", statement.span)
+                last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
+                sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
+                kept = ~zero | np.isin(lanes, last)
+        found, those = visible_accesses(c, statement, address[kept], sure[kept], lanes[kept])
+        exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
+        leaves = [found, *((v for v, _ in given) if exact else ())]
+        data = tuple(Reg("data") for _ in op.srcs)
+        if wait is not None and exact:
+            locked(c, lanes, found, leaves, given, wait)
+            return
+        c.effect(mask)
+        for element in range(elements if len(those) else 0):
+            c.trace.emit(
+                (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
+                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
+            )  # fmt: skip
+        bound = exact and elements == 1
+        if not bound:
+            c.trace.loose.update(found.tolist())
+        elif any(row is not None for row in rows):
+            c.trace.decided.update(found.tolist())
+        if not moved:
+            for row in rows:
+                if row is not None:
+                    known[row][lanes] = taint.NOTHING
+            return
+        counted = taint.ORDER
+        if not c.counters.sizes.keys().isdisjoint(found.tolist()):
+            held = "what is counted here begins with what the launch does not give"
+            c.trace.gap(f"{held}: {c.counters.start} was taken", statement.span)
+            counted |= taint.COUNTED
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], size, one)
+            new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            if bound and not q[0]:
+                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
+            elif bound:
+                c.trace.loose.add(int(address[j]))
+            if not sure[j]:
+                known_operands = not any(x[j] for _, x in given)
+                c.counters.count(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.NOTHING if r else 0)
+            c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
+            for row in rows:
+                if row is not None:
+                    values[row][lane] = old[0]
+                    known[row][lane] = q[0] | counted
+
+    def locked(
+        c: Cluster, lanes: Indices, address: Word, leaves: list[Word], given: list[tuple[Word, Quality]], wait: Wait
+    ) -> None:
+        """One of the lanes takes the lock, if it is free; the others are to ask again."""
+        compare = wait.operator, Const(wait.right)
+        new = np.array([lane not in c.asking for lane in lanes.tolist()])
+        if new.any():
+            c.trace.emit(
+                (at, wait), [leaf[new] for leaf in leaves], lanes[new],
+                lambda v: ops.Await(
+                    inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                    text=op.text, section=op.section,
+                ),
+                spread=False,
+            )  # fmt: skip
+        c.asking.update(lanes.tolist())
+        c.locked = True
+        (row,) = rows
+        assert row is not None
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], size, one)
+            values[row][lane], known[row][lane] = old[0], q[0]
+            if q[0] or not wait.ends(int(old[0])):
+                c.spins(one)
+                continue
+            c.asking.discard(lane)
+            c.effect(np.arange(len(c.place)) == lane)
+            c.store.save(address[j : j + 1], size, one, given[1][0][j : j + 1], np.zeros(1, np.uint8))
+
+    return run
+
+
+def _is_taken(wait: Wait, expected: Word, known: Quality, size: int) -> bool:
+    """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
+    same = not known.any() and not (expected != expected[:1]).any()
+    return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
+
+
+def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
+    """From where to where in a CTA's shared memory the one variable goes that an address is computed from.
+
+    An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
+    index of zero is there, one of those that other data would give. Atomics may well all have the same one.
+    """
+    todo, known, named = list(registers(place)), set[ptx.Register](), set[str]()
+    if isinstance(place.base, ptx.Symbol):
+        named.add(place.base.name)
+    while todo:
+        register = todo.pop()
+        if register in known:
+            continue
+        known.add(register)
+        for statement in unit.function.body:
+            if register in writes(statement) and computes(statement):
+                named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
+                todo += reads(statement)
+    shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
+    if len(shared) != 1:
+        return None
+    start = k.places.symbols[shared[0]]
+    item = unit.function.variables.get(shared[0][1]) or k.module.variables[shared[0][1]]
+    return start, k.places.shared_size if item.size is None else start + item.size
+
+
+def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
+    """The operation on one element of a vector or pair, and how many there are: each is atomic on its own, in any order
+    (9.7.13.5). What floating-point operations compute does not matter, they all stand for ``add``.
+    """
+    *front, kind = statement.opcode
+    vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
+    if vector is None and not kind.endswith("x2") and kind not in ("f16", "bf16"):
+        return statement, 1
+    opcode = tuple("add" if part in ("min", "max") else part for part in front if part != vector)
+    operands = tuple(o.items[0] if isinstance(o, ptx.Vector) else o for o in statement.operands)
+    count = int(vector[1:]) if vector else 1
+    scalar = replace(statement, opcode=(*opcode, kind.removesuffix("x2")), operands=operands)
+    return scalar, count * (2 if kind.endswith("x2") else 1)
+
+
+def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+    """What an atomic leaves, and whether that is not known."""
+    if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
+        return 0, True
+    top, a = (1 << size) - 1, given[0]
+
+    def number(x: int) -> int:
+        return x - (1 << size) if op.type[0] == "s" and x >> size - 1 else x
+
+    match op.op:
+        case "add":
+            new = old + a
+        case "exch":
+            new = a
+        case "cas":
+            new = given[1] if old == a else old
+        case "and":
+            new = old & a
+        case "or":
+            new = old | a
+        case "xor":
+            new = old ^ a
+        case "min":
+            new = min(number(old), number(a))
+        case "max":
+            new = max(number(old), number(a))
+        case "inc":
+            new = 0 if old >= a else old + 1
+        case "dec":
+            new = a if old == 0 or old > a else old - 1
+        case _:
+            return 0, True
+    return new & top, False

@@ -1,0 +1,279 @@
+"""Where lanes wait for each other: barriers of the CTA and the cluster, and the collective instructions of a warp."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word, signed
+from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.register_flow import registers
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.simt.execution.cluster import ARRIVED, STANDS, Cluster, Step
+from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
+from mcheck.simt.execution.lanes import WARP, Mask, Quality, leaders
+from mcheck.simt.instructions.memory_accesses import sender
+
+FULL = 0xFFFFFFFF
+
+
+# --- barriers -------------------------------------------------------------------------------------------------
+
+
+@compiles("bar", "barrier")
+def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
+    if "cluster" in statement.opcode:
+        return _cluster(k, unit, statement, at)
+    if "warp" in statement.opcode:
+        return _warp(k, unit, statement, at)
+    op = template(unit.function, statement)
+    assert isinstance(op, ops.Barrier)
+    reduces = op.kind == "red"
+    wanted = reduces and k.wants(unit, statement)
+    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    given = k.fetch(unit, statement.operands[-1]) if wanted else None
+    send = sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes, found = send(c, mask, {})
+        if not found:
+            return None
+        number = np.zeros(mask.shape, np.int64)
+        number[lanes] = found["barrier"][0].astype(np.int64)
+        count = int(found["count"][0][0]) if "count" in found else None
+        stands = op.kind != "arrive"
+        c.place[mask] = c.at + 1
+        if given is not None:
+            settle_vote(c, k, unit, statement.operands[-1], mask, at, statement)
+            for cta in np.unique(c.lanes.cta[mask]).tolist():
+                mine = mask & (c.lanes.cta == cta)
+                votes = c.votes.setdefault((cta, int(number[mine][0])), [])
+                brought = given()
+                value, sure = (
+                    np.broadcast_to(brought[0], mask.shape).copy(),
+                    np.broadcast_to(brought[1], mask.shape).copy(),
+                )
+                votes.append((mine, value, sure, [r for r in rows if r is not None], op.red_op or "popc"))
+        for cta in np.unique(c.lanes.cta[mask]).tolist():
+            mine = mask & (c.lanes.cta == cta)
+            for one in np.unique(number[mine]).tolist():
+                c.barrier(mine & (number == one), cta, one, count, stands=stands)
+        return None if (mask & (c.status == STANDS)).any() else mask
+
+    return run
+
+
+def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    op = template(unit.function, statement)
+    assert isinstance(op, ops.ClusterBarrier)
+    send = sender(k, unit, statement, at, op)
+    arrives = op.kind == "arrive"
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        send(c, mask, {})
+        if arrives:
+            c.arrived |= mask
+            c.fill_cluster()
+            return mask
+        through = mask & c.standing
+        c.standing[through] = False
+        wait = mask & ~through
+        if not wait.any():
+            return mask
+        c.place[mask] = c.at + 1
+        c.status[wait] = ARRIVED
+        return None
+
+    return run
+
+
+# --- warps ------------------------------------------------------------------------------------------------------
+
+
+def _members(fetch: Fetch, mask: Mask) -> Word:
+    return np.broadcast_to(fetch()[0], mask.shape) & np.uint64(FULL)
+
+
+def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    op = template(unit.function, statement)
+    fetch = k.fetch(unit, statement.operands[-1])
+    send = sender(k, unit, statement, at, op)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        send(c, mask, {})
+        return c.gather(mask, _members(fetch, mask), "sync", _nothing)
+
+    return run
+
+
+def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
+    """What data decides of a vote is chosen before it is cast: who acts upon its result acts upon the same data."""
+    for register in registers(vote):
+        row = unit.frame + register.index
+        known = k.lanes.quality[row]
+        c.choose(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
+
+
+def _nothing(_: Cluster, __: Mask) -> None:
+    """Lanes that only meet."""
+
+
+@compiles("elect", "shfl", "vote", "match", "redux")
+def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The lanes of a mask meet, and each gets what is made of what all bring (9.7.9.6, 9.7.13.9 to 9.7.13.14)."""
+    op = template(unit.function, statement) if "sync" in statement.opcode else None
+    if not isinstance(op, ops.Collective):
+        return k.opaque(unit, statement)
+    mask_of = k.fetch(unit, statement.operands[-1])
+    bare = replace(op, dsts=(None, None), srcs=tuple(Const(0) for _ in op.srcs))
+    send = sender(k, unit, statement, at, bare)
+    wanted = k.wants(unit, statement)
+    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
+    kind = statement.opcode[0]
+    mode = op.op.partition(".")[2]
+    values, known = k.lanes.values, k.lanes.quality
+
+    def exchange(c: Cluster, mask: Mask) -> None:
+        if not wanted:
+            return
+        members = _members(mask_of, mask)
+        if kind == "vote":
+            settle_vote(c, k, unit, statement.operands[1], mask, at, statement)
+        given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
+        made: tuple[Word, ...]
+        match kind:
+            case "elect":
+                made, sure = _elected(c, mask, members)
+            case "shfl":
+                made, sure = _shuffled(mode, mask, given)
+            case "vote":
+                made, sure = _voted(mode, mask, members, given[0])
+            case "match":
+                made, sure = _matched(mode, mask, members, given[0])
+            case _:
+                made, sure = _reduced(mode, op.type, mask, members, given[0])
+        for row, result in zip(rows, made, strict=False):
+            if row is not None:
+                np.copyto(values[row], result, where=mask)
+                np.copyto(known[row], sure, where=mask)
+        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # whether a lane is in range no data says
+            np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        send(c, mask, {})
+        return c.gather(mask, _members(mask_of, mask), statement.name, exchange)
+
+    return run
+
+
+def _rows(values: Word | Mask | Quality) -> Word:
+    return values.reshape(-1, WARP)  # type: ignore[return-value]
+
+
+def _present(mask: Mask, members: Word) -> Mask:
+    """By lane, the lanes of its warp that are in its mask and here: a row of 32 each."""
+    here = np.repeat(mask.reshape(-1, WARP), WARP, axis=0)
+    bits = (members[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)) != 0
+    return np.asarray(here & bits)
+
+
+def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
+    """The leader is not specified; here it is the lowest lane, or the highest in a run that looks at that."""
+    present = _present(mask, members)
+    leader = leaders(present, last=c.last_leads)
+    if (present.sum(axis=1) > 1).any():
+        c.elects = True
+    lane = np.arange(len(mask)) % WARP
+    return (leader.astype(np.uint64), (leader == lane).astype(np.uint64)), SURE
+
+
+def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
+    (value, q), (b, qb), (c, qc) = given
+    lane = np.arange(len(mask)) % WARP
+    by, clamp, segment = ((x & np.uint64(31)).astype(np.int64) for x in (b, c, c >> np.uint64(8)))
+    least = lane & segment
+    most = least | clamp & ~segment & 31
+    match mode:
+        case "up":
+            source, inside = lane - by, lane - by >= most
+        case "down":
+            source, inside = lane + by, lane + by <= most
+        case "bfly":
+            source, inside = lane ^ by, (lane ^ by) <= most
+        case _:
+            source = least | by & ~segment & 31
+            inside = source <= most
+    source = np.where(inside, source, lane)
+    index = np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1)
+    sure = q[index] | qb | qc
+    sure = np.where(mask[index], sure, sure | np.uint8(taint.NOTHING))
+    return (value[index], inside.astype(np.uint64)), sure
+
+
+def _joined(present: Mask, q: Quality) -> Quality:
+    """What is made of all lanes is known as far as each of them is."""
+    rows = np.repeat(q.reshape(-1, WARP), WARP, axis=0)
+    out: Quality = np.bitwise_or.reduce(np.where(present, rows, np.uint8(0)), axis=1)
+    return out
+
+
+def _voted(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present(mask, members)
+    yes = present & np.repeat(_rows(given[0]) != 0, WARP, axis=0)
+    sure = _joined(present, given[1])
+    bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
+    match mode:
+        case "ballot":
+            out = np.bitwise_or.reduce(np.where(yes, bits, np.uint64(0)), axis=1)
+        case "any":
+            out = yes.any(axis=1).astype(np.uint64)
+        case "all":
+            out = (yes == present).all(axis=1).astype(np.uint64)
+        case _:
+            out = ((yes == present).all(axis=1) | ~yes.any(axis=1)).astype(np.uint64)
+    return (out,), sure
+
+
+def _matched(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present(mask, members)
+    same = present & (np.repeat(_rows(given[0]), WARP, axis=0) == given[0][:, None])
+    sure = _joined(present, given[1])
+    bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
+    found = np.bitwise_or.reduce(np.where(same, bits, np.uint64(0)), axis=1)
+    if mode == "any":
+        return (found,), sure
+    every = (same == present).all(axis=1)
+    return (np.where(every, found, np.uint64(0)), every.astype(np.uint64)), sure
+
+
+def _reduced(
+    mode: str, kind: str, mask: Mask, members: Word, given: tuple[Word, Quality]
+) -> tuple[tuple[Word, ...], Quality]:
+    present = _present(mask, members)
+    rows = np.repeat(_rows(given[0]), WARP, axis=0)
+    sure = _joined(present, given[1])
+    low = np.uint64(FULL)
+    match mode:
+        case "add":
+            out = np.where(present, rows, np.uint64(0)).sum(axis=1, dtype=np.uint64) & low
+        case "or":
+            out = np.bitwise_or.reduce(np.where(present, rows, np.uint64(0)), axis=1)
+        case "and":
+            out = np.bitwise_and.reduce(np.where(present, rows, low), axis=1)
+        case "xor":
+            out = np.bitwise_xor.reduce(np.where(present, rows, np.uint64(0)), axis=1)
+        case _ if kind[0] in "us":
+            numbers = signed(rows, 32) if kind[0] == "s" else rows.astype(np.int64)
+            far = np.iinfo(np.int64).max if mode == "min" else np.iinfo(np.int64).min
+            chosen = np.where(present, numbers, far)
+            out = (chosen.min(axis=1) if mode == "min" else chosen.max(axis=1)).astype(np.uint64) & low
+        case _:
+            return (rows[:, 0],), sure | np.uint8(taint.NOTHING)
+    return (out,), sure

@@ -1,0 +1,241 @@
+"""Instructions that only compute: arithmetic (``mcheck.frontend.ptx.lane_arithmetic``), moves, addresses of other
+spaces, ``activemask``.
+
+What nothing depends on is not computed, and what a guard that data decides may have written is not known afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mcheck.base.errors import Unsupported
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word, arithmetic, divides_by_zero, ones, truncate, width
+from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE
+from mcheck.frontend.ptx.register_flow import writes
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import SURE, Compiler, skip
+from mcheck.simt.execution.end_checks import with_end_checks
+from mcheck.simt.execution.lanes import WARP, Mask, Quality
+from mcheck.simt.execution.launch_answers import query_of
+
+MOVES = frozenset(("mov", "cvta", "prmt"))
+"""Instructions that move numbers and names alike."""
+
+
+def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of an instruction that has no effect but on registers, its guard and what is noted of them included."""
+    made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.flying)
+    return made if statement.guard is None or made is skip else _perhaps(k, unit, statement, made)
+
+
+def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+    if not k.wants(unit, statement):
+        return skip
+    try:
+        made = _followed(k, unit, statement)
+    except Unsupported:
+        made = None
+    return k.opaque(unit, statement) if made is None else made
+
+
+def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+    """A computation with a guard: where data decides it, what it writes is not known afterwards, and nothing else
+    depends on the guard.
+    """
+    assert statement.guard is not None
+    known = k.lanes.quality
+    guard, rows = unit.frame + statement.guard.register.index, k.rows(unit, writes(statement))
+    plain = k.guarded(unit, statement, made)
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        doubt = mask & (known[guard] & np.uint8(taint.UNKNOWN) != 0)
+        if not doubt.any():
+            plain(c, mask)
+            return mask
+        if not np.array_equal(doubt, mask):
+            plain(c, mask & ~doubt)
+        for row in rows:
+            known[row][doubt] = taint.NOTHING
+        return mask
+
+    return run
+
+
+def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+    name, operands = statement.opcode[0], statement.operands
+    if name == "mov":
+        return _move(k, unit, statement)
+    if name == "activemask":
+        return _active(k, unit, statement)
+    if name in ("cvta", "mapa", "getctarank", "isspacep"):
+        function = _address_function(statement.opcode)
+    elif name == "clusterlaunchcontrol":
+        function = query_of(statement.opcode)
+    else:
+        function = arithmetic(statement.opcode)
+    if function is None:
+        return None
+    targets = k.targets(unit, operands[0])
+    sources = [k.fetch(unit, o) for o in operands[1:]]
+    mixes, divides = name == "selp", name in ("div", "rem")
+    kind = statement.opcode[-1]
+    compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
+    named = k.opaque(unit, statement) if k.code.named and name not in MOVES else None
+    values, known = k.lanes.values, k.lanes.quality
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        given = [s() for s in sources]
+        results = function(*[pair[0] for pair in given])
+        sure = given[0][1]
+        for pair in given[1:]:
+            sure = sure | pair[1]
+        if sure.any():
+            if compared and (sure & taint.COUNTED).any():
+                c.counters.compare(statement.opcode[1], compared, given, mask)
+            sure = _refined(name, kind, given, sure)
+        for row, result in zip(targets, results, strict=False):
+            if row is not None:
+                np.copyto(values[row], result, where=mask)
+                np.copyto(known[row], sure, where=mask)
+        if named is not None:
+            unknown = mask & ((given[2][1] if mixes else sure) & np.uint8(taint.UNKNOWN) != 0)
+            if unknown.any():
+                named(c, unknown)
+        if divides:
+            unspecified = divides_by_zero(statement.opcode, [pair[0] for pair in given])
+            unspecified = mask & unspecified & (given[1][1] & np.uint8(taint.UNKNOWN) == 0)
+            for row in targets:
+                if row is not None:
+                    known[row][unspecified] |= np.uint8(taint.NOTHING)
+        return mask
+
+    return run
+
+
+def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+    target, source = statement.operands
+    bits = width(statement.opcode[-1])
+    values, known = k.lanes.values, k.lanes.quality
+    if bits == 128:
+        return _wide(k, unit, target, source)
+    if bits > 64 or bits == 0:
+        return None
+    if isinstance(source, ptx.Vector) and not isinstance(target, ptx.Vector):
+        parts = [k.fetch(unit, o) for o in source.items]
+        size = bits // len(parts)
+        (row,) = k.targets(unit, target)
+        assert row is not None
+
+        def pack(_: Cluster, mask: Mask) -> Mask:
+            whole, sure = np.zeros(1, np.uint64), SURE
+            for j, part in enumerate(parts):
+                value, q = part()
+                whole = whole | truncate(value, size) << np.uint64(j * size)
+                sure = sure | q
+            np.copyto(values[row], whole, where=mask)
+            np.copyto(known[row], sure, where=mask)
+            return mask
+
+        return pack
+    if isinstance(source, ptx.Vector):
+        return None
+    rows, fetch = k.targets(unit, target), k.fetch(unit, source)
+    size = bits // len(rows)
+
+    def move(_: Cluster, mask: Mask) -> Mask:
+        value, sure = fetch()
+        for j, row in enumerate(rows):
+            if row is not None:
+                part = truncate(value >> np.uint64(j * size), size) if len(rows) > 1 else truncate(value, bits)
+                np.copyto(values[row], part, where=mask)
+                np.copyto(known[row], sure, where=mask)
+        return mask
+
+    return move
+
+
+def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
+    """``mov.b128``: of 128 bits the lower half is followed."""
+    first = source.items[0] if isinstance(source, ptx.Vector) else source
+    rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
+    fetches = [k.fetch(unit, o) for o in (first, *rest)]
+    low, *high = k.targets(unit, target)
+    values, known = k.lanes.values, k.lanes.quality
+
+    def move(_: Cluster, mask: Mask) -> Mask:
+        found = [fetch() for fetch in fetches]
+        sure = found[0][1]
+        for half in found[1:]:
+            sure = sure | half[1]
+        if low is not None:
+            np.copyto(values[low], found[0][0], where=mask)
+            np.copyto(known[low], sure, where=mask)
+        for row in high:
+            if row is not None:
+                known[row][mask] = taint.NOTHING
+        return mask
+
+    return move
+
+
+def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+    (row,) = k.targets(unit, statement.operands[0])
+    assert row is not None
+    values, known = k.lanes.values, k.lanes.quality
+    bit = np.uint64(1) << (np.arange(k.lanes.count) % WARP).astype(np.uint64)
+
+    def run(c: Cluster, mask: Mask) -> Mask:
+        rows = np.where(mask, bit, np.uint64(0)).reshape(-1, WARP)
+        together = np.repeat(np.bitwise_or.reduce(rows, axis=1), WARP)
+        np.copyto(values[row], together, where=mask)
+        known[row][mask] = taint.TOGETHER
+        c.assume("the lanes that activemask names are those that came together here")
+        return mask
+
+    return run
+
+
+def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]] | None:
+    """What makes of an address that in another space, or says which space or CTA an address is of."""
+    base, window = np.uint64(SHARED_BASE), np.uint64(SHARED_WINDOW)
+    shared = any(part.startswith("shared") for part in opcode)
+    if opcode[0] == "cvta":
+        if any(part.startswith("param") for part in opcode):
+            return lambda a: (np.where(a < PARAM_BASE, a + np.uint64(PARAM_BASE), a),)
+        if not shared:
+            return lambda a: (a,)
+        if "to" in opcode:
+            return lambda a: (truncate(a - base, 32) if opcode[-1] == "u32" else np.where(a >= base, a - base, a),)
+        return lambda a: (np.where(a < base, a + base, a),)
+    if opcode[0] == "mapa":
+        return lambda a, rank: ((a & (window - np.uint64(1))) | (a & base) | truncate(rank, 32) * window,)
+    if opcode[0] == "getctarank":
+        return lambda a: ((a & (base - np.uint64(1))) // window,)
+    space = opcode[1]
+    low, high = {
+        "shared": (SHARED_BASE, LOCAL_BASE), "local": (LOCAL_BASE, FUNCTION_BASE),
+    }.get(space.partition("::")[0], (GLOBAL_BASE, SHARED_BASE))  # fmt: skip
+    return lambda a: (((a >= np.uint64(low)) & (a < np.uint64(high))).astype(np.uint64),)
+
+
+def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
+    """The quality of a result that may not depend on all sources: a zero decides an ``and``, ones all over an ``or``, a
+    predicate a ``selp``.
+    """
+    if name == "selp":
+        (a, qa), (b, qb), (p, qp) = given
+        mine = np.where(p != 0, qa, qb) | qp
+        return np.where((qa | qb) == 0, np.where(a == b, np.uint8(0), mine), mine)
+    if name not in ("and", "or"):
+        return sure
+    (a, qa), (b, qb) = given
+    bits = width(kind)
+    decisive = ones(bits) if name == "or" else np.uint64(0)
+    decided = ((truncate(a, bits) == decisive) & (qa == 0)) | ((truncate(b, bits) == decisive) & (qb == 0))
+    return np.where(decided, np.uint8(0), sure)

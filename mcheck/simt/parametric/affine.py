@@ -1,0 +1,389 @@
+"""Registers as functions of a parameter that is any number: what instructions make of values that grow with it.
+
+The parameter is ``start + (t + w) * step + v`` with t and w from 0 to ``most`` together and v from 0 to ``spare``. A
+value is what it is for t = w = v = 0, which the execution knows, and three slopes: what it goes on by with t, w and v,
+modulo its width. t are periods of a loop that lie behind, w those that are still to come; v are numbers that make no
+difference. A value of which nobody knows that it grows so is *bad*; that is harmless until something depends on it.
+
+Where an instruction asks how large a number is, it has to be known that the answer is the same for all numbers: a
+comparison may take numbers away from the far end (``most``, ``spare``), and where too few would be left its result is
+bad. So what is found holds of every number that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, number_of, ones, truncate, width
+from mcheck.simt.execution.lanes import Mask
+
+Slopes = NDArray[np.int64]
+"""By t, w and v, over the lanes."""
+Rule = Callable[["Numbers", "list[Value]"], "Value"]
+
+STEEP = 1 << 40
+"""Slopes beyond this are not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An operand: the values of the lanes at hand, their slopes, and which are bad."""
+
+    base: Word
+    slopes: Slopes
+    bad: Mask
+
+    @property
+    def still(self) -> Mask:
+        """Whose value is the same for all numbers."""
+        return ~self.bad & ~self.slopes.any(axis=0)
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers that are left: ``most`` periods, of which there are to be at least ``least``, and ``spare``."""
+
+    most: int
+    least: int
+    spare: int
+
+    @property
+    def divides(self) -> bool:
+        """Whether quotients are followed that do not grow evenly."""
+        return False
+
+    def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
+        """Of which lanes a value with these slopes grows by no more than ``room`` (0 or more), numbers being taken away
+        where too large ones would make it.
+        """
+        good = np.ones(len(room), np.bool_)
+        moving = slopes.any(axis=0)
+        if not moving.any():
+            return good
+        columns = np.vstack([room[moving].astype(np.int64), slopes[:, moving]])
+        kinds, back = np.unique(columns, axis=1, return_inverse=True)
+        fits = np.array([self._fits(*map(int, kinds[:, k])) for k in range(kinds.shape[1])], np.bool_)
+        good[moving] = fits[back.reshape(-1)]
+        return good
+
+    def _fits(self, room: int, t: int, w: int, v: int) -> bool:
+        if room < 0:
+            return False
+        up = max(t, w, 0)
+        if up:
+            most = (room - max(v, 0) * self.spare) // up
+            if most < self.least:
+                return False
+            self.most = min(self.most, most)
+        elif v > 0:
+            self.spare = min(self.spare, room // v)
+        return True
+
+    def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
+        """Of which lanes a value stays from ``low`` to ``high``."""
+        top = np.array([high - int(x) for x in value], object).clip(-1, (1 << 62))
+        bottom = np.array([int(x) - low for x in value], object).clip(-1, (1 << 62))
+        return self.below(top, slopes) & self.below(bottom, -slopes)
+
+    def number(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
+        """The values as numbers of a type, and which of them keep to its range."""
+        bits = width(kind)
+        base: NDArray[Any] = number_of(value.base, kind)
+        if kind[0] == "s":
+            low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+        else:
+            low, high = 0, (1 << bits) - 1
+        return base, self.between(base, value.slopes, low, high)
+
+    def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
+        """The slopes of quotients by ``block``, rounded down, and which are known: the slopes are multiples of it, or
+        the values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
+        """
+        whole = value.slopes % block == 0
+        slopes = np.where(whole, value.slopes // block, 0)
+        rest = np.where(whole, 0, value.slopes)
+        inside = np.array([int(x) % int(y) for x, y in zip(base, block, strict=True)], object)
+        room = np.array([int(y) for y in block], object) - 1 - inside
+        return slopes, self.below(room, rest) & self.below(inside, -rest)
+
+
+def rule_of(opcode: tuple[str, ...]) -> Rule | None:
+    """What an instruction on integers makes of values that grow; ``None`` if that is not followed."""
+    name, kind = opcode[0], opcode[-1]
+    if "sat" in opcode or "cc" in opcode or kind.endswith("x2") or is_floating(kind):
+        return None
+    match name:
+        case "mov" | "cvta":
+            return lambda _, s: s[0]
+        case "add" | "sub" | "neg" | "not":
+            return _RULES[name](width(kind))
+        case "mul" | "mad" if opcode[1] in ("lo", "wide"):
+            return _product(kind, wide=opcode[1] == "wide")
+        case "mul" if opcode[1] == "hi" and width(kind) == 32:
+            return _upper(kind)
+        case "shl":
+            return _left(width(kind))
+        case "shr":
+            return _right(kind)
+        case "and" | "or" | "xor" if width(kind) > 1:
+            return _bitwise(name, width(kind))
+        case "min" | "max":
+            return _extreme(name, kind)
+        case "setp" if len(opcode) == 3:
+            return _compared(opcode[1], kind)
+        case "div" | "rem":
+            return _divided(name, kind)
+        case "cvt":
+            return _converted(opcode[-2], kind)
+        case "bfe" if kind[0] in "ub":
+            return _field()
+    return None
+
+
+def _made(like: Value, slopes: Slopes, bad: Mask, bits: int = 64) -> Value:
+    if bits < 64:
+        half, whole = 1 << bits - 1, 1 << bits
+        slopes = (slopes + half) % whole - half
+    return Value(like.base, slopes, bad | (np.abs(slopes) > STEEP).any(axis=0))
+
+
+def _sum(bits: int) -> Rule:
+    return lambda _, s: _made(s[0], s[0].slopes + s[1].slopes, s[0].bad | s[1].bad, bits)
+
+
+def _difference(bits: int) -> Rule:
+    return lambda _, s: _made(s[0], s[0].slopes - s[1].slopes, s[0].bad | s[1].bad, bits)
+
+
+def _negative(bits: int) -> Rule:
+    return lambda _, s: _made(s[0], -s[0].slopes, s[0].bad, bits)
+
+
+_RULES = {"add": _sum, "sub": _difference, "neg": _negative, "not": _negative}
+
+
+def _times(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
+    """A value times one that is the same for all numbers."""
+    steep = (np.abs(factor.astype(object)) > STEEP).astype(np.bool_)
+    factor = np.where(steep, 0, factor).astype(np.int64)
+    far = np.abs(value.slopes).max(axis=0).astype(object) * np.abs(factor).astype(object) > STEEP
+    bad = value.bad | ~by.still | steep | far.astype(np.bool_)
+    return _made(value, np.where(bad, 0, value.slopes * factor), bad, bits)
+
+
+def _still_first(s: list[Value]) -> tuple[Value, Value]:
+    """Two operands that may change places: one that does not grow, if there is one, and the other."""
+    return (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
+
+
+def _product(kind: str, *, wide: bool) -> Rule:
+    bits = width(kind)
+    sign = kind if wide else "s" + kind[1:]
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        one, other = _still_first(s)
+        made = _times(other, one, number_of(one.base, sign), 64 if wide else bits)
+        slopes, bad = made.slopes, made.bad
+        if wide:
+            bad = bad | ~n.number(other, kind)[1]
+        if len(s) > 2:
+            slopes, bad = slopes + s[2].slopes, bad | s[2].bad
+        return _made(made, slopes, bad, 2 * bits if wide else bits)
+
+    return run
+
+
+MOST_DIVISOR = 64
+NEARLY = 3
+
+
+def _upper(kind: str) -> Rule:
+    """The upper half of a product with a constant, as compilers divide by one: with ``m d = a 2^32 + e`` that of a
+    natural x and m is x a / d rounded down, as long as x e < 2^32: the rounding is by at most (d - 1) / d, and what e
+    adds is less than 1 / d.
+    """
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        one, other = _still_first(s)
+        base, fits = n.number(other, kind)
+        slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.still | ~fits
+        for m in np.unique(truncate(one.base, 32)).tolist():
+            some = np.flatnonzero(~bad & (truncate(one.base, 32) == m))
+            bad[some] = True
+            for d in range(1, MOST_DIVISOR + 1):
+                a, e = divmod(m * d, 1 << 32)
+                whole = (other.slopes[:, some] * a) % d == 0
+                if e > NEARLY or not (n.divides or whole.all()):
+                    continue
+                most = ((1 << 32) - 1) // e if e else (1 << 32) - 1
+                bad[some] = ~n.between(base[some], other.slopes[:, some], 0, most)
+                times = Value(other.base[some], other.slopes[:, some] * a, other.bad[some])
+                quotient, known = n.floor(times, base[some].astype(np.int64) * a, np.full(len(some), d, np.int64))
+                less = other.slopes[:, some] if kind[0] == "s" and m >> 31 else 0  # as a signed number m is m - 2^32
+                slopes[:, some], bad[some] = quotient - less, bad[some] | ~known
+                break
+        return _made(other, slopes, bad, 32)
+
+    return run
+
+
+def _left(bits: int) -> Rule:
+    def run(_: Numbers, s: list[Value]) -> Value:
+        by = truncate(s[1].base, 32)
+        factor = np.where(by >= min(bits, 40), 0, np.uint64(1) << np.minimum(by, np.uint64(39))).astype(np.int64)
+        made = _times(s[0], s[1], factor, bits)
+        return Value(made.base, made.slopes, made.bad | (by >= 40))
+
+    return run
+
+
+def _right(kind: str) -> Rule:
+    bits = width(kind)
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        base, fits = n.number(s[0], kind if kind[0] == "s" else f"u{bits}")
+        by = np.minimum(truncate(s[1].base, 32), np.uint64(bits - 1 if kind[0] == "s" else min(bits, 62)))
+        slopes, known = n.floor(s[0], base, np.int64(1) << np.minimum(by, np.uint64(62)).astype(np.int64))
+        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~known, bits)
+
+    return run
+
+
+def _divided(name: str, kind: str) -> Rule:
+    def run(n: Numbers, s: list[Value]) -> Value:
+        base, fits = n.number(s[0], kind)
+        by = number_of(s[1].base, kind)
+        natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
+        block = np.where(natural, by, 1).astype(np.int64)
+        slopes, known = n.floor(s[0], np.where(natural, base, 0).astype(np.int64), block)
+        if name == "rem":
+            slopes = s[0].slopes - slopes * block
+        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, width(kind))
+
+    return run
+
+
+def _multiples(slopes: Slopes, of: NDArray[Any]) -> Mask:
+    return np.asarray((slopes % of == 0).all(axis=0))
+
+
+def _above(value: Word) -> NDArray[np.int64]:
+    """The least power of two beyond each value; 2^62 for large ones."""
+    return np.array([1 << min(int(x).bit_length(), 62) for x in value], np.int64)
+
+
+def _bitwise(name: str, bits: int) -> Rule:
+    """With a constant: low bits that no slope reaches, or high ones that a mask keeps."""
+
+    def run(_: Numbers, s: list[Value]) -> Value:
+        one, other = _still_first(s)
+        constant = truncate(one.base, bits)
+        under = _multiples(other.slopes, _above(constant))
+        slopes = other.slopes
+        if name == "and":
+            gone = truncate(~constant, bits)
+            slopes = np.where(under, 0, slopes)
+            under = under | ((gone & (gone + np.uint64(1))) == 0) & _multiples(other.slopes, _above(gone))
+        return _made(other, slopes, other.bad | ~one.still | ~under, bits)
+
+    return run
+
+
+def _field() -> Rule:
+    def run(_: Numbers, s: list[Value]) -> Value:
+        top = truncate(s[1].base, 8) + truncate(s[2].base, 8)
+        under = _multiples(s[0].slopes, np.int64(1) << np.minimum(top, np.uint64(62)).astype(np.int64))
+        bad = s[0].bad | ~s[1].still | ~s[2].still | ~under | (top > 62)
+        return Value(s[0].base, np.zeros_like(s[0].slopes), bad)
+
+    return run
+
+
+def _held(n: Numbers, a: Value, b: Value, kind: str, test: str) -> Mask:
+    """Of which lanes a comparison has one answer for all numbers."""
+    x, fits = n.number(a, kind)
+    y, also = n.number(b, kind)
+    apart = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object).clip(-(1 << 62), 1 << 62)
+    slopes = a.slopes - b.slopes
+    good = fits & also & ~a.bad & ~b.bad
+    moving = slopes.any(axis=0) & good
+    if not moving.any():
+        return good
+    d, s = apart[moving], slopes[:, moving]
+    over = {"lt": 0, "lo": 0, "ge": 0, "hs": 0, "le": 1, "ls": 1, "gt": 1, "hi": 1}
+    if test in over:  # d < bound, or not
+        bound = over[test]
+        less = (d < bound).astype(np.bool_)
+        kept = np.ones(len(d), np.bool_)
+        kept[less] = n.below(bound - 1 - d[less], s[:, less])
+        kept[~less] = n.below(d[~less] - bound, -s[:, ~less])
+    else:
+        kept = np.zeros(len(d), np.bool_)
+        for some, room, way in (((d < 0), -1 - d, 1), ((d > 0), d - 1, -1)):
+            part = some.astype(np.bool_)
+            kept[part] = n.below(room[part], way * s[:, part])
+        same = (d == 0).astype(np.bool_)
+        none = np.zeros(int(same.sum()), object)
+        kept[same] = n.below(none, s[:, same]) & n.below(none, -s[:, same])
+    good[moving] = kept
+    return good
+
+
+def _compared(test: str, kind: str) -> Rule | None:
+    if test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
+        return None
+    if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
+        kind = f"u{width(kind)}"
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        return Value(s[0].base, np.zeros_like(s[0].slopes), ~_held(n, s[0], s[1], kind, test))
+
+    return run
+
+
+def _extreme(name: str, kind: str) -> Rule:
+    def run(n: Numbers, s: list[Value]) -> Value:
+        a, b = s[0], s[1]
+        known = _held(n, a, b, kind, "le")
+        x, y = number_of(a.base, kind), number_of(b.base, kind)
+        first = x <= y if name == "min" else x > y
+        return _made(a, np.where(first, a.slopes, b.slopes), ~known, width(kind))
+
+    return run
+
+
+def _converted(to: str, source: str) -> Rule | None:
+    if is_floating(to):
+        return None
+
+    def run(n: Numbers, s: list[Value]) -> Value:
+        bad = s[0].bad
+        if width(to) > width(source):
+            bad = bad | ~n.number(s[0], source)[1]
+        elif width(to) < min(width(source), 32):  # the register may be wider than the result
+            bad = bad | ~n.number(s[0], to)[1]
+        return _made(s[0], s[0].slopes, bad, min(width(to), 64))
+
+    return run
+
+
+def select(first: Value, second: Value, by: Value) -> Value:
+    """``selp``."""
+    mine = by.base != 0
+    return Value(
+        first.base, np.where(mine, first.slopes, second.slopes), by.bad | np.where(mine, first.bad, second.bad)
+    )
+
+
+def logical(name: str, first: Value, second: Value) -> Value:
+    """``and`` and ``or`` of predicates, which one of them may decide."""
+    decides = np.uint64(name == "or")
+    bad = first.bad | second.bad
+    for x in (first, second):
+        bad = bad & ~(x.still & ((x.base & ones(1)) == decides))
+    return Value(first.base, np.zeros_like(first.slopes), bad)

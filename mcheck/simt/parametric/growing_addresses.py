@@ -1,0 +1,187 @@
+"""What is read at addresses that grow with the rounds: global memory that nothing writes, at places that tell nothing
+apart. The loads that bring the parameter itself are among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import width
+from mcheck.frontend.ptx.memory_layout import PARAM_BASE, UNKNOWN_SIZE
+from mcheck.frontend.ptx.register_flow import reads, registers
+from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.tensor_map import step_bytes
+from mcheck.semantics.tensor_map_values import decode
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.compiler import Fetch
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.loop_visits import Before
+from mcheck.simt.parametric.affine import Value
+from mcheck.simt.parametric.invariant_registers import AFTER, BEFORE, InvariantRegisters
+
+COPIED = 16
+"""To what bytes copies align their addresses."""
+
+
+@dataclass(slots=True)
+class Growing(InvariantRegisters):
+    """Loads and copies."""
+
+    grown: set[int] = field(default_factory=set)
+    """The objects that are read at addresses that grow."""
+
+    def _load(self, unit: Unit, statement: ptx.Statement) -> Before:
+        place = statement.operands[1]
+        assert isinstance(place, ptx.Address)
+        fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode[-1])
+        given = list(registers(statement.operands[0]))
+        targets = [(j, unit.frame + r.index, width(r.type)) for j, r in enumerate(given)]
+        targets = [x for x in targets if x[1] in self.compiler.code.wanted]
+        based = self._wanted(unit, registers(place))
+        rows = [row for _, row, _ in targets]
+        if "param" in statement.opcode and not any(p.startswith("param::func") for p in statement.opcode):
+
+            def parameter(_: Cluster, mine: Mask) -> None:
+                for register, row in based:
+                    self._sure(statement, register, row, mine)
+                lanes = np.flatnonzero(mine)
+                at = np.broadcast_to(fetch()[0], mine.shape)[lanes].astype(np.int64)
+                at = np.where(at < PARAM_BASE, at + PARAM_BASE, at)
+                for j, row, bits in targets:
+                    self._set([row], lanes, statement, *self._parameter(at + j * size, size, bits, lanes))
+
+            return parameter
+        if "const" in statement.opcode:
+            return self._constant(statement, based, rows)
+
+        def before(c: Cluster, mine: Mask) -> None:
+            for register, row in based:
+                self._read(c, statement, register, row, fetch, mine, size * max(len(given), 1))
+            self._set(rows, np.flatnonzero(mine), statement, 0, bad=True)
+
+        return before
+
+    def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> Before:
+        def before(_: Cluster, mine: Mask) -> None:
+            for register, row in based:
+                self._sure(statement, register, row, mine)
+            self._set(rows, np.flatnonzero(mine), statement, 0, bad=False)
+
+        return before
+
+    def _parameter(
+        self, at: NDArray[np.int64], size: int, bits: int, lanes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Mask]:
+        """The slopes of what is loaded from the parameters at ``at``, and where they are not known."""
+        low = PARAM_BASE + self.compiler.places.symbols[self.compiler.lanes.launch.entry, self.argument.name]
+        whole = (at == low) & (size == self.argument.size) & (bits == 8 * size)
+        touched = (at < low + self.argument.size) & (at + size > low)
+        slopes = np.zeros((3, len(lanes)), np.int64)
+        part = self.part[lanes]
+        slopes[0] = np.where(whole & (part != BEFORE), self.period, 0)
+        slopes[1] = np.where(whole & (part != AFTER), self.period, 0)
+        slopes[2] = np.where(whole, 1, 0)
+        return slopes, touched & ~whole
+
+    def _copy(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """``cp.async`` and its like: what they read in global memory may grow with the rounds."""
+        opcode, operands = statement.opcode, statement.operands
+        loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
+        source = operands[1] if len(operands) > 1 else None
+        if loads and isinstance(source, ptx.Address):
+            if "tensor" in opcode:
+                if not {"im2col", "tile::gather4"} & set(opcode):
+                    return self._tensor(unit, statement, source)
+            elif "global" in opcode and "reduce" not in opcode:
+                return self._source_of(unit, statement, source)
+        return self._effect(unit, statement, reads(statement))
+
+    def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
+        fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, registers(source))
+        others = [r for o in statement.operands if o is not source for r in registers(o)]
+        effect = self._effect(unit, statement, others)
+        amounts = [o.value for o in statement.operands[2:3] if isinstance(o, ptx.Immediate)]
+
+        def before(c: Cluster, mine: Mask) -> None:
+            effect(c, mine)
+            for register, row in based:
+                self._read(c, statement, register, row, fetch, mine, amounts[0] if amounts else COPIED)
+
+        return before
+
+    def _read(
+        self, c: Cluster, statement: ptx.Statement, register: ptx.Register, row: int, fetch: Fetch, mine: Mask,
+        size: int,
+    ) -> None:  # fmt: skip
+        """Notes the object that is read at an address that grows; raises ``Aperiodic`` if that matters."""
+        lanes = np.flatnonzero(mine)
+        value = Value(np.broadcast_to(fetch()[0], mine.shape)[lanes], self.slopes[:, row, lanes], self.bad[row, lanes])
+        moving = value.slopes.any(axis=0)
+        if value.bad.any() or not moving.any():
+            self._sure(statement, register, row, mine)
+            return
+        at, slopes = value.base[moving], value.slopes[:, moving]
+        low, high = int(at.min()), int(at.max())
+        found = c.places.memory.find(low)
+        if not GLOBAL_BASE <= low <= high < SHARED_BASE or found is None or c.places.memory.find(high) is not found:
+            self._sure(statement, register, row, mine)
+        assert found is not None
+        known = found.object.size != UNKNOWN_SIZE
+        if known and not self.numbers.between(at, slopes, found.base, found.base + found.object.size - size).all():
+            raise Aperiodic(
+                f"the address of '{statement.text}', which grows with the rounds, and {found.object.name} does not",
+                statement.span,
+            )
+        self._aligned(statement, slopes, size & -size if size else 1)
+        self.grown.add(found.base)
+
+    def _aligned(self, statement: ptx.Statement, slopes: NDArray[np.int64], unit: int) -> None:
+        if (slopes[:2] % unit).any():
+            raise Aperiodic(f"the alignment of '{statement.text}', another one in each round", statement.span)
+        if (slopes[2] % unit).any():
+            self.numbers.spare = 0
+
+    def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
+        coords = [r for o in source.rest for r in registers(o)]
+        items = [x for o in source.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        rows = self._wanted(unit, coords)
+        others = [r for o in statement.operands if o is not source for r in registers(o)]
+        based = ptx.Address(source.base, source.offset)
+        effect = self._effect(unit, statement, [*others, *registers(based)])
+        fetch = self.compiler.fetch(unit, based)
+        fetches = {r: self.compiler.fetch(unit, r) for r, _ in rows}
+
+        def before(c: Cluster, mine: Mask) -> None:
+            effect(c, mine)
+            lanes = np.flatnonzero(mine)
+            for register, row in rows:
+                value = self._value(unit, register, fetches[register], lanes)
+                if value.bad.any():
+                    self._sure(statement, register, row, mine)
+                if not value.slopes.any():
+                    continue
+                if not self.numbers.number(value, "s32")[1].all():
+                    raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
+                for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
+                    self._box(c, statement, address, value, first=register in list(registers(items[0])))
+
+        return before
+
+    def _box(self, c: Cluster, statement: ptx.Statement, address: int, value: Value, *, first: bool) -> None:
+        """A box that goes on with the rounds in the tensor of the map at an address."""
+        contents = c.store.map_at(address)
+        spec = None if contents is None else decode(contents)
+        found = None if spec is None else c.places.memory.find(spec.global_address)
+        plain = spec is not None and spec.interleave_layout == "none" and spec.elemtype[:1] in "usfbt"
+        if spec is None or found is None or not plain or "b4" in spec.elemtype or "b6" in spec.elemtype:
+            raise Aperiodic(f"the coordinates of '{statement.text}', by a map of this kind", statement.span)
+        if first:
+            self._aligned(statement, value.slopes * step_bytes(spec), COPIED)
+        self.grown.add(found.base)

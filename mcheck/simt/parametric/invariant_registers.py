@@ -1,0 +1,139 @@
+"""Registers that are to be the same for all numbers that a parameter may be, or are known to grow with them
+(``mcheck.simt.parametric.affine``), while a cluster is executed with one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.launch import Argument
+from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.simt.execution.cluster import DONE, Cluster
+from mcheck.simt.execution.compiler import Compiler, Fetch
+from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.loop_visits import Before, Mark
+from mcheck.simt.parametric.affine import Numbers, Value
+
+BEFORE, INSIDE, AFTER = range(3)
+"""Where a lane is: before the mark in its loop, in the period behind it, or after that."""
+COLLECTIVE = frozenset(("elect", "shfl", "vote", "match", "redux"))
+ADDRESSED = frozenset(("st", "red", "atom", "ldmatrix", "stmatrix"))
+"""Instructions that do the same whatever the values are that they store."""
+STRONG = frozenset(("release", "relaxed", "volatile", "mmio"))
+
+
+@dataclass(slots=True)
+class InvariantRegisters:
+    """The registers of all lanes. ``period`` is by how much a number is larger that makes one more period, 0 if only
+    the next numbers are asked about.
+    """
+
+    numbers: Numbers
+    argument: Argument
+    period: int = 0
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    compiler: Compiler = field(init=False)
+    slopes: NDArray[np.int64] = field(init=False)
+    bad: Mask = field(init=False)
+    why: dict[int, ptx.Statement] = field(default_factory=dict)
+    """By register, what made it bad."""
+    part: NDArray[np.int8] = field(init=False)
+    heads: NDArray[np.int64] = field(init=False)
+    count: NDArray[np.int64] = field(init=False)
+    """By lane, where its loop begins, and how often it has jumped back there."""
+
+    def begin(self, compiler: Compiler) -> None:
+        """Before the first step: nothing is known of any register."""
+        self.compiler = compiler
+        lanes, rows = compiler.lanes.count, compiler.code.rows
+        self.slopes = np.zeros((3, rows, lanes), np.int64)
+        self.bad = np.ones((rows, lanes), np.bool_)
+        self.part = np.zeros(lanes, np.int8)
+        self.heads = np.array([self.marks[k].head if k in self.marks else -1 for k in range(lanes)], np.int64)
+        self.count = np.zeros(lanes, np.int64)
+
+    def _value(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: NDArray[np.int64]) -> Value:
+        base = np.broadcast_to(fetch()[0], self.part.shape)[lanes]
+        slopes, bad = np.zeros((3, len(lanes)), np.int64), np.zeros(len(lanes), np.bool_)
+        if isinstance(operand, ptx.Special) and operand.name not in self.compiler.lanes.special:
+            bad[:] = True
+        for register in registers(operand):
+            row = unit.frame + register.index
+            slopes, bad = self.slopes[:, row, lanes], self.bad[row, lanes]
+            if isinstance(operand, ptx.Part):
+                bad = bad | slopes.any(axis=0)
+        return Value(base, slopes, bad)
+
+    def _sure(self, statement: ptx.Statement, register: ptx.Register, row: int, mask: Mask) -> None:
+        """Raises ``Aperiodic`` unless a register is the same for all numbers."""
+        if self.bad[row, mask].any():
+            raise Aperiodic(f"{register.name} in '{statement.text}'{self._source(row)}", statement.span)
+        if self.slopes[:, row, mask].any():
+            raise Aperiodic(f"{register.name} in '{statement.text}', which grows", statement.span)
+
+    def _source(self, row: int) -> str:
+        made = self.why.get(row)
+        return f", which '{made.text}' (line {made.span.line}) makes" if made is not None else ""
+
+    def _set(self, rows: Iterable[int], lanes: NDArray[np.int64], statement: ptx.Statement,
+             slopes: NDArray[np.int64] | int, bad: Mask | bool) -> None:  # fmt: skip
+        for row in rows:
+            self.slopes[:, row, lanes] = np.where(bad, 0, slopes)
+            self.bad[row, lanes] = bad
+            if np.any(bad):
+                self.why[row] = statement
+
+    def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[tuple[ptx.Register, int]]:
+        rows = [(r, unit.frame + r.index) for r in dict.fromkeys(found)]
+        return [(r, row) for r, row in rows if row in self.compiler.code.wanted]
+
+    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
+        """An instruction whose operands are to be the same for all numbers."""
+        name = statement.opcode[0]
+        rows = self._wanted(unit, used)
+        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        collective = name in COLLECTIVE
+        known = collective or (name == "mbarrier" and statement.opcode[1] in ("try_wait", "test_wait"))
+
+        def before(c: Cluster, mine: Mask) -> None:
+            for register, row in rows:
+                self._sure(statement, register, row, mine)
+            if collective:
+                self._meet(c, statement, mine)
+            self._set(targets, np.flatnonzero(mine), statement, 0, bad=not known)
+
+        return before
+
+    def _meet(self, c: Cluster, statement: ptx.Statement, mine: Mask) -> None:
+        """Lanes that hand values to each other are all of their warp, as far in their loops."""
+        there = mine.reshape(-1, WARP)
+        if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != DONE).reshape(-1, WARP)).any():
+            raise Aperiodic(f"'{statement.text}', to which lanes of a warp come one after the other", statement.span)
+        for warp in np.flatnonzero(there.any(axis=1)).tolist():
+            lanes = warp * WARP + np.flatnonzero(there[warp])
+            far = {
+                (int(self.part[k]), *((int(self.heads[k]), int(self.count[k])) if self.part[k] == INSIDE else ()))
+                for k in lanes.tolist()
+                if self.heads[k] >= 0
+            }
+            alone = bool((self.heads[lanes] < 0).any())
+            if len(far) > 1 or (alone and any(place[0] == INSIDE for place in far)):
+                raise Aperiodic(f"'{statement.text}', to which lanes of a warp come in several rounds", statement.span)
+
+
+def deciding_registers(statement: ptx.Statement) -> Iterable[ptx.Register]:
+    """The registers of an instruction that decide what it does: values that are only stored do not."""
+    name, guard = statement.opcode[0], statement.guard
+    strong_store = name == "st" and not STRONG.isdisjoint(statement.opcode[1:2])
+    if name in ADDRESSED and not strong_store:
+        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in registers(o)]
+    if name == "wgmma":
+        return [o for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred"]
+    return [r for r in reads(statement) if guard is None or r != guard.register]

@@ -1,0 +1,357 @@
+"""A kernel with a parameter that is any number, as what each lane does before its loop, in a period of it, and after.
+
+The loops are found by running the kernel with two numbers: what is entered more often with the larger one depends on
+it. How many rounds are a period is read off what the lanes do in them. That it is so with every number is then shown by
+following one number more closely (``mcheck.simt.parametric.watched_execution``), and the numbers next to it that make a
+difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from itertools import pairwise
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.launch import Argument, Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr, Lanes
+from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, MemoryMap
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.loop_visits import Mark, Visits
+from mcheck.simt.parametric.affine import Numbers
+from mcheck.simt.parametric.watched_execution import Watch
+from mcheck.simt.trace_extraction import ClusterTrace, Runner, Way
+
+FIRST_TRIES = (48, 96)
+ROUNDS = 24
+"""So many rounds show what repeats, or as many as ``MOST_TRIED`` makes."""
+MOST_TRIED = 12_288
+MOST_VISITS = 72
+"""A period of more rounds is not followed."""
+ENOUGH = 1 << 30
+"""As far as numbers of 32 bits are to be followed, at least."""
+MOST_SMALL = 160
+"""So many numbers below those that repeat are looked at one by one."""
+
+Launched = Callable[[int], Launch]
+Step = tuple[NDArray[np.int64], Mask]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicTrace:
+    """A way that the kernel goes with every number from ``starts[0]`` on. ``starts`` are the first numbers that differ
+    from those before, up to one that makes a period more, which is ``step`` larger; ``below`` are those that differ
+    from 0 on.
+
+    ``heads`` and ``bodies`` are what each thread does before its loop and in a period of it, ``tails`` by the numbers
+    in ``starts`` what comes then, a last period included. ``last`` is up to where no register overflows.
+    """
+
+    way: ClusterTrace
+    starts: tuple[int, ...]
+    step: int
+    below: tuple[int, ...]
+    heads: tuple[tuple[Op, ...], ...]
+    bodies: tuple[tuple[Op, ...], ...]
+    tails: tuple[tuple[tuple[Op, ...], ...], ...]
+    last: int
+
+    def number(self, size: int) -> int:
+        """The first number of those that make a program: they are counted by ``size``."""
+        periods, which = divmod(size, len(self.starts))
+        return self.starts[which] + periods * self.step
+
+    def program(self, size: int) -> Program:
+        """What the cluster does with ``number(size)``. What a period reads at addresses that grow, and that nothing
+        writes, is read where the first one reads it.
+        """
+        periods, which = divmod(size, len(self.starts))
+        parts = zip(self.heads, self.bodies, self.tails[which], strict=True)
+        code = [(*head, *(body * periods), *tail) for head, body, tail in parts]
+        threads = [replace(t, code=c) for t, c in zip(self.way.program.threads, code, strict=True)]
+        return replace(self.way.program, threads=tuple(threads))
+
+    def loop(self, thread: int, size: int) -> tuple[int, int, int]:
+        """Where the loop of a thread begins and ends in its code, and the operations of a period."""
+        first, length = len(self.heads[thread]), len(self.bodies[thread])
+        return first, first + length * (size // len(self.starts) + 1), length
+
+
+@dataclass(slots=True)
+class Finder:
+    """Finds out how one way of a kernel repeats; ``launched`` is its launch with a number."""
+
+    module: Module
+    launched: Launched
+    argument: Argument
+    way: Way
+    limit: Limit
+    name: str
+    keys: dict[int, tuple[Op, object]] = field(default_factory=dict)
+    plain: dict[object, int] = field(default_factory=dict)
+    exact: dict[int, tuple[Op, int]] = field(default_factory=dict)
+
+    def find(self) -> PeriodicTrace:
+        """How it repeats; raises ``Aperiodic`` with what is in the way."""
+        if self.runner(0).code.moved:
+            raise Aperiodic("control that depends on what is stored in memory")
+        small, large = self.tried()
+        marks, step = self.marks(small, large)
+        problem: Aperiodic | None = None
+        for first, more in ((1, 0), (1, 1), (2, 1), (2, 2)):
+            try:
+                return self.repeating(large, marks, step, first, more)
+            except Aperiodic as error:
+                problem = error
+        assert problem is not None
+        raise problem
+
+    def others(self) -> Iterator[Way]:
+        """Ways that differ from this one in a choice that it made."""
+        runner = self.runner(FIRST_TRIES[1])
+        yield from runner.others(self.way, runner.run(self.way))
+
+    def runner(self, number: int) -> Runner:
+        """What runs the kernel with a number."""
+        self.limit.check()
+        if number >> 8 * self.argument.size:
+            raise Aperiodic(f"{number} rounds, which {self.name} cannot be")
+        return Runner(self.module, self.launched(number), self.limit)
+
+    # --- loops ----------------------------------------------------------------------------------------------------
+
+    def tried(self) -> tuple[tuple[int, Visits], tuple[int, Visits, Cluster]]:
+        """Two numbers with what was seen of the loops."""
+        low, high = FIRST_TRIES
+        while True:
+            small, large = Visits(), Visits()
+            self.runner(low).run(self.way, small)
+            cluster = self.runner(high).run(self.way, large)
+            for gap in cluster.trace.gaps.values():
+                raise Aperiodic(gap.reason, gap.span)
+            more = [len(v) - len(small.loops.get(k, ())) for k, v in large.loops.items()]
+            if max(more, default=0) >= ROUNDS or high >= MOST_TRIED:
+                return (low, small), (high, large, cluster)
+            low, high = 8 * low, 8 * high
+
+    def marks(
+        self, small: tuple[int, Visits], large: tuple[int, Visits, Cluster]
+    ) -> tuple[dict[int, tuple[int, int, int]], int]:
+        """By lane its loop, how often it is entered with the larger number and how many numbers make one round more;
+        and how many make a period.
+        """
+        (low, before), (high, after, cluster) = small, large
+        heads: dict[int, tuple[int, int, int]] = {}
+        for (lane, head), visits in sorted(after.loops.items()):
+            more = len(visits) - len(before.loops.get((lane, head), ()))
+            if more <= 0:
+                continue
+            if (high - low) % more:
+                raise Aperiodic(f"how often a loop runs, which is not as often more as {self.name} is larger")
+            if lane not in heads or len(visits) < heads[lane][1]:
+                heads[lane] = head, len(visits), (high - low) // more
+        if not heads:
+            raise Aperiodic(f"no loop runs more often with a larger {self.name}")
+        step = 1
+        known: dict[object, int] = {}
+        for lane, (head, _, each) in heads.items():
+            visits = after.loops[lane, head]
+            code = cluster.trace.code[lane]
+            key = head, tuple(visits), tuple(map(id, code))
+            if key not in known:
+                known[key] = self.rounds([tuple(map(self.key, code[a:b])) for a, b in pairwise(visits)])
+            step = lcm(step, known[key] * each)
+            if step > MOST_VISITS * each:
+                raise Aperiodic(f"rounds of which only each {step // each}th is alike")
+        return heads, step
+
+    def rounds(self, done: list[tuple[object, ...]]) -> int:
+        """After how many rounds the same is done, in the middle ones."""
+        some = done[len(done) // 5 : len(done) - len(done) // 5]
+        for period in range(1, len(some) // 2 + 1):
+            if all(a == b for a, b in zip(some, some[period:], strict=False)):
+                return period
+        raise Aperiodic("rounds of which no two do the same")
+
+    def key(self, op: Op) -> object:
+        """What an operation does, whatever it reads of global memory at what place."""
+        found = self.keys.get(id(op))
+        if found is None:
+            free = without_place(op)
+            found = self.keys[id(op)] = op, self.plain.setdefault((op.span, free), len(self.plain))
+        return found[1]
+
+    # --- periods --------------------------------------------------------------------------------------------------
+
+    def repeating(
+        self, large: tuple[int, Visits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int, periods: int,
+        more: int,
+    ) -> PeriodicTrace:  # fmt: skip
+        """The kernel as what repeats from the visit on that is ``periods`` - 1 periods behind the first one, with so
+        many numbers ``more`` periods behind that.
+        """
+        marks, start = {}, 0
+        for lane, (head, visits, each) in loops.items():
+            marks[lane] = Mark(head, 1 + (periods - 1) * (step // each), step // each)
+            wanted = marks[lane].first + marks[lane].visits * (1 + more) + 4
+            start = max(start, large[0] - (visits - wanted) * each)
+        steps = self.steps(start, marks, step)
+        start += self.watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1  # the first of its like
+        found: list[tuple[int, Watch, Cluster]] = []
+        number, last = start, (1 << 8 * self.argument.size) - 1
+        while number < start + step:
+            watch, cluster = self.watched(number, start + step - 1 - number, step, marks, steps)
+            found.append((number, watch, cluster))
+            last = min(last, number + watch.numbers.most * step)
+            number += watch.numbers.spare + 1
+        below = tuple(self.below(start))
+        runner = self.runner(start)
+        ways = [runner.followed(cluster, whole=True) for _, _, cluster in found]
+        lanes = np.flatnonzero(found[0][2].lanes.exists).tolist()
+        heads, bodies = self.cut(ways[0], found[0][1], lanes)
+        grown = set().union(*(watch.grown for _, watch, _ in found))
+        memory, alike = ways[0].program.memory, None
+        tails = []
+        for way, (_, watch, _) in zip(ways, found, strict=True):
+            parts = [self.same(code, grown, memory) for group in self.cut(way, watch, lanes) for code in group]
+            if alike is not None and parts != alike:
+                raise Aperiodic(f"what is done before the loop, which is not the same for all {self.name}")
+            alike = parts
+            tails.append(
+                tuple(
+                    t.code[watch.parts[lane][0] :] if lane in watch.parts else ()
+                    for t, lane in zip(way.program.threads, lanes, strict=True)
+                )
+            )
+        self.unwritten(ways, grown)
+        return PeriodicTrace(ways[0], tuple(n for n, _, _ in found), step, below, heads, bodies, tuple(tails), last)
+
+    def cut(
+        self, way: ClusterTrace, watch: Watch, lanes: list[int]
+    ) -> tuple[tuple[tuple[Op, ...], ...], tuple[tuple[Op, ...], ...]]:
+        """What the threads do before their loops, and in a period."""
+        heads, bodies = [], []
+        for thread, lane in zip(way.program.threads, lanes, strict=True):
+            first, last = watch.parts.get(lane, (len(thread.code),) * 2)
+            heads.append(thread.code[:first])
+            bodies.append(thread.code[first:last])
+        return tuple(heads), tuple(bodies)
+
+    def same(self, code: tuple[Op, ...], grown: set[int], memory: MemoryMap) -> tuple[object, ...]:
+        """What is compared of code: all but where it reads in objects that are read on and on."""
+        found = []
+        for op in code:
+            kept = self.exact.get(id(op))
+            if kept is None:
+                bare = without_place(op) if objects_read(op, memory) <= grown else op
+                kept = self.exact[id(op)] = op, self.plain.setdefault((op.span, bare), len(self.plain))
+            found.append(kept[1])
+        return tuple(found)
+
+    def steps(self, start: int, marks: Mapping[int, Mark], step: int) -> dict[int, Step]:
+        """How far registers go on in a period, and which do not go on by the same always."""
+        visits = Visits(marks)
+        self.runner(start + 2 * step).run(self.way, visits)
+        out = {}
+        for lane in marks:
+            states = visits.states.get(lane, [])
+            if len(states) < 2:
+                raise Aperiodic("a loop that does not run on")
+            gone = [(b[0] - a[0]).astype(np.int64) for a, b in pairwise(states)]
+            unsteady = (states[0][1] != 0) | (states[1][1] != 0)
+            for other in gone[1:]:
+                unsteady = unsteady | (other != gone[0])
+            out[lane] = gone[0], unsteady
+        return out
+
+    def watched(
+        self, number: int, spare: int, step: int, marks: Mapping[int, Mark], steps: dict[int, Step]
+    ) -> tuple[Watch, Cluster]:
+        """A number that is followed closely; registers that are found not to go on by their steps join those that do
+        not.
+        """
+        least = min(ENOUGH, 1 << 8 * self.argument.size - 2) // step
+        while True:
+            most = ((1 << 8 * min(self.argument.size, 7)) - 1 - number) // step
+            watch = Watch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
+            cluster = self.runner(number).run(self.way, watch)
+            watch.finish(cluster)
+            if not watch.unlike:
+                return watch, cluster
+            for lane, rows in watch.unlike.items():
+                steps[lane][1][sorted(rows)] = True
+
+    def below(self, start: int) -> Iterator[int]:
+        """The numbers below one that differ from those before."""
+        number = count = 0
+        while number < start:
+            yield number
+            watch = Watch(Numbers(0, 0, start - 1 - number), self.argument)
+            cluster = self.runner(number).run(self.way, watch)
+            watch.finish(cluster)
+            number += watch.numbers.spare + 1
+            count += 1
+            if count > MOST_SMALL:
+                raise Aperiodic(f"more than {MOST_SMALL} numbers below {start} that differ")
+
+    def unwritten(self, ways: list[ClusterTrace], grown: set[int]) -> None:
+        """Raises ``Aperiodic`` if something is read at addresses that grow and written as well."""
+        from mcheck.effects.unwritten_objects import find_unwritten_objects
+
+        for way in ways:
+            if not grown <= (kept := find_unwritten_objects(way.program)):
+                base = min(grown - kept)
+                name = next((i.object.name for i in way.program.memory.instances if i.base == base), "memory")
+                raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
+
+
+def without_place(op: Op) -> Op:
+    """An operation without the place in global memory that it reads."""
+    match op:
+        case ops.BulkCopy() | ops.CpAsync() if _is_global(op.src):
+            return replace(op, src=Const(0))
+        case ops.Load() if _is_global(op.address):
+            return replace(op, address=Const(0))
+        case ops.TensorCopy(kind="load"):
+            return replace(op, coords=tuple(Const(0) for _ in op.coords))
+    return op
+
+
+def objects_read(op: Op, memory: MemoryMap) -> set[int | None]:
+    """The objects in global memory that an operation may be ``without_place`` in, by their addresses."""
+    match op:
+        case ops.BulkCopy() | ops.CpAsync():
+            return {_object(memory, value) for value in _numbers(op.src)}
+        case ops.Load():
+            return {_object(memory, value) for value in _numbers(op.address)}
+        case ops.TensorCopy():
+            found = memory.find(op.tensor_map.value) if isinstance(op.tensor_map, Const) else None
+            maps = () if found is None else found.object.tensor_map
+            return {_object(memory, spec.global_address) for spec in maps} or {None}
+    return {None}
+
+
+def _object(memory: MemoryMap, address: int) -> int | None:
+    found = memory.find(address)
+    return None if found is None else found.base
+
+
+def _numbers(address: Expr) -> tuple[int, ...]:
+    if isinstance(address, Lanes):
+        return tuple(value for value in address.values if value)  # 0 stands for lanes that do not take part
+    return (address.value,) if isinstance(address, Const) else (-1,)
+
+
+def _is_global(address: Expr) -> bool:
+    return all(GLOBAL_BASE <= value < SHARED_BASE for value in _numbers(address))

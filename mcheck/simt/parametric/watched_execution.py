@@ -1,0 +1,197 @@
+"""A cluster that is executed with one number for a parameter that is any number, and watched for what other numbers
+would change (``mcheck.simt.parametric.affine``).
+
+Every lane does what it does by itself: what it learns of others is what lanes of its warp hand to each other where all
+of them meet, and that is to be the same for all numbers. So if no guard, no address and no operand changes with the
+number, the lane does the same with all of them; and if they do not change either while what grows in a period of its
+loop goes on by a period, so does every further period.
+
+A lane is before the mark in its loop, inside the period behind it, or after that. Before and inside the number may be
+larger by periods that are still to come (w); after that there are none left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit, computes
+from mcheck.frontend.ptx.instruction_forms import fault
+from mcheck.frontend.ptx.lane_arithmetic import arithmetic, width
+from mcheck.frontend.ptx.register_flow import writes
+from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.simt.execution.cluster import DONE, Cluster, Step
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.loop_visits import Before, jump_target, statements, with_visit
+from mcheck.simt.parametric.affine import Value, logical, rule_of, select
+from mcheck.simt.parametric.growing_addresses import Growing
+from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
+
+REFUSED = frozenset(
+    ("call", "tcgen05", "tensormap", "clusterlaunchcontrol", "alloca", "stacksave", "stackrestore", "multimem", "wmma")
+)
+"""Instructions whose effects on what follows are not looked into."""
+IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "discard"))
+
+
+@dataclass(slots=True)
+class Watch(Growing):
+    """What other numbers would change. ``steps`` are by lane how far its registers go on in a period, and which of them
+    go on by other steps.
+    """
+
+    steps: Mapping[int, tuple[NDArray[np.int64], Mask]] = field(default_factory=dict)
+    parts: dict[int, list[int]] = field(default_factory=dict)
+    """By lane, how much it had done at its mark and at the end of the period."""
+    unlike: dict[int, set[int]] = field(default_factory=dict)
+    """By lane, registers that are no further on by their steps at the end of the period."""
+    widths: NDArray[np.int64] = field(init=False)
+    entered: dict[int, tuple[object, ...]] = field(default_factory=dict)
+
+    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """The steps, watched."""
+        self.begin(compiler)
+        self.widths = np.array(
+            [min(width(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
+        )
+        out = list(steps)
+        for at, statement, unit in statements(compiler):
+            out[at] = with_visit(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
+        return out
+
+    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
+        """What to look at before an instruction is executed."""
+        name = statement.opcode[0]
+        if fault(statement) is not None:  # its step says so
+            return None
+        if computes(statement):
+            return self._computation(unit, statement)
+        if name == "bra":
+            return self._jump(jump_target(unit, statement), at)
+        if name in IGNORED:
+            return None
+        if name in REFUSED:
+            return _refusing(statement)
+        if name in ("ld", "ldu"):
+            return self._load(unit, statement)
+        if name == "cp" and "prefetch" not in statement.opcode:
+            return self._copy(unit, statement)
+        return self._effect(unit, statement, deciding_registers(statement))
+
+    # --- loops ----------------------------------------------------------------------------------------------------
+
+    def _jump(self, target: int, at: int) -> Before | None:
+        if target > at:
+            return None
+
+        def before(c: Cluster, mine: Mask) -> None:
+            here = np.flatnonzero(mine & (self.heads == target))
+            self.count[here] += 1
+            for lane in here.tolist():
+                mark = self.marks[lane]
+                if self.count[lane] == mark.first:
+                    self._enter(c, lane)
+                elif self.count[lane] == mark.first + mark.visits:
+                    self._leave(c, lane)
+
+        return before
+
+    def _enter(self, c: Cluster, lane: int) -> None:
+        step, unsteady = self.steps[lane]
+        slopes = self.slopes[:, :, lane]
+        slopes[0] = _reduced(slopes[1] + step, self.widths)
+        self.bad[unsteady, lane] = True
+        self.part[lane] = INSIDE
+        self.parts[lane] = [len(c.trace.code[lane])]
+        self.entered[lane] = (
+            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.peeks.get(lane),
+            list(c.returns[lane]),
+        )  # fmt: skip
+
+    def _leave(self, c: Cluster, lane: int) -> None:
+        slopes, bad, values, peeks, returns = self.entered.pop(lane)
+        step, _ = self.steps[lane]
+        now = self.slopes[:, :, lane]
+        gone = (c.lanes.values[:, lane] - values).astype(np.int64)  # type: ignore[operator]
+        same = (_reduced(now, self.widths) == _reduced(slopes, self.widths)).all(axis=0)  # type: ignore[arg-type]
+        unlike = ~bad & (self.bad[:, lane] | ~same | (gone != step))  # type: ignore[operator]
+        if unlike.any():
+            self.unlike.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
+        if peeks != c.peeks.get(lane) or returns != c.returns[lane]:
+            raise Aperiodic("a poll in one round that decides something in the next one", c.span)
+        now[1] = 0
+        self.part[lane] = AFTER
+        self.parts[lane].append(len(c.trace.code[lane]))
+
+    def finish(self, c: Cluster) -> None:
+        """Looks at what has come of the execution; raises ``Aperiodic``."""
+        for gap in c.trace.gaps.values():
+            raise Aperiodic(gap.reason, gap.span)
+        for span in c.open.values():
+            raise Aperiodic("control depends on data", span)
+        if c.trace.doubles:
+            raise Aperiodic("several lanes store to one place")
+        if (c.status != DONE).any():
+            raise Aperiodic("a wait that does not end")
+        if any(self.part[lane] != AFTER for lane in self.marks):
+            raise Aperiodic("a loop that does not run on")
+
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        name, opcode = statement.opcode[0], statement.opcode
+        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        if not targets:
+            return None
+        operands = statement.operands[1:]
+        packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
+        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or arithmetic(opcode) is not None
+        if not follows or (
+            packs and isinstance(operands[0], ptx.Vector) and isinstance(statement.operands[0], ptx.Vector)
+        ):
+            return lambda _, mine: self._set(targets, np.flatnonzero(mine), statement, 0, bad=True)
+        items = [x for o in operands for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        fetches = [(o, self.compiler.fetch(unit, o)) for o in items]
+        rule = None if packs or (name == "cvta" and any("shared" in p for p in opcode)) else rule_of(opcode)
+        predicates = name in ("and", "or") and opcode[-1] == "pred"
+        if len(writes(statement)) > 1 and name != "setp":
+            rule = None
+
+        def before(_: Cluster, mine: Mask) -> None:
+            lanes = np.flatnonzero(mine)
+            given = [self._value(unit, o, f, lanes) for o, f in fetches]
+            still = np.logical_and.reduce([np.ones(len(lanes), np.bool_), *(v.still for v in given)])
+            if still.all():
+                self._set(targets, lanes, statement, 0, bad=False)
+                return
+            slopes, bad = np.zeros((3, len(lanes)), np.int64), ~still
+            if predicates or name == "selp":
+                mixed = logical(name, *given) if predicates else select(*given)
+                slopes, bad = mixed.slopes, mixed.bad & ~still
+            elif rule is not None:
+                some = np.flatnonzero(~still & ~np.logical_or.reduce([v.bad for v in given]))
+                if len(some):
+                    parts = [Value(v.base[some], v.slopes[:, some], v.bad[some]) for v in given]
+                    made = rule(self.numbers, parts)
+                    slopes[:, some], bad[some] = made.slopes, made.bad
+            self._set(targets, lanes, statement, slopes, bad)
+
+        return before
+
+
+def _refusing(statement: ptx.Statement) -> Before:
+    def before(_: Cluster, __: Mask) -> None:
+        raise Aperiodic(f"'{statement.text}', which is not followed over any number of rounds", statement.span)
+
+    return before
+
+
+def _reduced(slopes: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Slopes modulo the widths of their registers, the least numbers that are the same."""
+    small = widths < 64
+    bits = np.where(small, widths, 1)
+    half, whole = np.int64(1) << bits - 1, np.int64(1) << bits
+    return np.where(small, (slopes + half) % whole - half, slopes)

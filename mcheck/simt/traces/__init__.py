@@ -1,0 +1,1 @@
+"""What is made of the recorded operations: shorter programs with the same findings, names for addresses."""

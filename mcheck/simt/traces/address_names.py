@@ -1,0 +1,69 @@
+"""Addresses in the terms of a kernel, as findings of modules say them: ``full[2] (smem@0 + 0x50, stage 2 of 4)``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+from mcheck.effects.site import Objects
+from mcheck.ir import ops
+from mcheck.ir.memory import Instance, MemoryMap
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Thread
+from mcheck.simt.traces.mbarrier_roles import Bar, Use, index_roles, numbers, stages, uses
+
+
+class KernelTerms:
+    """What findings call the memory of a followed cluster. Looked up when the first finding asks."""
+
+    def __init__(self, memory: MemoryMap, threads: tuple[Thread, ...]) -> None:
+        self._memory, self._threads = memory, threads
+
+    def label(self, address: int) -> str | None:
+        """The place at an address, behind what an mbarrier there is for; ``None`` outside all objects."""
+        instance = self._objects.at(address)
+        if instance is None:
+            return None
+        place, bar = _place(instance, address), _bar(instance, address)
+        if bar not in self._names:
+            return place
+        where = ", ".join(filter(None, (place, self._stage(bar))))
+        return f"{self._names[bar]} ({where})"
+
+    def slot(self, op: Op) -> str:
+        """Which stage of a ring a copy fills, that of the mbarrier on which it completes; empty if there is no ring."""
+        signalled = numbers(getattr(ops.performed_operation(op), "mbar", None))
+        said = {self._stage(_bar(i, at)) if (i := self._objects.at(at)) is not None else "" for at in signalled}
+        return said.pop() if len(said) == 1 else ""
+
+    @cached_property
+    def _objects(self) -> Objects:
+        return Objects(self._memory)
+
+    @cached_property
+    def _uses(self) -> dict[Bar, Use]:
+        return uses(self._objects, (t.code for t in self._threads))
+
+    @cached_property
+    def _names(self) -> dict[Bar, str]:
+        roles = {bar: use.role for bar, use in self._uses.items()}
+        counts = Counter(roles.values())
+        found = index_roles(roles)
+        return {bar: f"{role}[{k}]" if counts[role] > 1 else role for bar, (role, k) in found.items()}
+
+    @cached_property
+    def _stages(self) -> dict[Bar, tuple[int, int]]:
+        return stages(self._uses)
+
+    def _stage(self, bar: Bar) -> str:
+        found = self._stages.get(bar)
+        return f"stage {found[0]} of {found[1]}" if found is not None else ""
+
+
+def _bar(instance: Instance, address: int) -> Bar:
+    return instance.object.name, address - instance.base
+
+
+def _place(instance: Instance, address: int) -> str:
+    offset = address - instance.base
+    return f"{instance.label} + {offset:#x}" if offset else instance.label

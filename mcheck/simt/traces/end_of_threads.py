@@ -1,0 +1,32 @@
+"""What only the end tells: what some lanes of a warp have executed and others not, and registers used too early.
+
+It is told if it is sure that the threads have come that way: no branch was taken by guess.
+"""
+
+from __future__ import annotations
+
+from mcheck.frontend.ptx.module import Statement
+from mcheck.ir import ops
+from mcheck.ir.aligned_operations import explain_divergent_wgmma
+from mcheck.simt.execution.async_registers import WAITS
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.warp_convergence import SECTIONS
+
+
+def end(c: Cluster) -> None:
+    """All lanes have come to their ends."""
+    if not c.trace.possible or c.open:
+        return
+    for statement, lane in c.together.parted():
+        _wrong(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
+    c.flight.tell(c.lanes.exists, WAITS)
+    for statement, code, text, lane in c.flight.told():
+        _wrong(c, statement, code, text, "", lane)
+
+
+def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:
+    op = ops.TensorCore(
+        kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
+        section=section,
+    )  # fmt: skip
+    c.trace.add(op, [lane])

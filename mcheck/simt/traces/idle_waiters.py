@@ -1,0 +1,211 @@
+"""Threads that go on waiting when they have nothing else to do, as the idle warps beside one that issues copies.
+
+Compilers let all warps of a producing warpgroup wait for each free slot, and one of them fill it. What the others wait
+for does not depend on them: in theory such a warp may sleep until the barrier is two phases on, and then wait for ever
+for the parity that it has missed. Kernels count on it that it does not. So these waits are left out of the program,
+which is said, and the engine need not try how far each warp may fall behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Expr
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
+
+Code = tuple[Op, ...]
+OF_A_WARP = (ops.WarpSync, ops.Collective)
+"""What the lanes of a warp do together, without a trace for others."""
+FENCES = (ops.ProxyFence, ops.Fence)
+"""What orders what a thread does and has learnt, and does nothing by itself."""
+
+
+def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
+    """The program without the waits of bystanders, and the lines of these.
+
+    Behind the last point where it meets others a bystander only waits on mbarriers, and a thread that was there and
+    does more waits for all of that too; the lanes of a warp may meet again on the way. So nothing ends earlier without
+    its waits, and what is wrong with one of them is wrong with that of the other thread. Its fences, between which it
+    does nothing, stay where the lanes meet again: one of them may hand on what it has learnt. Nobody may end the life
+    of these mbarriers.
+
+    So it is with a bystander that meets the other thread again at a barrier behind the waits, which ends no earlier
+    than that thread's waits and hands on what they have shown: idle or not is the same before the end and before a
+    barrier. A single wait on each mbarrier is followed as it is.
+    """
+    ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
+    lighter: dict[int, Code] = {}
+    for _, several in groupby(program.threads, key=lambda t: t.place.cta):
+        threads = list(several)
+        shared = _of_all(threads)
+        different = list({tuple(map(id, t.code)): t.code for t in threads}.values())
+        for _, lanes in groupby(threads, key=lambda t: t.place.warp):
+            warp = list(lanes)
+            found = _lighter(warp, different, ended)
+            lighter |= found | _until_they_meet(warp, found, different, ended, shared)
+    if not lighter:
+        return program, ()
+    lines: set[int] = set()
+    out = list(program.threads)
+    for k, thread in enumerate(out):
+        if thread.index in lighter:
+            out[k] = replace(thread, code=lighter[thread.index])
+            kept = set(map(id, out[k].code))
+            lines |= {op.span.line for op in thread.code if op.span is not None and id(op) not in kept and _key(op)}
+    return replace(program, threads=tuple(out)), tuple(sorted(lines))
+
+
+def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -> dict[int, Code]:
+    """The bystanders of a warp, by index, each with its code without the waits."""
+    starts = {t.index: start for t in warp if (start := _start(t.code, ended)) is not None}
+    if len(starts) == len(warp):  # all of them only wait
+        whole = {t.index: t.code[: starts[t.index]] for t in warp}
+        if all(any(_outlasts(other, t.code, starts[t.index]) for other in others) for t in warp):
+            return whole
+    found: dict[int, Code] = {}
+    different = list({tuple(map(id, t.code)): t.code for t in warp}.values())
+    for thread in warp:
+        if (start := starts.get(thread.index)) is not None:
+            made = (_in_step(other, thread.code, start) for other in different if other != thread.code)
+            code = next((c for c in made if c is not None), None)
+            if code is not None:
+                found[thread.index] = code
+    return found
+
+
+def _until_they_meet(
+    warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], shared: set[int]
+) -> dict[int, Code]:
+    """Those that are bystanders until they come to a barrier, by index, each with its code without the waits; and
+    without those ``at_the_end``, of some.
+    """
+    found = {t.index: at_the_end.get(t.index, t.code) for t in warp}
+    met: dict[tuple[int, int], Op] = {}
+    for code in {tuple(map(id, t.code)): t.code for t in warp}.values():
+        met |= {(k, sum(op is end for op in code[:k])): end for k, end in enumerate(code) if id(end) in shared
+                and k and (_key(code[k - 1]) or isinstance(code[k - 1], OF_A_WARP + FENCES))}  # fmt: skip
+    for (_, count), end in sorted(met.items(), key=lambda item: item[0], reverse=True):
+        parts = [replace(t, code=part) for t in warp if (part := _before(t.code, end, count)) is not None]
+        if len(parts) < len(warp) or not any(_falls_behind(t.code, ended) for t in parts):
+            continue
+        there = [part for code in others if (part := _before(code, end, count)) is not None]
+        for index, code in _lighter(parts, there, ended).items():
+            part = next(t.code for t in parts if t.index == index)
+            found[index] = code + found[index][len(part) :]
+    return {t.index: found[t.index] for t in warp if len(found[t.index]) < len(t.code)}
+
+
+def _before(code: Code, end: Op, count: int) -> Code | None:
+    """What a thread does before it comes to a barrier once more than so many times."""
+    places = [k for k, op in enumerate(code) if op is end]
+    return code[: places[count]] if count < len(places) else None
+
+
+def _falls_behind(code: Code, ended: set[Expr]) -> bool:
+    """Whether a thread that only waits does so for several phases of an mbarrier."""
+    start = _start(code, ended)
+    places = [key[0] for op in code[start:] if (key := _key(op)) is not None] if start is not None else []
+    return len(set(places)) < len(places)
+
+
+def _start(code: Code, ended: set[Expr]) -> int | None:
+    """Where a thread begins to do nothing but wait, behind a point where it meets others."""
+    start = len(code)
+    while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP + FENCES)):
+        start -= 1
+    waits = [key for op in code[start:] if (key := _key(op)) is not None]
+    if not waits or not start or any(Const(place) in ended for place, _ in waits):
+        return None
+    return start if _meets(code[start - 1]) else None
+
+
+def _outlasts(other: Code, code: Code, start: int) -> bool:
+    """Whether a thread of another warp, from the same point on, waits for as much and does something else."""
+    rest = _behind(other, code, start)
+    return _waits_for(rest, code[start:]) and any(map(_does, rest))
+
+
+def _in_step(other: Code, code: Code, start: int) -> Code | None:
+    """The code without the waits for which another lane of the warp waits too, before the two meet again, and then does
+    something else; ``None`` if there are none.
+    """
+    rest = _behind(other, code, start)
+    mine, theirs = list(_parts(code[start:])), list(_parts(rest))
+    if [meeting for _, meeting in mine] != [meeting for _, meeting in theirs]:
+        return None
+    out: list[Op] = list(code[:start])
+    for (waits, meeting), (there, _) in zip(mine, theirs, strict=True):
+        first = next((k for k, op in enumerate(there) if _key(op) is not None), len(there))
+        covered = _waits_for(there, waits) and any(map(_does, there[first:]))
+        out += (op for op in waits if not covered or _key(op) is None)
+        out += () if meeting is None else (meeting,)
+    return tuple(out) if len(out) < len(code) else None
+
+
+def _parts(code: Code) -> Iterator[tuple[Code, Op | None]]:
+    """What stands before each meeting of the warp, with that, and behind the last one."""
+    begun = 0
+    for k, op in enumerate(code):
+        if isinstance(op, OF_A_WARP):
+            yield code[begun:k], op
+            begun = k + 1
+    yield code[begun:], None
+
+
+def _behind(other: Code, code: Code, start: int) -> Code:
+    """What another thread does after it has met this one just before ``start``; nothing if it does not."""
+    met = code[start - 1]
+    places = [k for k, op in enumerate(other) if op is met]
+    count = sum(op is met for op in code[:start])
+    return other[places[count - 1] + 1 :] if count <= len(places) else ()
+
+
+def _waits_for(code: Code, waits: Code) -> bool:
+    """Whether code has these waits, in their order."""
+    left = iter(code)
+    return all(any(_key(op) == key for op in left) for wait in waits if (key := _key(wait)) is not None)
+
+
+def _does(op: Op) -> bool:
+    """Whether others may notice an operation."""
+    return _key(op) is None and not isinstance(op, OF_A_WARP + FENCES)
+
+
+def _meets(op: Op) -> bool:
+    match op:
+        case ops.Barrier(kind=kind):
+            return kind != "arrive"
+        case ops.ClusterBarrier(kind=kind):
+            return kind == "wait"
+    return False
+
+
+def _of_all(threads: Sequence[Thread]) -> set[int]:
+    """The barriers, by identity, at which all threads of a CTA that come to one of their number wait for each other:
+    no round of them ends without one of these.
+    """
+    barriers: dict[int, ops.Barrier] = {}
+    users: dict[Expr | None, set[int]] = {}
+    for thread in threads:
+        for op in thread.code:
+            if isinstance(op, ops.Barrier):
+                barriers[id(op)] = op
+                users.setdefault(op.barrier, set()).add(thread.index)
+    return {
+        k
+        for k, op in barriers.items()
+        if op.kind != "arrive" and isinstance(op.barrier, Const)
+        and (op.count is None or (isinstance(op.count, Const) and len(users[op.barrier]) <= op.count.value))
+    }  # fmt: skip
+
+
+def _key(op: Op) -> tuple[int, int] | None:
+    """The mbarrier and the parity of a wait that leaves nothing behind."""
+    match op:
+        case ops.Await(inner=ops.MbarrierWait(address=Const(address), dst=None, parity=Const(parity))):
+            return address, parity
+    return None

@@ -1,0 +1,108 @@
+"""Atomics without company: the sums of split-K products, which each thread adds to words of its own.
+
+Nobody reads such a word, nor what the atomics return, and no other thread touches it. So they race with nothing,
+synchronise with nobody (8.7, 8.8), and nothing depends on their order: the engine need not follow the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+
+from mcheck.ir import ops
+from mcheck.ir.def_use import registers_of
+from mcheck.ir.expr import Binary, Const, Lanes, Name, Reg, Special, Unary
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
+
+FEW = 64
+"""So many atomics are followed as they are."""
+
+
+def drop_private_atomics(program: Program) -> Program:
+    """The program without the atomics of buffers that nothing but atomics touch, where a word has one thread."""
+    different = program.operations
+    if sum(isinstance(op, ops.Atomic) for op in different) <= FEW:
+        return program
+    if any(isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence) for op in different):
+        return program  # a map may be made for any buffer
+    if any(True for op in different for part in op.decisive for _ in _names(getattr(op, part))):
+        return program  # an address that is computed may be any
+    busy = set(_busy(program.memory, different))
+    owners: dict[int, set[int]] = {}
+    for thread in program.threads:
+        for op in thread.code:
+            if isinstance(op, ops.Atomic) and isinstance(op.address, Const):
+                owners.setdefault(op.address.value, set()).add(thread.index)
+    idle = {
+        id(op)
+        for op in different
+        if isinstance(op, ops.Atomic)
+        and isinstance(op.address, Const)
+        and len(owners[op.address.value]) == 1
+        and (instance := program.memory.find(op.address.value)) is not None
+        and instance.base not in busy
+    }
+    if not idle:
+        return program
+    kept = tuple(replace(t, code=tuple(op for op in t.code if id(op) not in idle)) for t in program.threads)
+    return replace(program, threads=kept)
+
+
+def _busy(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]:
+    """Where the buffers begin that something else touches, or atomics of several sizes, or that return something."""
+    sizes: dict[int, int] = {}
+    for instance in memory.instances:
+        for spec in instance.object.tensor_map:
+            yield from _begin(memory, spec.global_address)
+    for op in different:
+        if not isinstance(op, ops.Atomic) or not _plain(op):
+            for number in _constants(op):
+                yield from _begin(memory, number)
+            continue
+        at, size = op.address.value, type_size(op.type)  # type: ignore[union-attr]
+        found = memory.find(at)
+        if found is not None and (sizes.setdefault(found.base, size) != size or not _fits(found, at, size)):
+            yield found.base
+
+
+def _plain(op: ops.Atomic) -> bool:
+    known = isinstance(op.address, Const) and GLOBAL_BASE <= op.address.value < SHARED_BASE
+    return known and op.dst is None and len(op.srcs) == 1 and op.proxy == "generic"
+
+
+def _fits(instance: Instance, at: int, size: int) -> bool:
+    """Whether a word lies in its object, at a multiple of its size: what does not is the engine's to report."""
+    return at % size == 0 and at + size <= instance.base + instance.object.size
+
+
+def _begin(memory: MemoryMap, number: int) -> Iterator[int]:
+    if GLOBAL_BASE <= number < SHARED_BASE and (found := memory.find(number)) is not None:
+        yield found.base
+
+
+def _names(value: object) -> Iterator[str]:
+    """The registers in an operand."""
+    match value:
+        case tuple():
+            for item in value:
+                yield from _names(item)
+        case Const() | Lanes() | Reg() | Special() | Name() | Unary() | Binary():
+            yield from registers_of(value)
+
+
+def _constants(value: object) -> Iterator[int]:
+    """The numbers in an operation: where every pointer starts from."""
+    match value:
+        case Const(number):
+            yield number
+        case Lanes(numbers):
+            yield from numbers
+        case tuple():
+            for item in value:
+                yield from _constants(item)
+        case Unary() | Binary() | Op():
+            for f in fields(value):
+                yield from _constants(getattr(value, f.name))

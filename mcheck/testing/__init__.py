@@ -1,1 +1,0 @@
-"""What the project tests its engines with: random programs and mutated models."""

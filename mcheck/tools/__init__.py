@@ -1,0 +1,1 @@
+"""The tools: the command line, the language server, the playground, the generator of litmus tests."""

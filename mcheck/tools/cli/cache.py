@@ -1,0 +1,81 @@
+"""``mcheck cache``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mcheck.checking.cache.database import Store
+
+
+@click.command("cache", short_help="Show or prune the answers that --cache keeps.")
+@click.argument("folder", metavar="DIR")
+@click.option("--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove answers not used for DAYS.")
+@click.option("--others", is_flag=True, help="Remove the answers of other versions of mcheck, which nobody asks for.")
+@click.option("--clear", is_flag=True, help="Remove all answers.")
+@click.option("--check", is_flag=True, help="Read everything, and say whether it is sound.")
+def command(folder: str, unused: int | None, others: bool, clear: bool, check: bool) -> int:
+    """Show what the cache in DIR holds, after removing what the options name.
+
+    `--cache DIR` of run, check, doc and outcomes keeps answers there: by the text of program and model, the options and
+    mcheck's own code. An answer that a limit of time or memory cut is not kept.
+
+    \b
+    mcheck cache ~/.cache/mcheck
+    mcheck cache ~/.cache/mcheck --unused 30 --others
+    """
+    import os
+
+    from mcheck.base.errors import InputError
+    from mcheck.checking.cache.database import FILE, open_store
+    from mcheck.report.text import count
+
+    if not os.path.exists(os.path.join(folder, FILE)):
+        raise InputError(f"there is no cache in {folder}", hint="--cache of run, check, doc and outcomes makes one")
+    with open_store(folder) as store:
+        assert store is not None
+        bad = _damaged(store) if check else 0
+        gone = store.prune(unused=0 if clear else unused, others=others)
+        there = store.contents()
+    removed = f", {gone} removed" if gone or clear or others or unused is not None else ""
+    own = "" if there.own == there.answers else f" ({there.own} of this version)"
+    click.echo(f"{there.path}: {count(there.answers, 'answer', 'answers')}{own}, {_size(there.bytes)}{removed}")
+    if there.days:
+        click.echo(f"the longest unused was used {count(there.days, 'day', 'days')} ago")
+    if bad:
+        said = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or of other texts than those asked about"
+        raise InputError(said, hint="a run passes over them, and --clear removes all")
+    if check:
+        click.echo("sound")
+    return 0
+
+
+def _damaged(store: Store) -> int:
+    """How many entries are damaged, or are no answer of the texts that their key stands for; of other versions, which
+    nobody asks for, only whether they are as they were written.
+    """
+    from mcheck.checking.cache.entries import parted
+    from mcheck.checking.cache.packing import Foreign, unpack
+    from mcheck.checking.check.case import Checked
+    from mcheck.checking.result_cache import unread
+    from mcheck.checking.run.case import Result
+    from mcheck.report.site.content import Page
+
+    kinds: dict[str, type[Result | Checked | Page]] = {"run": Result, "check": Checked, "doc": Page}
+
+    def sound(key: bytes, data: bytes) -> bool:
+        try:
+            made, answer = parted(data)
+            kind = kinds.get(made.command)
+            found = None if kind is None else unpack(kind, answer, "", elsewhere=True)
+        except Foreign:
+            return False
+        return found is not None and made.key() == key and (made.fits(found) or unread(found))
+
+    return store.damaged() + sum(not sound(key, data) for key, data in store.own())
+
+
+def _size(number: int) -> str:
+    return f"{number / (1 << 20):.1f} MiB" if number >= 1 << 20 else f"{number / (1 << 10):.1f} KiB"

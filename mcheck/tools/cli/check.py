@@ -1,0 +1,187 @@
+"""``mcheck check``."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcheck.base.verdicts import Verdict
+from mcheck.tools.cli import launch, options
+
+if TYPE_CHECKING:
+    from mcheck.checking.check.case import Checked
+
+ENGINES = ("auto", "explicit", "z3", "protocol", "both")
+
+
+def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Codes, or beginnings of codes, separated by commas; each has to mean some finding."""
+    from mcheck.findings import catalogue
+
+    found = []
+    for part in ",".join(value).split(","):
+        code = part.strip().upper()
+        if not code:
+            continue
+        if not any(entry.code.startswith(code) for entry in catalogue.all()):
+            raise click.BadParameter(f"no finding code begins with {part.strip()!r}; see mcheck explain", ctx, param)
+        found.append(code)
+    return tuple(found)
+
+
+@click.command("check", short_help="Look for races, undefined behaviour and deadlocks.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@options.model
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="protocol: follows whole warps, its work grows with the program; explicit: every execution; z3: the same by "
+    "solving; both: all that cover the test must agree.",
+)
+@options.profile
+@options.format_("text", "json", "sarif", "github", "junit")
+@options.target
+@options.sarif
+@click.option("--select", multiple=True, metavar="CODES", callback=_codes, help="Report these codes only (RACE,UB2).")
+@click.option("--ignore", multiple=True, metavar="CODES", callback=_codes, help="Leave these codes out.")
+@click.option(
+    "--max-executions", "limit", type=click.IntRange(min=1), metavar="N", help="Bound of the protocol engine."
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Files checked at the same time (default: one per core).",
+)
+@options.cache
+@options.resume
+@options.scheduler
+@options.tls
+@options.timeout
+@options.memory
+@options.unroll
+@options.assume
+@launch.options
+@click.option("--emit-sketch", "emitted", metavar="FILE", help="Write what one PTX module does as a sketch.")
+@options.color
+@click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
+def command(
+    paths: tuple[str, ...],
+    model: str | None,
+    engine: str,
+    profile: str,
+    form: str,
+    target: str | None,
+    sarif_file: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    limit: int | None,
+    jobs: int | None,
+    cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
+    tls: str | None,
+    timeout: float | None,
+    memory: int | None,
+    unroll: int,
+    assume: tuple[str, ...],
+    emitted: str | None,
+    color: str,
+    verbose: bool,
+    quiet: bool,
+    **launched: Any,
+) -> int:
+    """Look for races, undefined behaviour and deadlocks in kernel sketches, litmus tests and PTX modules, files or
+    folders of them.
+
+    K.ptx is launched as --launch and the options beside it say, which win over the file, or without them as K.json
+    beside it does.
+
+    A finding that the file expects counts as expected. A line suppresses findings with
+    `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
+    2 usage or parse error, 3 not everything could be looked at.
+
+    \b
+    mcheck check ring.litmus
+    mcheck check kernel.ptx --launch kernel.json
+    mcheck check kernels --format sarif -o findings.sarif
+    """
+    from mcheck.checking.check.case import Options, Settings, tally
+    from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_module
+    from mcheck.checking.check.suite import check_files
+    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.report.checked import TextReport
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import open_second_output, output, wants_color
+    from mcheck.report.problems import show, show_warning
+    from mcheck.report.progress import Bar
+
+    started = perf_counter()
+    said = launch.said(paths, launched)
+    cases, bare = collect_files(paths, launched=said is not None)
+    if bare:
+        show_warning(f"{explain_skipped_modules(bare)}: left out", None, color=color)
+    if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
+        raise click.UsageError("--emit-sketch is for one PTX module")
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
+    results: list[Checked] = []
+    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
+    with how as means, open_second_output(sarif_file) as second, output(target) as stream:
+        printer = Printer(stream, color=form == "text" and wants_color(color, stream))
+        details = verbose or (len(cases) == 1 and not quiet)
+        text = (
+            TextReport(printer, details=details, quiet=quiet, alone=stream is not sys.stdout)
+            if form == "text"
+            else None
+        )
+        shown = printer if stream.isatty() and text is not None else None
+        with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
+            for result in check_files(cases, settings, chosen, means):
+                for message, span in result.warnings:
+                    show_warning(message, span, color=color)
+                if result.problem is not None and result.verdict is Verdict.ERROR:
+                    show(result.problem, color=color, debug=result.debug)
+                if text is not None:
+                    text.result(result)
+                results.append(result)
+                bar.advance(result.headline, ok=result.status == "ok")
+        counts = tally(results, perf_counter() - started)
+        if text is not None:
+            if len(cases) > 1:
+                text.finish(counts)
+        else:
+            stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
+        if second is not None:
+            second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
+    if emitted is not None and results[0].verdict is not Verdict.ERROR:
+        from mcheck.checking.check.skeleton import skeleton
+
+        text_of_sketch = skeleton(cases[0], settings, chosen, wrong=results[0].verdict is Verdict.FINDING)
+        with output(emitted) as stream:
+            stream.write(text_of_sketch)
+    if verbose or sys.stderr.isatty():
+        click.echo(f"{counts.seconds:.2f} s", err=True)
+    return counts.exit_status
+
+
+def _document(form: str, model: str, profile: str, results: list[Checked], counts: object) -> str:
+    from mcheck.checking.check.case import Tally
+    from mcheck.report import checked, sarif
+
+    assert isinstance(counts, Tally)
+    match form:
+        case "json":
+            return checked.document(model, profile, results, counts)
+        case "sarif":
+            return sarif.document(results, counts.exit_status)
+        case "github":
+            return checked.github(results, counts)
+    return checked.junit(results)

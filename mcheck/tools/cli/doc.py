@@ -1,0 +1,157 @@
+"""``mcheck doc``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mcheck.base.verdicts import Verdict
+from mcheck.tools.cli import options
+
+if TYPE_CHECKING:
+    from mcheck.checking.backends import Backend
+    from mcheck.checking.run.case import Case, Settings
+
+
+@click.command("doc", short_help="Write the allowed outcomes of a suite as pages with pictures.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "-o", "--output", "folder", required=True, metavar="DIR",
+    help="The folder to write: a new or an empty one; with --paper a file.",
+)  # fmt: skip
+@options.format_("html", "md")
+@click.option("--paper", is_flag=True, help="Write one table of LaTeX in place of pages.")
+@click.option(
+    "--playground",
+    default="",
+    metavar="URL",
+    help="The address of a playground (mcheck playground), from DIR or whole: every page links to it with its program.",
+)
+@click.option("--title", default="Outcomes and findings", show_default=True, help="The heading of the index.")
+@options.model
+@options.profile
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Pages made at the same time (default: one per core)."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, metavar="SECONDS",
+    help="Per test and model; what takes longer is unknown.",
+)  # fmt: skip
+@options.cache
+@options.scheduler
+@options.tls
+@options.memory
+@options.unroll
+@options.assume
+@options.color
+def command(
+    paths: tuple[str, ...],
+    folder: str,
+    form: str,
+    paper: bool,
+    playground: str,
+    title: str,
+    model: str | None,
+    profile: str,
+    jobs: int | None,
+    cache: str | None,
+    scheduler: str | None,
+    tls: str | None,
+    timeout: float,
+    memory: int | None,
+    unroll: int,
+    assume: tuple[str, ...],
+    color: str,
+) -> int:
+    """Write a page for every test under PATH: program, question, verdict under each model, all outcomes, findings.
+
+    The site is static and needs no network: open DIR/index.html. With --format md it is Markdown for a repository.
+    A sketch whose constant is any number has a page with what mcheck check says of all of them.
+    A PTX module K.ptx has a page with what mcheck check finds in it, launched as K.json beside it says. A file that
+    cannot be read gets a page that says why; the others are written.
+
+    \b
+    mcheck doc litmus -o site
+    mcheck doc my-tests --format md -o docs/outcomes --title "Our tests"
+    mcheck doc my-tests --paper -o table.tex --title "Our tests"
+    """
+    import sys
+
+    from mcheck.checking.check.files import collect_files, explain_skipped_modules
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.pool import default_jobs
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import wants_color
+    from mcheck.report.problems import show_warning
+    from mcheck.report.progress import Bar
+    from mcheck.report.site.build import Entry, Site, write_site
+
+    cases, bare = collect_files(paths)
+    if bare:
+        show_warning(f"{explain_skipped_modules(bare)}: left out", None, color=color)
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    if paper:
+        with options.means(jobs, cache, None, scheduler, timeout, tls) as means:
+            return _paper(cases, settings, folder, title, means)
+    problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
+    with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
+
+        def each(entry: Entry) -> None:
+            if entry.problem:
+                problems.line(f"{entry.path}: {entry.problem}")
+            bar.advance(entry.verdict, ok=entry.status == "ok")
+
+        entries = write_site(
+            Site(
+                cases=cases,
+                roots=paths,
+                folder=folder,
+                form=form,
+                title=title,
+                settings=settings,
+                playground=playground,
+                left_out=bare,
+                jobs=jobs or default_jobs(),
+                cache=cache,
+                scheduler=scheduler,
+                tls=tls,
+                say=problems.line,
+                each=each,
+            )
+        )
+    failed = sum(1 for e in entries if e.problem)
+    start = "README.md" if form == "md" else "index.html"
+    about = f", {failed} of them without an answer" if failed else ""
+    click.echo(f"{len(entries)} page{'' if len(entries) == 1 else 's'}{about}: {folder.rstrip('/')}/{start}")
+    if any(e.problem and e.status != "unknown" for e in entries):
+        return 2
+    return 3 if failed or any(e.verdict == Verdict.UNKNOWN for e in entries) else 0
+
+
+def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Backend) -> int:
+    """Writes the table; the exit status."""
+    from mcheck.checking.check.case import Options
+    from mcheck.checking.check.files import has_any_constant, is_module
+    from mcheck.checking.check.suite import check_files
+    from mcheck.checking.run.single import list_reasons
+    from mcheck.checking.suite import compute_results
+    from mcheck.report.output import output
+    from mcheck.report.paper import of_checked, paper
+
+    modules = [case for case in cases if is_module(case.path)]
+    with output(target) as stream:
+        rows = {r.path: r for r in compute_results([case for case in cases if case not in modules], settings, means)}
+        unread = {path for path, row in rows.items() if row.verdict in (Verdict.ERROR, Verdict.UNKNOWN)}
+        asked = modules + [case for case in cases if case.path in unread and has_any_constant(case)]
+        checked = {c.path: of_checked(c, settings) for c in check_files(asked, settings, Options(), means)}
+        found = [(rows | checked)[case.path] for case in cases]
+        stream.write(paper(found, title, checked))
+    statuses = {result.verdict for result in found}
+    for result in found:
+        if result.verdict is Verdict.ERROR:
+            for reason in list_reasons(result.reason, result.problem):
+                placed = reason.startswith(f"{result.path}:")
+                click.echo(reason if placed else f"{result.path}: {reason}", err=True)
+    click.echo(f"{len(found)} row{'' if len(found) == 1 else 's'}: {target}")
+    return 2 if "error" in statuses else 3 if "unknown" in statuses else 0

@@ -1,0 +1,100 @@
+"""``mcheck outcomes --forbidden``: the states that no execution reaches, each with what forbids it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from mcheck.base.records import dataclass
+
+if TYPE_CHECKING:
+    from mcheck.answers.exploration import Forbidden
+    from mcheck.checking.run.case import Settings
+    from mcheck.ir.condition import Notation
+
+MOST = 100
+"""States that are listed."""
+
+
+def write_forbidden(path: str, target: str | None, form: str, settings: Settings, *, color: str) -> int:
+    """Writes the forbidden states of a test, as text or as JSON; the exit status."""
+    from mcheck.base.errors import InputError, Unsupported
+    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.isolation import run_isolated
+    from mcheck.checking.run.single import preload
+    from mcheck.report import forbidden
+    from mcheck.report.lines import Printer
+    from mcheck.report.output import output, wants_color
+    from mcheck.report.picture.formats import SUFFIXES
+    from mcheck.report.problems import show
+
+    if target is not None and target.endswith(SUFFIXES):
+        raise click.UsageError(f"-o {target} is a picture: --graph N says of which forbidden state")
+    cases = collect([path])
+    if len(cases) != 1:
+        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
+    preload(settings)
+    try:
+        found = run_isolated(path, settings, lambda: _explore(cases[0].path, settings))
+    except Unsupported as error:
+        show(error, color=color)
+        return 3
+    if found.reason:
+        click.echo(f"not all states are known: {found.reason}", err=True)
+        return 3
+    with output(target) as stream:
+        if form == "json":
+            stream.write(forbidden.document(path, found.model, found.states, complete=found.complete))
+        else:
+            printer = Printer(stream, color=wants_color(color, stream))
+            for line in forbidden.lines(
+                found.name, found.model, found.states, notation=found.notation, complete=found.complete
+            ):
+                printer.line(*line)
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """``complete``: these are all the states that could be thought of; ``reason``: why it is not known which are."""
+
+    name: str
+    model: str
+    states: tuple[Forbidden, ...]
+    complete: bool
+    notation: tuple[tuple[str, Notation], ...]
+    reason: str | None
+
+
+def _explore(path: str, settings: Settings) -> _Found:
+    from mcheck.base.reasons import in_words, of_all_the_time
+    from mcheck.checking.policy.executions import executions as explore
+    from mcheck.checking.policy.question import Question
+    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.checking.run.single import load, model_for, remaining_time
+
+    started = perf_counter()
+    program = load(path, settings.assume)
+    model = settings.model or program.model or DEFAULT_MODEL
+    asked = Question(
+        profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)
+    )
+    explored = explore(
+        program,
+        model_for(settings.model, program.model, program.path, program.model_span),
+        asked,
+        forbidden=MOST,
+        drawn=0,
+    )
+    given = explored.answer
+    why = in_words(of_all_the_time(given.reasons, settings.timeout)) or "the exploration stopped early"
+    return _Found(
+        name=program.name,
+        model=model,
+        states=explored.forbidden,
+        complete=explored.all_forbidden,
+        notation=program.condition.notation,
+        reason=None if given.complete else why,
+    )

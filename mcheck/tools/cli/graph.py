@@ -1,0 +1,104 @@
+"""``mcheck outcomes --graph``: the picture of one outcome."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mcheck.checking.run.case import Settings
+
+
+def write_graph(
+    path: str,
+    target: str | None,
+    number: int,
+    *,
+    forbidden: bool,
+    model: str | None,
+    profile: str,
+    timeout: float | None,
+    memory: int | None,
+    unroll: int,
+    assume: tuple[str, ...] = (),
+) -> int:
+    """Writes the picture of outcome ``number``, or of the forbidden state of that number; the exit status."""
+    from mcheck.base.errors import InputError, Unsupported
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.isolation import run_isolated
+    from mcheck.checking.run.single import preload
+    from mcheck.report.output import output, refuse_unwritable, replace_file
+    from mcheck.report.picture.formats import SUFFIXES
+    from mcheck.report.problems import show
+
+    if target is None:
+        which = f"{'why-not' if forbidden else 'outcome'}-{number}{SUFFIXES[0]}"
+        typed = f"mcheck outcomes {shlex.quote(path)} --graph {number}{' --forbidden' if forbidden else ''} -o {which}"
+        raise click.UsageError(f"--graph draws into a file: {typed} (or {', '.join(SUFFIXES[1:])})")
+    if not target.endswith(SUFFIXES):
+        raise click.UsageError(f"-o {target} says no kind of picture: with --graph it ends in {', '.join(SUFFIXES)}")
+    cases = collect([path])
+    if len(cases) != 1:
+        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    preload(settings)
+    try:
+        drawn = run_isolated(path, settings, lambda: _draw(cases[0].path, target, number, forbidden, settings))
+    except Unsupported as error:
+        show(error)
+        return 3
+    if drawn.content is None:
+        if drawn.reason:
+            click.echo(f"not all states are known: {drawn.reason}", err=True)
+            return 3
+        kind = "forbidden state" if forbidden else "outcome"
+        if not drawn.count:
+            raise InputError(f"{path} has no {kind}")
+        raise InputError(f"{path} has no {kind} {number}", expected=f"1 to {drawn.count}")
+    if isinstance(drawn.content, bytes):
+        refuse_unwritable(target)
+        replace_file(target, drawn.content)
+        return 0
+    with output(target) as stream:
+        stream.write(drawn.content)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A picture, or how many there would be, and why there may be more, if there may."""
+
+    content: str | bytes | None
+    count: int
+    reason: str | None
+
+
+def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
+    from mcheck.base.reasons import in_words, of_all_the_time
+    from mcheck.checking.policy.executions import executions as explore
+    from mcheck.checking.policy.question import Question
+    from mcheck.checking.run.single import load, model_for, remaining_time
+    from mcheck.report.picture.formats import picture
+
+    started = perf_counter()
+    program = load(path, settings.assume)
+    explored = explore(
+        program,
+        model_for(settings.model, program.model, program.path, program.model_span),
+        Question(profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)),
+        forbidden=number if forbidden else 0,
+        drawn=0 if forbidden else number,
+    )
+    if forbidden:
+        executions = [f.execution for f in explored.forbidden if f.execution is not None]
+    else:
+        executions = list(explored.allowed.values())
+    if len(executions) >= number:
+        return _Drawn(picture(executions[number - 1], target), len(executions), None)
+    reasons = () if explored.answer.complete else of_all_the_time(explored.answer.reasons, settings.timeout)
+    return _Drawn(None, len(executions), in_words(reasons))

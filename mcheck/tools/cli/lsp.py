@@ -1,0 +1,39 @@
+"""``mcheck lsp``."""
+
+from __future__ import annotations
+
+import click
+
+from mcheck.tools.cli import options
+
+
+@click.command("lsp", short_help="Serve an editor: the Language Server Protocol on standard input and output.")
+@options.model
+@options.profile
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Per check; newer text stops it at once.",
+)
+@options.memory
+def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
+    """Serve an editor: diagnostics as one types, hovers, completion, definitions, fixes and outlines for litmus tests,
+    kernel sketches, PTX modules and cat models, by the Language Server Protocol on standard input and output.
+
+    It needs the packages of the extra lsp.
+    """
+    from mcheck.base.errors import InputError
+    from mcheck.checking.run.case import Settings
+
+    try:
+        from mcheck.tools.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        hint = "pip install '.[lsp]' in a checkout of mcheck"
+        raise InputError(f"the package {error.name} is not installed", hint=hint) from None
+    serve(Settings(model=model, profile=profile, timeout=timeout, memory=memory))
+    return 0

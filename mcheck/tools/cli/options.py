@@ -1,0 +1,185 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcheck.checking.backends import Backend
+
+ENGINES = ("auto", "explicit", "z3", "protocol", "both")
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LEAST_MEMORY = 128 << 20
+"""An interpreter with the engines and their libraries takes some 70 MiB."""
+MOST_MEMORY = 1 << 62
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes with a unit: 600M, 1.5G, 2GiB; never so little that nothing could run."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([KMGT])(?:i?B)?", value, re.ASCII | re.IGNORECASE)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a size such as 600M or 2G", ctx, param)
+    count = int(float(found[1]) * UNITS[found[2].upper()])
+    if count < LEAST_MEMORY:
+        raise click.BadParameter(f"{value} is too little: at least {LEAST_MEMORY >> 20}M", ctx, param)
+    return min(count, MOST_MEMORY)
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of seconds", ctx, param)
+    return value
+
+
+def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click gives them
+    """For the shell: the shipped models and the .cat files here."""
+    import os
+
+    from mcheck.cat.library import model_names
+
+    files = sorted(name for name in os.listdir(".") if name.endswith(".cat"))
+    return [name for name in [*model_names(), *files] if name.startswith(incomplete)]
+
+
+model = click.option(
+    "--model",
+    shell_complete=_models,
+    metavar="NAME|FILE.cat",
+    help="The memory model (default: the file's own, else ptx-9.0). See mcheck models.",
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="How executions are found; both: two engines, which must agree.",
+)
+profile = click.option(
+    "--profile",
+    type=click.Choice(("strict", "ptx", "permissive")),
+    default="ptx",
+    show_default=True,
+    help="How disputed points of the specification are taken.",
+)
+prop = click.option(
+    "--property",
+    "prop",
+    type=click.Choice(("spec", "liveness")),
+    default="spec",
+    show_default=True,
+    help="spec: the condition; liveness: no fair execution runs or waits for ever.",
+)
+timeout = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
+    metavar="SECONDS",
+    help="Per test; one that takes longer is unknown.",
+)
+memory = click.option(
+    "--memory",
+    callback=_bytes,
+    metavar="SIZE",
+    help="Per test, such as 600M or 2G; one that takes more is unknown.",
+)
+unroll = click.option(
+    "--unroll",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="How often a loop with an effect is unrolled.",
+)
+assume = click.option(
+    "--assume",
+    multiple=True,
+    type=click.Choice(("converged",)),
+    help="Take for granted what no text promises. converged: lanes of a warp at one statement go on together.",
+)
+cache = click.option(
+    "--cache",
+    metavar="DIR",
+    help="Keep answers in DIR, and ask nothing twice. See mcheck cache.",
+)
+resume = click.option(
+    "--resume",
+    metavar="DIR",
+    help="Keep results in DIR as they come, and go on from there: for long runs. What limits cut is kept as well.",
+)
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS|local",
+    help="Run tests on the workers of a scheduler of Dask; local: one on this machine, with --jobs workers.",
+)
+tls = click.option(
+    "--tls",
+    metavar="DIR",
+    help="With --scheduler tls://...: ca.pem, cert.pem and key.pem of this client lie in DIR.",
+)
+color = click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    show_default=True,
+    help="NO_COLOR is honoured by auto.",
+)
+target = click.option(
+    "-o", "--output", "target", metavar="FILE", help="Write the report to FILE (in one step at the end)."
+)
+sarif = click.option(
+    "--sarif", "sarif_file", metavar="FILE", help="Write the findings to FILE as SARIF as well, from the same run."
+)
+
+
+def format_(*choices: str) -> Decorator:
+    """``--format`` for a command that knows ``choices``; the first is the default."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="Form of the report.",
+    )
+
+
+@contextmanager
+def means(
+    jobs: int | None,
+    cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
+    timeout: float | None,
+    tls: str | None = None,
+) -> Iterator[Backend]:
+    """What these options ask for."""
+    from mcheck.checking.backends import Backend
+
+    if cache is not None and resume is not None:
+        raise click.UsageError("--resume keeps what --cache does, and more: give one of them")
+    if cache is None and resume is None:
+        yield Backend(jobs=jobs, scheduler=scheduler, tls=tls, say=_say)
+        return
+    from mcheck.checking.cache.database import open_store
+
+    with open_store(cache or resume, timeout=timeout, say=_warn) as store:
+        yield Backend(jobs=jobs, scheduler=scheduler, tls=tls, store=store, resumes=resume is not None, say=_say)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _warn(text: str) -> None:
+    from mcheck.report.problems import show_warning
+
+    show_warning(text, None)

@@ -1,0 +1,32 @@
+"""``mcheck playground``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("playground", short_help="Write a page that runs mcheck in a browser.")
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="The folder to write: new or empty.")
+@click.option(
+    "--pyodide",
+    default="node_modules/pyodide",
+    show_default=True,
+    metavar="DIR",
+    help="The folder of npm's package pyodide.",
+)
+@click.option("--z3", metavar="WHEEL", help="A wheel of z3-solver for that Pyodide, which adds the engine z3.")
+def command(folder: str, pyodide: str, z3: str | None) -> int:
+    """Write a static page with an editor that runs mcheck in the browser: verdicts, outcomes, pictures, links.
+
+    Nothing is fetched from elsewhere. Any server of static files will do; browsers do not run it from file://.
+
+    \b
+    npm install pyodide
+    mcheck playground -o site/playground
+    python -m http.server -d site
+    """
+    from mcheck.tools.playground.build import build
+
+    build(folder, pyodide, z3)
+    click.echo(f"{folder.rstrip('/')}/index.html")
+    return 0

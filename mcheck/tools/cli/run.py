@@ -1,0 +1,197 @@
+"""``mcheck run``."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from mcheck.base.verdicts import Verdict
+from mcheck.tools.cli import options
+
+if TYPE_CHECKING:
+    from mcheck.checking.backends import Backend
+    from mcheck.checking.run.case import Case, Result, Settings, Summary
+    from mcheck.report.lines import Printer
+
+
+@click.command("run", short_help="Run litmus tests and compare them with what they expect.")
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--expect",
+    metavar="FILE.csv",
+    help="Rows path,1 (pass) or path,0 (fail), relative to FILE; without PATH, run the rows.",
+)
+@click.option("--shipped", is_flag=True, help="Run the suites that come with mcheck.")
+@options.model
+@options.engine
+@options.prop
+@options.profile
+@options.format_("text", "json", "junit", "sarif", "github")
+@options.target
+@options.sarif
+@click.option(
+    "--verdict-only", is_flag=True, help="Stop as soon as the verdict is certain; the states may be incomplete."
+)
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
+)
+@options.cache
+@options.resume
+@options.scheduler
+@options.tls
+@options.timeout
+@options.memory
+@options.unroll
+@options.assume
+@click.option("-W", "--warnings-as-errors", is_flag=True, help="A warning makes a test an error.")
+@options.color
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show every test's states and findings, and times on standard error."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show only tests that are not ok, and the counts.")
+def command(
+    paths: tuple[str, ...],
+    expect: str | None,
+    shipped: bool,
+    model: str | None,
+    engine: str,
+    prop: str,
+    profile: str,
+    form: str,
+    target: str | None,
+    sarif_file: str | None,
+    verdict_only: bool,
+    jobs: int | None,
+    cache: str | None,
+    resume: str | None,
+    scheduler: str | None,
+    tls: str | None,
+    timeout: float | None,
+    memory: int | None,
+    unroll: int,
+    assume: tuple[str, ...],
+    warnings_as_errors: bool,
+    color: str,
+    verbose: bool,
+    quiet: bool,
+) -> int:
+    """Run litmus tests (files, or folders with their *.litmus files), compare them with what they or FILE.csv expect.
+
+    One test shows its states and findings; of several, those that are not as expected do (-v: all).
+
+    \b
+    mcheck run MP.litmus
+    mcheck run litmus --model ptx-9.3 -q
+    mcheck run --expect suite.csv --property liveness --format junit -o report.xml
+    """
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.collect import collect
+    from mcheck.report.output import open_second_output, output, wants_color
+
+    started = perf_counter()
+    if shipped:
+        from mcheck.base.resources import litmus
+
+        paths = (*paths, litmus())
+    if not paths and expect is None:
+        raise click.UsageError("nothing to run: give a PATH, --expect FILE.csv, or --shipped")
+    cases = collect(paths, expect)
+    settings = Settings(
+        model=model,
+        engine=engine,
+        prop=prop,
+        profile=profile,
+        verdict_only=verdict_only,
+        unroll=unroll,
+        timeout=timeout,
+        memory=memory,
+        warnings_as_errors=warnings_as_errors,
+        assume=assume,
+    )
+    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
+    with how as means, open_second_output(sarif_file) as second, output(target) as stream:
+        from mcheck.report.lines import Printer
+
+        printer = Printer(stream, color=form == "text" and wants_color(color, stream))
+        summary = _report(
+            cases, settings, means, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
+        )
+    if verbose or sys.stderr.isatty():
+        click.echo(f"{summary.seconds:.2f} s", err=True)
+    return summary.exit_status
+
+
+def _report(
+    cases: list[Case],
+    settings: Settings,
+    means: Backend,
+    form: str,
+    printer: Printer,
+    stream: IO[str],
+    second: IO[str] | None,
+    started: float,
+    color: str,
+    *,
+    verbose: bool,
+    quiet: bool,
+) -> Summary:
+    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.checking.suite import run_suite
+    from mcheck.report.problems import show, show_warning
+    from mcheck.report.progress import Bar
+    from mcheck.report.text import TextReport
+
+    text: TextReport | None = None
+    if form == "text":
+        details = verbose or (len(cases) == 1 and not quiet)
+        text = TextReport(
+            printer, details=details, quiet=quiet, states=None if verbose else 40, alone=stream is not sys.stdout
+        )
+    results: list[Result] = []
+    visible = stream.isatty() and text is not None
+    with Bar(len(cases), printer if visible else None, enabled=sys.stderr.isatty()) as bar:
+
+        def each(result: Result) -> None:
+            for message, span in result.warnings:
+                if not settings.warnings_as_errors:
+                    show_warning(message, span, color=color)
+            if result.problem is not None and result.verdict is Verdict.ERROR:
+                show(result.problem, color=color, debug=result.debug)
+            if text is not None:
+                text.result(result)
+            if text is None or second is not None:
+                results.append(result)
+            if verbose and len(cases) > 1:
+                click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
+            bar.advance(result.verdict, ok=result.ok)
+
+        summary = run_suite(cases, settings, means, each, started)
+    if text is not None:
+        if len(cases) > 1 or summary.ok != 1:
+            text.finish(summary)
+    else:
+        stream.write(_document(form, settings.model or DEFAULT_MODEL, results, summary))
+    if second is not None:
+        second.write(_document("sarif", settings.model or DEFAULT_MODEL, results, summary))
+    return summary
+
+
+def _document(form: str, model: str, results: list[Result], summary: Summary) -> str:
+    if form == "json":
+        from mcheck.report.json_ import run_document
+
+        return run_document(model, results, summary)
+    if form == "junit":
+        from mcheck.report import junit
+
+        return junit.document(results)
+    if form == "sarif":
+        from mcheck.report import sarif_run
+
+        return sarif_run.document(results, summary)
+    from mcheck.report import github
+
+    return github.document(results, summary)

@@ -1,0 +1,102 @@
+"""Checks in the background, seen from the server: at most one at a time, stopped by newer text or by its limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from contextlib import suppress
+
+from mcheck.base.errors import Span
+from mcheck.base.reasons import in_words, no_time
+from mcheck.checking.run.pipes import HEADER
+from mcheck.tools.lsp.notes import Note
+from mcheck.tools.lsp.worker import Job, packed
+
+GRACE = 1.0
+"""Seconds beyond its limit after which a check is stopped from outside; the engines keep it by themselves."""
+START = 20.0
+"""Seconds that a fresh process may take before its first answer."""
+
+
+class Checker:
+    """One worker process, started when it is needed and replaced when it had to be stopped."""
+
+    def __init__(self, memory: int | None) -> None:
+        self._memory = memory
+        self._process: asyncio.subprocess.Process | None = None
+        self._life: int | None = None
+        self._free = asyncio.Lock()
+        self._fresh = True
+
+    async def check(self, job: Job) -> tuple[Note, ...]:
+        """The notes about a text. A cancelled call stops the process."""
+        async with self._free:
+            try:
+                return await self._ask(job)
+            except TimeoutError:
+                self.stop()
+                return (_unknown(job, in_words((no_time(job.settings.timeout),)) or ""),)
+            except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionError):
+                self.stop()
+                return (_unknown(job, "the process that checked it ended; memory may not have been enough"),)
+            except BaseException:
+                self.stop()
+                raise
+
+    async def end(self) -> None:
+        """Ends the process for good."""
+        process = self._process
+        self.stop()
+        if process is not None:
+            await process.wait()
+
+    def stop(self) -> None:
+        """Ends the process, whatever it is doing."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        if self._life is not None:
+            os.close(self._life)
+        self._process = self._life = None
+
+    async def _ask(self, job: Job) -> tuple[Note, ...]:
+        process = self._process
+        if process is None or process.returncode is not None:
+            self.stop()
+            process = await self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(packed(job))
+        limit = job.settings.timeout
+        # a run and a check, each within the limit
+        patience = None if limit is None else 2 * limit + GRACE + (START if self._fresh else 0.0)
+        async with asyncio.timeout(patience):
+            await process.stdin.drain()
+            header = await process.stdout.readexactly(HEADER.size)
+            data = await process.stdout.readexactly(HEADER.unpack(header)[0])
+        self._fresh = False
+        found: tuple[Note, ...] = pickle.loads(data)  # noqa: S301 - written by a process of our own
+        return found
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        self._fresh = True
+        given: tuple[int, ...] = ()
+        theirs = None
+        if os.name == "posix":
+            theirs, self._life = os.pipe()
+            given = (theirs,)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "mcheck.tools.lsp.worker", str(theirs), str(self._memory),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, pass_fds=given,
+            )  # fmt: skip
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+        return self._process
+
+
+def _unknown(job: Job, why: str) -> Note:
+    return Note(span=Span(job.path, 1, 1), severity="information", message=why, code="unknown")

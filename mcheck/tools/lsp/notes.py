@@ -1,0 +1,167 @@
+"""What is wrong with a text, as an editor shows it: notes with a place, a severity and what mends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.case import Checked, Options
+from mcheck.checking.check.files import explain_skipped_modules, is_module, launch_file
+from mcheck.checking.check.single import check_case
+from mcheck.checking.run.case import Case, Result, Settings
+from mcheck.checking.run.single import load, run_case
+from mcheck.findings.finding import Finding
+from mcheck.findings.repair import Edit, edits
+from mcheck.ir.program import describe_kinds
+
+SEVERITIES = ("error", "warning", "information", "hint")
+_OF_FINDINGS = {"error": "error", "review": "warning", "advice": "information"}
+RELATED = 12
+"""Further places of a finding that are told; a deadlock may have hundreds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """``code`` is that of an error or a finding, ``edits`` carry out what a finding says is missing."""
+
+    span: Span
+    severity: str
+    message: str
+    code: str = ""
+    related: tuple[tuple[Span, str], ...] = ()
+    edits: tuple[Edit, ...] = ()
+    remedy: str = ""
+
+
+def notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
+    """The notes about a text, by the path's ending: a model, a module with the launch beside it, or a litmus test."""
+    if path.endswith(".cat"):
+        return tuple(_of_model(text, path))
+    if is_module(path):
+        return tuple(_of_module(text, path, settings))
+    return tuple(_of_test(text, path, settings))
+
+
+def _of_model(text: str, path: str) -> Iterator[Note]:
+    from mcheck.cat.library import parse_model
+
+    try:
+        parse_model(text, path)
+    except McheckError as error:
+        yield from _problems(error, path)
+
+
+def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
+    from mcheck.checking.check.modules import check_file
+    from mcheck.frontend.ptx import reader
+
+    if launch_file(path) is not None:
+        yield from _of_checked(check_file(Case(path, text=text), settings, Options()), text, path)
+        return
+    try:
+        reader.module(text, path)
+    except McheckError as error:
+        yield from _problems(error, path)
+        return
+    yield Note(
+        span=Span(path, 1, 1), severity="hint", message=f"not checked: {explain_skipped_modules([path])}", code="launch"
+    )
+
+
+def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
+    case = Case(path, text=text)
+    checked = check_case(case, settings, Options())
+    yield from _of_checked(checked, text, path)
+    if checked.verdict is not Verdict.ERROR:
+        yield from _of_verdict(case, settings)
+
+
+def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
+    for message, span in checked.warnings:
+        yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
+    if checked.problem is not None:
+        yield from _problems(checked.problem, path)
+    else:
+        yield from _of_findings(checked, text, path)
+
+
+def _problems(error: McheckError, path: str) -> Iterator[Note]:
+    """The mistakes of a text."""
+    for one in error.all:
+        yield _problem(one, path)
+
+
+def _problem(error: McheckError, path: str) -> Note:
+    """An error at its place; one in another file, which this one includes, at the start of this one."""
+    lines = [error.message]
+    if isinstance(error, InternalError):
+        lines[0] = f"internal error: {error.message}; please report it with this file"
+    if error.expected:
+        lines.append(f"expected: {error.expected}")
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    severity = "warning" if isinstance(error, Unsupported) else "error"
+    span, related = error.span or Span(path, 1, 1), ()
+    if span.path != path:
+        note = Note(span=Span(path, 1, 1), severity=severity, message="\n".join(lines), code=error.code or "")
+        return replace(note, related=((span, error.message),))
+    return Note(span=span, severity=severity, message="\n".join(lines), code=error.code or "", related=related)
+
+
+def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
+    lines = text.split("\n")
+    table = not is_module(path) and load(path, text=text, every=True).dialect
+    for finding in checked.findings:
+        yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
+    if checked.status == "finding" and checked.expected and not checked.findings:
+        wanted = describe_kinds(checked.expected)
+        place = checked.expectation_span or Span(path, 1, 1)
+        yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
+    if checked.verdict.open and checked.reason:
+        yield Note(span=Span(path, 1, 1), severity="information", message=checked.reason, code=checked.verdict)
+
+
+def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
+    places = [(a.span, a) for a in finding.accesses if a.span is not None]
+    places.sort(key=lambda place: place[0].path != path)  # stable: the first one in this file leads
+    severity = _OF_FINDINGS[finding.severity]
+    if expected and severity == "error":
+        severity = "information"
+    told = [f"{finding.kind}: {finding.message}"]
+    if finding.missing:
+        told.append(f"missing: {finding.missing}")
+    if finding.section:
+        told.append(f"see: {finding.spec.document}, {finding.spec.section}")
+    related = tuple(
+        (span, f"{a.deed} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
+        for span, a in places[1 : 1 + RELATED]
+    )
+    return Note(
+        span=places[0][0] if places and places[0][0].path == path else Span(path, 1, 1),
+        severity=severity,
+        message="\n".join(told),
+        code=finding.code,
+        related=related,
+        edits=edits(finding, lines, table=table),
+        remedy=finding.missing,
+    )
+
+
+def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
+    """A verdict that is not the expected one."""
+    try:
+        program = load(case.path, text=case.text, every=True)
+    except McheckError:
+        return
+    wanted = program.expectation.verdict
+    if wanted is None or program.free is not None:
+        return
+    result: Result = run_case(case, replace(settings, verdict_only=True))
+    if result.verdict.judges and result.verdict != wanted:
+        message = f"expected {wanted}, found {result.verdict}: {result.condition} under {result.model}"
+        if result.reason:
+            message += f"\n{result.reason}"
+        place = result.expectation_span or Span(case.path, 1, 1)
+        yield Note(span=place, severity="error", message=message, code="mismatch")

@@ -1,0 +1,81 @@
+"""The process that checks texts for the server, one after another: it can be stopped whatever it is doing.
+
+Jobs and answers are pickles behind their length; both sides are mcheck's own. It ends when its orders do, and with the
+server however that one ends.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mcheck.checking.run.case import Settings
+from mcheck.checking.run.pipes import HEADER, frame_message
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A text to be checked as the file at ``path``."""
+
+    text: str
+    path: str
+    settings: Settings
+
+
+def packed(value: object) -> bytes:
+    """A message: its length, then the value."""
+    return frame_message(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def main(life: int | None, memory: int | None) -> None:
+    """Answers jobs from standard input on standard output until they end."""
+    from mcheck.checking.run import worker_limits
+
+    if life is not None:
+        worker_limits.exit_with_pipe(life)
+    orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints does not disturb the answers
+    if memory is not None and sys.platform != "win32":
+        worker_limits.limit_memory(memory)
+    _prepare()
+    while (job := _read(orders)) is not None:
+        answers.write(packed(_answer(job)))
+        answers.flush()
+
+
+def _prepare() -> None:
+    """Imports what every job needs before the first one comes."""
+    import mcheck.frontend.litmus  # noqa: F401
+    from mcheck.checking.policy.engines import preload
+    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.checking.run.single import model_of
+    from mcheck.tools.lsp import notes  # noqa: F401
+
+    preload("protocol")
+    preload()
+    model_of(DEFAULT_MODEL)
+
+
+def _answer(job: Job) -> object:
+    from mcheck.base.errors import Span
+    from mcheck.tools.lsp.notes import Note, notes
+
+    try:
+        return notes(job.text, job.path, job.settings)
+    except (MemoryError, RecursionError) as error:
+        return (Note(span=Span(job.path, 1, 1), severity="information", message=type(error).__name__, code="unknown"),)
+
+
+def _read(stream: BinaryIO) -> Job | None:
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    job: Job = pickle.loads(stream.read(HEADER.unpack(header)[0]))  # noqa: S301 - written by the server
+    return job
+
+
+if __name__ == "__main__":
+    main(*(int(argument) if argument.isdigit() else None for argument in sys.argv[1:3]))

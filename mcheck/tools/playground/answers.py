@@ -1,0 +1,128 @@
+"""What the page asks of mcheck, in the worker of a browser: texts and JSON in, JSON out."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from mcheck.base.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from mcheck.base.errors import McheckError
+    from mcheck.checking.run.case import Result
+
+NAME = "program.litmus"
+MOST_PICTURES = 12
+MOST_FORBIDDEN = 6
+ENGINE = "explicit"
+
+
+def run(text: str, model: str, engine: str = ENGINE) -> str:
+    """What ``mcheck run`` says of the text: its report, the status, the places of errors."""
+    from mcheck.checking.backends import Backend
+    from mcheck.checking.run.case import Case, Settings
+    from mcheck.checking.suite import run_suite
+    from mcheck.report.lines import Printer
+    from mcheck.report.text import TextReport
+
+    stream = StringIO()
+    report = TextReport(Printer(stream, color=False), details=True)
+    results: list[Result] = []
+
+    def each(result: Result) -> None:
+        results.append(result)
+        stream.write(_problems(result.problem if result.verdict is Verdict.ERROR else None, text))
+        report.result(result)
+
+    summary = run_suite(
+        [Case(NAME, text=text)], Settings(model=model or None, engine=engine), Backend(jobs=1), each, perf_counter()
+    )
+    if summary.ok != 1:
+        report.finish(summary)
+    (result,) = results
+    return json.dumps(
+        {
+            "report": stream.getvalue(),
+            "status": result.status,
+            "verdict": result.verdict,
+            "codes": [f.code for f in result.findings],
+            "places": _places(result),
+            "pictures": result.was_read and result.verdict is not Verdict.ERROR,
+        }
+    )
+
+
+def check(text: str, model: str) -> str:
+    """What ``mcheck check`` says of the text."""
+    from mcheck.checking.backends import Backend
+    from mcheck.checking.check.case import Options, Settings
+    from mcheck.checking.check.suite import check_files
+    from mcheck.checking.run.case import Case
+    from mcheck.report.checked import describe
+    from mcheck.report.lines import plain
+
+    (result,) = check_files([Case(NAME, text=text)], Settings(model=model or None), Options(), Backend(jobs=1))
+    report = _problems(result.problem if result.verdict is Verdict.ERROR else None, text)
+    report += "".join(f"{plain(line)}\n" for line in describe(result, errors=False))
+    return json.dumps(
+        {
+            "report": report,
+            "status": result.status,
+            "verdict": result.headline,
+            "codes": [f.code for f in result.findings],
+            "places": _places(result),
+            "pictures": False,
+        }
+    )
+
+
+def pictures(text: str, model: str, forbidden: bool) -> str:
+    """Executions of the text as pictures: of the allowed states, or of forbidden ones with what forbids them."""
+    from mcheck.base.errors import McheckError
+    from mcheck.checking.policy.executions import executions
+    from mcheck.checking.policy.question import Question
+    from mcheck.checking.run.single import load, model_for
+    from mcheck.report.picture.formats import picture
+    from mcheck.report.text import state_text
+
+    try:
+        program = load(NAME, text=text)
+        named = model_for(model, program.model, program.path, program.model_span)
+        asked = MOST_FORBIDDEN if forbidden else 0
+        found = executions(program, named, Question(), forbidden=asked, drawn=0 if forbidden else MOST_PICTURES)
+    except McheckError as error:
+        return json.dumps({"problem": error.message, "pictures": []})
+    notation = program.condition.notation
+    if forbidden:
+        drawn = [(f.state, f.execution, f.axiom) for f in found.forbidden if f.execution is not None]
+    else:
+        drawn = [(state, execution, "") for state, execution in found.allowed.items()]
+    shown: list[dict[str, Any]] = [
+        {"state": state_text(state, notation), "axiom": axiom, "svg": picture(execution, "x.svg")}
+        for state, execution, axiom in drawn
+    ]
+    return json.dumps({"problem": "", "pictures": shown})
+
+
+def models() -> str:
+    """The names of the models."""
+    from mcheck.cat.library import model_names
+    from mcheck.checking.run.case import DEFAULT_MODEL
+
+    return json.dumps({"models": model_names(), "default": DEFAULT_MODEL})
+
+
+def _problems(problem: McheckError | None, text: str) -> str:
+    from mcheck.report.errors import render
+
+    return render(problem, sources={NAME: text}) + "\n" if problem is not None else ""
+
+
+def _places(result: Any) -> list[dict[str, int]]:
+    """Where the text is marked: the error, or the accesses of findings."""
+    spans = [one.span for one in result.problem.all] if result.problem is not None else []
+    spans += [access.span for finding in result.findings for access in finding.accesses]
+    lines = dict.fromkeys(span.line for span in spans if span is not None)
+    return [{"line": line} for line in lines]

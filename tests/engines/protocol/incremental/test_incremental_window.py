@@ -1,0 +1,149 @@
+"""The relations that grow with an execution are those of the whole execution: on random graphs, whatever comes when."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.cat.algebra.compiled_models import tape_of
+from mcheck.cat.tags import Tag
+from mcheck.engines.protocol.execution import machine
+from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.incremental import compilation as compiling
+from mcheck.engines.protocol.incremental.entries import Entry, bits
+from mcheck.engines.protocol.incremental.full_evaluation import evaluate
+from mcheck.engines.protocol.incremental.kinds import DYNAMIC
+from mcheck.engines.protocol.incremental.window import Window
+from mcheck.events.event import Event, MbarrierStep
+from mcheck.frontend.litmus import parse
+from mcheck.ir.program import Program
+from tests.engines.protocol.sketches import ring
+
+PROGRAM = """PTX threads
+{ .global .u32 x; .shared .align 8 .b64 b; }
+P@cta 0, warp 0..2, lane 0 { st.global.u32 [x], 1; }
+Q@cta 1 { st.global.u32 [x], 2; }
+"""
+KINDS: tuple[frozenset[Tag], ...] = tuple(
+    frozenset(tags)
+    for tags in (
+        (Tag.R, Tag.M, Tag.WEAK, Tag.GEN, Tag.SHARED),
+        (Tag.W, Tag.M, Tag.WEAK, Tag.GEN, Tag.SHARED),
+        (Tag.R, Tag.M, Tag.ACQ, Tag.GEN, Tag.GLOBAL),
+        (Tag.W, Tag.M, Tag.REL, Tag.GEN, Tag.GLOBAL),
+        (Tag.R, Tag.M, Tag.WEAK, Tag.ASYNC, Tag.SHARED),
+        (Tag.W, Tag.M, Tag.WEAK, Tag.ASYNC, Tag.SHARED),
+        (Tag.F, Tag.ACQ_REL, Tag.GEN),
+        (Tag.F, Tag.SC, Tag.GEN),
+        (Tag.F, Tag.PROXYFENCE, Tag.ASYNC, Tag.BOTH),
+        (Tag.F, Tag.PROXYFENCE, Tag.ASYNC, Tag.PRELEASE),
+        (Tag.F, Tag.PROXYFENCE, Tag.ASYNC, Tag.PACQUIRE),
+        (Tag.F, Tag.RESTRICTED, Tag.REL, Tag.GEN),
+        (Tag.F, Tag.RESTRICTED, Tag.ACQ, Tag.GEN),
+        (Tag.MBAR, Tag.GEN, Tag.ARRIVE, Tag.REL),
+        (Tag.MBAR, Tag.GEN, Tag.WAIT, Tag.ACQ),
+        (Tag.MBAR, Tag.GEN, Tag.INIT),
+        (Tag.B, Tag.BARRIVE),
+        (Tag.B, Tag.BWAIT),
+        (Tag.ISSUE,),
+        (Tag.GROUPWAIT,),
+        (Tag.MBAR, Tag.GEN, Tag.COMPLETE, Tag.ASYNCSIGNAL),
+    )
+)
+SCOPED = frozenset((Tag.ACQ, Tag.REL, Tag.ACQ_REL, Tag.SC))
+
+
+def entry_of(random: Random, window: Window, program: Program, number: int, before: list[int], stale: bool) -> Entry:
+    thread = random.randrange(len(program.threads))
+    tags = random.choice(KINDS)
+    outside = {Tag.ASYNC, Tag.M} <= tags or Tag.ASYNCSIGNAL in tags
+    event = Event(
+        (thread, number),
+        program.threads[thread].code[0],
+        tags,
+        None if outside else number,
+        number,
+        program.threads[thread].place.cta.number,
+        address=0x1000 + 4 * random.randrange(3),
+        size=4 if Tag.M in tags else 0,
+        scope=random.choice(("cta", "cluster", "gpu")) if tags & SCOPED else None,
+        mbarrier=MbarrierStep(1 << 40, "arrive") if Tag.MBAR in tags else None,
+        spaces=frozenset(("shared::cta",)) if Tag.RESTRICTED in tags or random.random() < 0.3 else frozenset(),
+    )
+    exact = Tag.M in tags and random.random() < 0.5
+    edges = {} if outside else {"po": before[thread]}
+    for name in sorted(DYNAMIC - {"po", "co", "rf"}):
+        if random.random() < 0.12:
+            edges[name] = random.getrandbits(30) & random.getrandbits(30) & window.all
+    for name in ("co", "rf") if exact else ():
+        if random.random() < 0.4:
+            edges[name] = random.getrandbits(30) & window.exact
+    back = {}
+    if stale and random.random() < 0.2:
+        back = {random.choice(("co", "phase-fr", "phase-order")): random.getrandbits(30) & window.all}
+    return window.entry(event, thread, edges=edges, back=back, exact=exact, instruction=number)
+
+
+@pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
+@pytest.mark.parametrize("often", [0, compiling.OFTEN])
+def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a function for every kind of event as well as with the one for all."""
+    monkeypatch.setattr(compiling, "OFTEN", often)
+    program = parse(PROGRAM, "threads.litmus")
+    tape = tape_of(load_model(name))
+    chained: set[int] = set()
+    for seed in range(12):
+        random = Random(seed)
+        window, before = Window(program, tape), [0] * len(program.threads)
+        stale = random.random() < 0.3
+        for number in range(random.randrange(5, 20)):
+            entry = entry_of(random, window, program, number, before, stale)
+            broken, flags = window.add(entry)
+            if broken is not None:
+                break
+            if entry.event.order is not None:
+                before[entry.thread] |= entry.bit
+            kept = {n: list(column) for n, column in window.cols.items()}
+            asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.late
+            whole = evaluate(window, frozenset(asked))
+            for n in window.compiled.stored:
+                assert all(kept[n][k] == whole[n][k] for k in bits(window.all)), (seed, number, n)
+            for flag in {c.name for c in window.checks if c.role == "flag"}:
+                said = 0
+                for f in flags:
+                    said |= (f.pairs | (entry.bit if f.own else 0)) if f.name == flag else 0
+                assert said == _flagged(window, whole, flag, entry), (seed, number, flag)
+        chained |= window.compiled.chained.keys()
+    assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
+
+
+def _flagged(window: Window, whole: dict[int, list[int]], flag: str, entry: Entry) -> int:
+    found = 0
+    for check_ in window.checks:
+        if check_.name == flag and check_.role == "flag" and check_.node not in window.compiled.late:
+            column = whole[check_.node]
+            found |= column[entry.slot] | sum(1 << k for k in bits(window.all) if column[k] & entry.bit)
+    return found
+
+
+FAULTS = (
+    ("", ""),
+    ("    fence.proxy.async.shared::cta;\n", ""),
+    ("1024;", "512;"),
+    ("    mbarrier.arrive.shared::cta.b64 _, [empty[k%S]];\n", ""),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), FAULTS)
+def test_what_is_forgotten_changes_no_answer(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ring(rounds=12)
+    text = text.replace(old, new) if old else text
+    answers = []
+    for live in (1 << 30, 24):
+        monkeypatch.setattr(machine, "SETTLE_AT", live)
+        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.SETTLE_AT", live)
+        given = check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60)
+        answers.append((given.verdict, sorted({f.code for f in given.findings})))
+    assert answers[0] == answers[1]

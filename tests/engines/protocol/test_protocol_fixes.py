@@ -1,0 +1,215 @@
+"""What a finding says is missing is carried out where it says, until nothing can be, and the sketch is clean."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.engines.protocol.exploration import check
+from mcheck.findings.finding import Finding
+from mcheck.findings.repair import apply_edits, edits
+from mcheck.frontend.litmus import parse
+
+KERNELS = Path(__file__).parents[3] / "litmus" / "kernels"
+BUGS = [
+    row["file"]
+    for row in csv.DictReader((KERNELS / "index.csv").read_text(encoding="utf-8").splitlines())
+    if row["twin"]
+]
+WITHOUT = frozenset((Path(__file__).parent / "without_remedy.txt").read_text(encoding="utf-8").split())
+"""Sketches whose findings name no instruction to insert: a count, a parity, a place is wrong."""
+UNMENDED = {
+    "A06-no-barrier-before-the-store.litmus": "the barrier's place is the author's choice",
+}
+"""Sketches whose remedies cannot all be carried out by inserting lines."""
+
+
+def errors(text: str) -> list[Finding]:
+    found = check(parse(text, "mended.litmus"), load_model("ptx-9.0"), timeout=60).findings
+    return [f for f in found if f.severity == "error"]
+
+
+def mended(text: str, finding: Finding) -> str | None:
+    """The text with the remedy of the finding carried out, ``None`` if it names none for a place."""
+    lines = text.split("\n")
+    changes = edits(finding, lines, table=False)
+    return "\n".join(apply_edits(lines, changes)) if changes else None
+
+
+def test_many_findings_name_instruction_and_place() -> None:
+    """Those of all sketches but the listed ones do, as the test below holds them to."""
+    assert set(BUGS) >= WITHOUT
+    assert len(set(BUGS) - WITHOUT) >= 30
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_remedy_mends_the_sketch(name: str) -> None:
+    text = (KERNELS / name).read_text(encoding="utf-8")
+    tried = 0
+    while tried < 6:
+        left = errors(text)
+        better = next((t for t in (mended(text, e) for e in left) if t is not None), None)
+        if better is None:
+            break
+        text, tried = better, tried + 1
+    assert bool(tried) is (name not in WITHOUT)
+    if not tried:
+        return
+    if name in UNMENDED:
+        assert left, UNMENDED[name]
+    else:
+        assert left == []
+
+
+WGMMA = """PTX wgmma-without-its-fence
+{
+  .global .align 128 .b8 src[512];
+  .shared .align 128 .b8 a[512];
+  .shared .align 8 .b64 full;
+}
+P@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 512;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [src], 512, [full];
+  WAIT
+  WRITE
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {r0, r1, r2, r3}, [a, 512], [a, 512];
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+}
+"""
+WAIT = "await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;"
+
+
+@pytest.mark.parametrize(
+    ("write", "after"),
+    [("", "after what hands line 10 over"), ("st.shared.u32 [a], 1; fence.proxy.async;", "after line 12")],
+    ids=["copied", "stored"],
+)
+def test_a_wgmma_without_its_fence_is_told_so(write: str, after: str) -> None:
+    """Its reads are asynchronous also where nothing orders anything before them (8.9.1.1)."""
+    found = errors(text := WGMMA.replace("WAIT", WAIT).replace("WRITE", write))
+    assert {e.code for e in found} == {"RACE003"}
+    assert any(f"Execute wgmma.fence.sync.aligned before line 13, {after}." in e.missing for e in found)
+    for each in found:
+        changed = mended(text, each)
+        assert changed is not None
+        assert errors(changed) == []
+
+
+def test_the_phase_to_wait_for_is_the_one_that_the_copy_completes() -> None:
+    (found,) = errors(WGMMA.replace("WAIT", "").replace("WRITE", "wgmma.fence.sync.aligned;"))
+    assert "Wait for phase 0 (parity 0) of full@0" in found.missing
+
+
+def test_a_relaxed_wait_for_a_copy_is_told_so() -> None:
+    text = WGMMA.replace("WAIT", WAIT.replace("parity.shared", "parity.relaxed.cta.shared"))
+    text = text.replace("WRITE", "wgmma.fence.sync.aligned; ld.shared.u32 r0, [a];")
+    found = next(e for e in errors(text) if "relaxed" in e.missing)
+    assert "Execute fence.acquire.cta after line 11, whose wait is relaxed" in found.missing
+    changed = mended(text, found)
+    assert changed is not None
+    assert errors(changed) == []
+
+
+RELAXED = """PTX relaxed-arrival
+{ .shared .u32 x; .shared .align 8 .b64 bar; }
+P@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  bar.sync 0;
+  st.shared.u32 [x], 1;
+  mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [bar];
+}
+Q@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  ld.shared.u32 r0, [x];
+}
+"""
+
+
+def test_what_comes_after_in_time_alone_is_told_so() -> None:
+    """Not that the one knows of what stands behind the access, which it does."""
+    (found,) = errors(RELAXED)
+    assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .rel")
+    lines = RELAXED.split("\n")
+    assert errors("\n".join(apply_edits(lines, edits(found, lines, table=False)))) == []
+    assert errors(RELAXED.replace("arrive.relaxed.cta", "arrive.release.cta")) == []
+    (before,) = errors(RELAXED.replace("  st.shared", "  bar.warp.sync 1;\n  st.shared").replace("await", "// await"))
+    assert "What P knows of Q ends with line 11 (bar.sync 0, " in before.missing
+
+
+MAP = """PTX map-in-two-threads
+{
+  .global .align 16 .u32 one[4], two[4];
+  .global .u32 flag;
+  .global .tensormap other = { global_address = two, elemtype = u32, rank = 1, global_dim = {4}, global_stride = {},
+    box_dim = {4}, element_stride = {1}, interleave_layout = none, swizzle_mode = none, swizzle_atomicity = 16B,
+    fill_mode = zero };
+  .global .tensormap tm = { global_address = one, elemtype = u32, rank = 1, global_dim = {4}, global_stride = {},
+    box_dim = {4}, element_stride = {1}, interleave_layout = none, swizzle_mode = none, swizzle_atomicity = 16B,
+    fill_mode = zero };
+  .shared .align 128 .u32 buf[4];
+  .shared .align 8 .b64 full;
+}
+writer@cta 0, warp 0, lane 0 {
+  tensormap.replace.tile.global_address.global.b1024.b64 [tm], two;
+  fence.proxy.tensormap::generic.release.gpu;
+  st.release.gpu.global.u32 [flag], 1;
+}
+reader@cta 1, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+  await ld.acquire.gpu.global.u32 r0, [flag] == 1;
+  fence.proxy.tensormap::generic.acquire.gpu [tm], 128;
+  cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buf], [tm, {0}], [full];
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+}
+"""
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [tm], 128"
+AWAIT = "await ld.acquire.gpu.global.u32 r0, [flag] == 1;"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("generic.release.gpu", "generic.release.cta", "Give scope .gpu instead of .cta at line 16;"),
+        ("generic.acquire.gpu", "generic.acquire.cluster", "Give scope .gpu instead of .cluster at line 23;"),
+        (ACQUIRE, "", f"Execute {ACQUIRE} before line 24;"),
+        (
+            "acquire.gpu [tm]",
+            "acquire.gpu [other]",
+            f"Execute {ACQUIRE} before line 24, for the one at line 23 names another",
+        ),
+        (
+            f"{AWAIT}\n  {ACQUIRE};",
+            f"{ACQUIRE};\n  {AWAIT}",
+            "for the one at line 22 comes before what writer hands over",
+        ),
+    ],
+    ids=["release-scope", "acquire-scope", "no-acquire", "other-map", "early"],
+)
+def test_why_a_half_of_a_tensormap_fence_does_not_count(old: str, new: str, said: str) -> None:
+    assert errors(MAP) == []
+    assert old in MAP
+    (found,) = errors(MAP.replace(old, new))
+    assert found.code == "RACE009"
+    assert said in found.missing
+
+
+def test_bytes_that_nobody_announced_are_named_by_their_lines() -> None:
+    """A box that leaves its tensor counts in full (PTX ISA 5.5.3)."""
+    text = (
+        MAP[: MAP.index("writer@")]
+        + """loader@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 8;
+  cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buf], [tm, {4}], [full];
+}
+"""
+    )
+    found = next(e for e in errors(text) if e.code == "UB216")
+    assert "16 by line 17; a tensor copy brings its whole box" in found.missing

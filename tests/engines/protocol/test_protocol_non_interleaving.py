@@ -1,0 +1,126 @@
+"""Executions that are no interleaving: the engine does not follow them, and must not call such a program proved."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.engines.explicit.engine import answer
+from mcheck.engines.protocol.exploration import check
+from mcheck.frontend.litmus import parse
+
+HEAD = "{ .global .u32 x = 0, y = 0, z = 0, d = 0, f = 0, g = 0; .shared .align 8 .b64 a, b; }\n"
+LOAD = "ld.relaxed.gpu.global.u32"
+STORE = "st.relaxed.gpu.global.u32"
+INIT = "mbarrier.init.shared::cta.b64 [a], 1; mbarrier.init.shared::cta.b64 [b], 1; bar.sync 0;"
+POLL = "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p1,"
+ARRIVE = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _,"
+
+
+def racing(value: int) -> str:
+    return f"if (r0 == 1) {{ st.global.u32 [d], {value}; }}"
+
+
+BEYOND = {
+    "load-buffering": (
+        f"{LOAD} r0, [x]; {STORE} [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-acquire": (
+        f"ld.acquire.gpu.global.u32 r0, [x]; {STORE} [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-volatile": (
+        f"ld.volatile.global.u32 r0, [x]; st.volatile.global.u32 [y], 1; {racing(1)}",
+        f"ld.volatile.global.u32 r0, [y]; st.volatile.global.u32 [x], 1; {racing(2)}",
+    ),
+    "load-buffering-atomics": (
+        f"atom.relaxed.gpu.global.exch.b32 r0, [x], 2; red.relaxed.gpu.global.add.u32 [y], 1; {racing(1)}",
+        f"atom.relaxed.gpu.global.exch.b32 r0, [y], 2; red.relaxed.gpu.global.add.u32 [x], 1; {racing(2)}",
+    ),
+    "load-buffering-one-dependency": (
+        f"{LOAD} r0, [x]; {STORE} [y], 1; {racing(1)}",
+        f"await {LOAD} r0, [y] == 1; {STORE} [x], 1; st.global.u32 [d], 2;",
+    ),
+    "load-buffering-three-threads": (
+        f"{LOAD} r0, [x]; {STORE} [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; {STORE} [z], r0;",
+        f"{LOAD} r0, [z]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-polls": (
+        f"{INIT} {POLL} [a], 0; {ARRIVE} [b]; @%p1 st.global.u32 [d], 1;",
+        f"bar.sync 0; {POLL} [b], 0; {ARRIVE} [a]; @%p1 st.global.u32 [d], 2;",
+    ),
+    "load-buffering-flag-and-poll": (
+        f"{INIT} ld.relaxed.cta.global.u32 r0, [x]; {ARRIVE} [b]; {racing(1)}",
+        f"bar.sync 0; {POLL} [b], 0; st.relaxed.cta.global.u32 [x], 1; @%p1 st.global.u32 [d], 2;",
+    ),
+    "load-buffering-deadlock": (
+        (
+            f"{INIT} {LOAD} r0, [x]; {STORE} [y], 1; "
+            "if (r0 == 1) { await mbarrier.try_wait.parity.shared::cta.b64 [a], 0; }"
+        ),
+        f"bar.sync 0; {LOAD} r0, [y]; {STORE} [x], 1; if (r0 != 1) {{ mbarrier.arrive.shared::cta.b64 _, [a]; }}",
+    ),
+    "2+2W": (
+        f"{STORE} [x], 1; {STORE} [y], 2; {LOAD} r0, [y]; {racing(1)}",
+        f"{STORE} [y], 1; {STORE} [x], 2; {LOAD} r0, [x]; {racing(2)}",
+    ),
+    "S": (
+        f"{STORE} [x], 2; {STORE} [y], 1; st.release.gpu.global.u32 [f], 1;",
+        (
+            f"{LOAD} r0, [y]; {STORE} [x], 1; await ld.acquire.gpu.global.u32 r2, [f] == 1; {LOAD} r1, [x]; "
+            "if (r0 == 1) { if (r1 == 2) { st.global.u32 [d], 1; } }"
+        ),
+        "st.global.u32 [d], 3;",
+    ),
+}
+"""Programs with an error in executions that are no interleaving, and in no other."""
+
+WITHIN = {
+    "message-passing": (
+        f"st.global.u32 [d], 1; st.release.gpu.global.u32 [f], 1; {LOAD} r0, [g];",
+        "await ld.acquire.gpu.global.u32 r0, [f] == 1; ld.global.u32 r1, [d];",
+    ),
+    "handshake": (
+        "st.release.gpu.global.u32 [f], 1; await ld.acquire.gpu.global.u32 r0, [g] == 1; st.global.u32 [d], 1;",
+        "await ld.acquire.gpu.global.u32 r0, [f] == 1; ld.global.u32 r1, [d]; st.release.gpu.global.u32 [g], 1;",
+    ),
+    "dependent-on-both-sides": (
+        f"{LOAD} r0, [x]; if (r0 == 1) {{ {STORE} [y], 1; st.global.u32 [d], 1; }}",
+        f"{LOAD} r0, [y]; if (r0 == 1) {{ {STORE} [x], 1; st.global.u32 [d], 2; }}",
+    ),
+    "store-buffering-fenced": (
+        f"{STORE} [x], 1; fence.sc.gpu; {LOAD} r1, [y]; if (r1 == 0) {{ st.global.u32 [d], 1; }}",
+        f"{STORE} [y], 1; fence.sc.gpu; {LOAD} r1, [x]; if (r1 == 0) {{ st.global.u32 [d], 2; }}",
+    ),
+    "one-word": (
+        f"{STORE} [x], 1;",
+        f"{STORE} [x], 2;",
+        f"{LOAD} r0, [x]; {LOAD} r1, [x]; if (r0 == 1) {{ if (r1 == 2) {{ st.global.u32 [d], 1; }} }}",
+        f"{LOAD} r0, [x]; {LOAD} r1, [x]; if (r0 == 2) {{ if (r1 == 1) {{ st.global.u32 [d], 2; }} }}",
+    ),
+}
+"""Programs of which every execution that counts is an interleaving."""
+
+
+def text(name: str, bodies: tuple[str, ...]) -> str:
+    place = "cta 0" if any("bar.sync" in body for body in bodies) else "cta {k}"
+    roles = [f"P{k}@{place.format(k=k)} {{ {body} }}" for k, body in enumerate(bodies)]
+    return f"PTX {name}\n{HEAD}" + "\n".join(roles) + "\n"
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_no_interleaving_shows_is_not_proved(name: str) -> None:
+    model = load_model("ptx-9.0")
+    program = parse(text(name, BEYOND[name]), f"{name}.litmus")
+    assert any(f.severity == "error" for f in answer(program, model, findings=True, timeout=60).findings)
+    found = check(program, model, timeout=30)
+    assert found.verdict in ("bounded", "finding"), found
+    assert found.verdict == "finding" or (found.reason is not None and "interleaving" in found.reason)
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_interleavings_show_is_proved(name: str) -> None:
+    found = check(parse(text(name, WITHIN[name]), f"{name}.litmus"), load_model("ptx-9.0"), timeout=30)
+    assert (found.verdict, found.findings) == ("proved", ())

@@ -1,0 +1,96 @@
+"""What is found with a selection of codes, or under another profile, held against what is found without."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from time import perf_counter
+
+from mcheck.answers.result import Answer
+from mcheck.base.budget import processor_time
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.checking.check.case import Checked, Options, Settings
+from mcheck.checking.check.selection import answered, selected
+from mcheck.checking.check.single import conclude
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Question
+from mcheck.checking.run.case import DEFAULT_MODEL
+from mcheck.checking.run.single import model_of
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Finding
+from mcheck.ir.program import Program
+
+Found = tuple[str, frozenset[Span | None]]
+"""What makes two findings one: the code, and where."""
+
+FAMILIES = tuple(dict.fromkeys(re.sub(r"(?<=RACE|DEAD)\d+|(?<=UB\d)\d+", "", e.code) for e in catalogue.all()))
+"""The beginnings of codes that stand for a subject each."""
+WITHOUT = "without a selection"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """``lost``: what some selection should have and has not, by the selection; ``more``: what only selections find,
+    which look on behind an error that they leave out; ``open``: those that had no time. ``cut``: without a selection
+    the search ended before all executions were looked at.
+    """
+
+    findings: int
+    cut: bool
+    selections: int
+    lost: Mapping[str, frozenset[Found]] = field(default_factory=dict)
+    more: frozenset[Found] = frozenset()
+    proved: tuple[str, ...] = ()
+    """Selections that say `proved` although there is an error or something for review."""
+    open: tuple[str, ...] = ()
+
+
+def held(program: Program, seconds: float) -> Held:
+    """Every family alone, every family that has findings left out, and the other profiles; each in so much time."""
+    first, given = _check(program, seconds, Settings(), Options())
+    every = {_found(f): f for f in first.findings}
+    lost: dict[str, frozenset[Found]] = {}
+    more: set[Found] = set()
+    proved: list[str] = []
+    late: list[str] = [WITHOUT] if first.cut else []
+    ways = list(_ways(first.findings)) if not first.cut else []
+    for name, settings, options in ways:
+        checked, _ = _check(program, seconds, settings, options)
+        found = {_found(f) for f in checked.findings}
+        wanted = {one for one, f in every.items() if selected(f, options)}
+        more |= found - wanted
+        if wanted - found:
+            lost[name] = frozenset(wanted - found)
+        if checked.cut:
+            late.append(name)
+        if checked.verdict == "proved" and first.verdict != "proved" and settings.profile != "permissive":
+            proved.append(name)
+    return Held(len(every), not given.covered, len(ways), lost, frozenset(more), tuple(proved), tuple(late))
+
+
+def _ways(findings: Iterable[Finding]) -> Iterator[tuple[str, Settings, Options]]:
+    for family in FAMILIES:
+        yield f"--select {family}", Settings(), Options(select=(family,))
+    for family in FAMILIES:
+        if any(f.code.startswith(family) for f in findings):
+            yield f"--ignore {family}", Settings(), Options(ignore=(family,))
+    for profile in ("strict", "permissive"):
+        yield f"--profile {profile}", Settings(profile=profile), Options()
+
+
+def _check(program: Program, seconds: float, settings: Settings, options: Options) -> tuple[Checked, Answer]:
+    model = model_of(program.model or DEFAULT_MODEL)
+    started = perf_counter()
+
+    def asking(question: Question) -> Answer:
+        with processor_time():
+            return ask(program, model, replace(question, timeout=seconds), options.engine)
+
+    given = answered(asking, program, settings, options, started)
+    return conclude(program.path, program, given, options, 0.0), given
+
+
+def _found(finding: Finding) -> Found:
+    return finding.code, frozenset(a.span for a in finding.accesses)

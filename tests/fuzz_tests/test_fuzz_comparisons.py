@@ -1,0 +1,203 @@
+"""The long comparisons in short: random programs, metamorphic pairs, edited models, and their record."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.mutants import TABLE, Mutant, by_tests, mutants, planted
+from mcheck.base.errors import InputError
+from mcheck.cat import load_model, parse_model
+from mcheck.cat.pretty import show_model
+from mcheck.frontend.litmus import parse
+from tests.fuzz import comparisons, differential
+from tests.fuzz.comparisons import Plan, compare_pair, compare_program
+from tests.fuzz.differential import Heard, contradictions, hear_all
+from tests.fuzz.draft import Draft
+from tests.fuzz.edited_models import compare_edit, suites
+from tests.fuzz.edits import EDITS, edited
+from tests.fuzz.metamorphic import RELATIONS, Pair, violations
+from tests.fuzz.programs import FAMILIES, draft, legal
+from tests.fuzz.record import Record, go_on, resume, table
+
+ROOT = Path(__file__).parents[2]
+PLAN = Plan(seed="test", families=(), engines=("explicit", "z3"), timeout=20.0, thorough=True)
+
+
+def answered(**what: object) -> Heard:
+    known = {"verdict": "pass", "undefined": False, "kinds": frozenset(), "codes": frozenset(), "states": frozenset()}
+    return Heard(**(known | what))  # type: ignore[arg-type]
+
+
+def codes(*names: str) -> dict[str, frozenset[str]]:
+    return {"codes": frozenset(names), "kinds": frozenset("race" if n[0] == "R" else "undefined" for n in names)}
+
+
+STATE, OTHER = (("P:r0", 1),), (("P:r0", 2),)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "what"),
+    [
+        ({}, {}, []),
+        ({}, {"verdict": "fail"}, ["verdict"]),
+        ({}, {"verdict": "unknown", "codes": None, "kinds": None, "states": None, "undefined": None}, []),
+        (codes("RACE001"), {}, ["kinds"]),
+        (codes("RACE001"), codes("RACE010"), ["codes"]),
+        (codes("RACE001"), codes("UB201"), ["kinds"]),
+        ({"states": frozenset({STATE})}, {"states": frozenset({STATE, OTHER})}, ["states"]),
+        ({"states": frozenset({STATE})}, {"states": None}, []),
+        ({"undefined": True}, {}, ["undefined"]),
+        ({"verdict": "crash"}, {}, ["crash"]),
+    ],
+)
+def test_contradictions(one: dict, two: dict, what: list[str]) -> None:
+    found = contradictions({"explicit": answered(**one), "z3": answered(**two)})
+    assert [d.what for d in found] == what
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_random_programs_of_every_family(family: str) -> None:
+    record = Record({})
+    go_on(record, 12, lambda k, r: compare_program(replace(PLAN, families=(family,)), k, r), None)
+    assert record.different == []
+    assert record.counts["answers"]["by all"] >= 6
+
+
+def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is blind for races."""
+    real = differential.hear
+
+    def blind(engine: str, *rest: object) -> Heard:
+        told = real(engine, *rest)  # type: ignore[arg-type]
+        return replace(told, codes=frozenset(), kinds=frozenset()) if engine == "z3" and told.codes else told
+
+    monkeypatch.setattr(differential, "hear", blind)
+    monkeypatch.setattr(comparisons, "hear", blind)
+    record = Record({})
+    plan = replace(PLAN, families=("plain",), save=tmp_path, patience=5.0, thorough=False)
+    numbers = iter(range(50))
+    while not record.different:
+        compare_program(plan, next(numbers), record)
+    name = record.different[0][0]
+    small = (tmp_path / f"{name}-small.litmus").read_text(encoding="utf-8")
+    assert len(small.splitlines()) <= len((tmp_path / f"{name}.litmus").read_text(encoding="utf-8").splitlines())
+    assert contradictions(hear_all(parse(small, "small.litmus"), PLAN.engines))
+
+
+def test_metamorphic_pairs() -> None:
+    record = Record({})
+    go_on(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)
+    assert record.different == []
+    assert set(record.counts["pairs"]) == set(RELATIONS)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_relation_gives_other_programs(relation: str) -> None:
+    made = [RELATIONS[relation](Random(k), draft(Random(f"pairs:{k}"))) for k in range(40)]
+    pairs = [p for p in made if p is not None and legal(p.first) and legal(p.second)]
+    assert len(pairs) > 10
+    assert all(p.first != p.second for p in pairs)
+
+
+EMPTY = Draft("empty", "", (), ())
+
+
+@pytest.mark.parametrize(
+    ("fewer", "first", "second", "wrong"),
+    [
+        (False, codes("RACE001"), codes("RACE010"), True),
+        (True, codes("RACE001"), codes("RACE010"), False),
+        (True, codes("RACE001"), {}, False),
+        (True, {}, codes("UB201"), True),
+        (True, {"states": frozenset({STATE, OTHER})}, {"states": frozenset({STATE})}, False),
+        (True, {"states": frozenset({STATE})}, {"states": frozenset({STATE, OTHER})}, True),
+        (False, {"verdict": "pass"}, {"verdict": "fail"}, True),
+        (False, {"verdict": "pass"}, {"verdict": "unknown"}, False),
+    ],
+)
+def test_violations(fewer: bool, first: dict, second: dict, wrong: bool) -> None:
+    assert bool(violations(Pair(EMPTY, EMPTY, fewer=fewer), answered(**first), answered(**second))) == wrong
+
+
+def test_edited_models_are_followed_by_z3() -> None:
+    record = Record({})
+    tests = suites(ROOT / "litmus" / "bulk")
+    go_on(record, 8, lambda k, r: compare_edit(PLAN, k, r, tests), None)
+    assert record.different == []
+    assert record.counts["z3, findings"]["agreed"] > 20
+    assert record.counts["z3, states"]["agreed"] > 20
+    assert record.counts["tests"]["changed by the edit"] > 0
+
+
+def test_every_edit_is_a_model_and_most_are_others() -> None:
+    base = load_model("ptx-9.0")
+    changed = 0
+    for k in range(40):
+        what, model = edited(Random(k), base)
+        again = parse_model(show_model(model), "again.cat")  # may be simpler still: what was recursive need not be
+        assert show_model(parse_model(show_model(again), "again.cat")) == show_model(again), what
+        changed += model.statements != base.statements
+    assert changed > 30
+    for edit in EDITS:
+        assert any(edit(Random(k), base) is not None for k in range(20))
+
+
+def test_a_record_is_taken_up_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    seen: list[int] = []
+
+    def step(number: int, record: Record) -> None:
+        seen.append(number)
+        record.count("seen", "odd" if number % 2 else "even")
+        if number == 3:
+            record.differs("3", ["why"])
+
+    first = resume({"what": "this"}, path)
+    go_on(first, 4, step, path)
+    again = resume({"what": "this"}, path)
+    go_on(again, 7, step, path)
+    assert seen == list(range(7))
+    assert resume({"what": "this"}, path) == again
+    assert again.counts["seen"] == {"even": 4, "odd": 3}
+    assert again.different == [("3", ["why"])]
+    assert again.text().startswith("7 (what this), 1 with differences")
+    again.seconds = 12.4
+    assert table([again]).splitlines() == [
+        "compared  items  answered by all  with differences  seconds",
+        "this          7                -                 1       12",
+    ]
+    with pytest.raises(InputError, match="another comparison"):
+        resume({"what": "that"}, path)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    command = [sys.executable, "-m", "benchmarks.agreement", "--engines", "explicit,z3", "--state", str(state)]
+
+    def run(*more: str) -> str:
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True, cwd=ROOT)
+        return done.stdout
+
+    assert "3 (compared random programs, seed 1, engines explicit,z3), 0 with differences" in run("--programs", "3")
+    assert "5 (compared random programs" in run("--programs", "5")
+
+
+@pytest.mark.parametrize(("rows", "least"), [(TABLE, 5), (TABLE.with_name("engine-mutants.toml"), 20)])
+def test_every_mutant_fits_the_code(rows: Path, least: int) -> None:
+    assert len(mutants(rows)) >= least
+
+
+def test_a_mutant_is_planted_and_noticed() -> None:
+    """The runner on a mutant of the testing package itself, which its tests notice; without it they pass."""
+    bug = Mutant("blocks have no end", "tests/fuzz/draft.py", "found.append((start, k + 1))", "pass")
+    tests = ["tests/fuzz_tests/test_fuzz_draft.py::test_statements_and_blocks"]
+    with planted(bug) as copy:
+        assert by_tests(copy, tests) == tests
+    with planted(None) as copy:
+        assert by_tests(copy, tests) == []

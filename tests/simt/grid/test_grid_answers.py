@@ -1,0 +1,129 @@
+"""What the answer about a launch says of the clusters that were not executed."""
+
+# ruff: noqa: ISC004
+from __future__ import annotations
+
+import pytest
+
+from mcheck.checking.check.case import Checked
+from mcheck.ptx import check
+
+HEAD = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b)
+.reqntid 32, 1, 1
+{
+  .reg .pred %p<9>;
+  .reg .b32 %r<20>;
+  .reg .b64 %rd<20>;
+  ld.param.u64 %rd1, [a];
+  ld.param.u64 %rd2, [b];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.s32 %r3, %r1, 32, %r2;
+  mul.wide.s32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  mul.wide.u32 %rd5, %r2, 4;
+  add.s64 %rd6, %rd2, %rd5;
+"""
+
+
+def checked(body: str, *, grid: int = 4, size: int = 4096) -> Checked:
+    return check(f"{HEAD}{body}  ret;\n}}\n", {"grid": grid, "params": {"a": {"buffer": size}, "b": {"buffer": size}}})
+
+
+def covers(found: Checked) -> tuple[int, int]:
+    assert found.covers is not None
+    return found.covers.clusters, found.covers.of
+
+
+APART = {
+    "tiles": "st.global.u32 [%rd4], 1;",
+    "in-place": "ld.global.u32 %r5, [%rd4]; st.global.u32 [%rd4], %r5;",
+    "reads": "ld.global.u32 %r5, [%rd1];",
+    "sums": "red.global.add.u32 [%rd6], 1;",
+    "masked": "setp.lt.s32 %p1, %r3, 100; @%p1 st.global.u32 [%rd4], 1;",
+    "swizzled": "div.u32 %r4, %r1, 2; rem.u32 %r5, %r1, 2; mad.lo.s32 %r6, %r5, 2, %r4;"
+    "mad.lo.s32 %r7, %r6, 32, %r2; mul.wide.s32 %rd7, %r7, 4; add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;",
+}
+OPEN = {
+    "counter": (
+        "atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd7, %r5, 4; "
+        "add.s64 %rd8, %rd1, %rd7; ld.global.u32 %r6, [%rd8];",
+        "",
+        4096,
+    ),
+    "another way": ("setp.eq.u32 %p1, %r1, 0; @%p1 bra L; bar.sync 0; L:", "go another way here", 4096),
+    "neighbour": ("ld.volatile.global.u32 %r5, [%rd4+128]; st.global.u32 [%rd4], 1;", "reads bytes of b", 4096),
+    "sums that are read": ("red.global.add.u32 [%rd6], 1; ld.relaxed.gpu.global.u32 %r5, [%rd6];", "adds to", 4096),
+    "narrow sums": ("red.global.cta.add.u32 [%rd6], 1;", "updates bytes of b", 4096),
+    "too small": ("st.global.u32 [%rd4], 1;", "may leave b here", 256),
+    "not followed": ("xor.b32 %r4, %r3, 5; brev.b32 %r5, %r3; and.b32 %r5, %r5, 255; mul.wide.u32 %rd7, %r5, 4;"
+                     "add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;", "depends on the coordinates", 4096),
+    "shared": (".shared .b32 s[64]; mov.u32 %r4, s; mad.lo.u32 %r5, %r1, 4, %r4;"
+               "st.shared.u32 [%r5], 1;", "", 4096),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", APART)
+def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
+    found = checked(APART[name])
+    assert (found.verdict, found.reason) == ("proved", None)
+    assert covers(found) == (4, 4)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_is_not_shown_is_bounded(name: str) -> None:
+    body, why, size = OPEN[name]
+    found = checked(body, size=size)
+    assert found.verdict != "proved"
+    assert covers(found) == (1, 4)
+    if why:
+        assert found.verdict == "bounded"
+        assert "one of 4 clusters of the grid was looked at" in (found.reason or "")
+        assert why in (found.reason or "")
+    assert checked(body, grid=1).covers is not None
+
+
+def test_weak_stores_of_two_clusters_to_the_same_bytes_are_a_race() -> None:
+    found = checked("st.global.u32 [%rd6], 1;")
+    (race,) = found.findings
+    assert (race.code, race.severity) == ("RACE001", "error")
+    assert [a.thread for a in race.accesses] == ["CTA (0, 0, 0)", "CTA (1, 0, 0)"]
+    assert race.accesses[0].object == "b"
+    assert race.accesses[0].bytes == (0, 128)
+    assert covers(found) == (1, 4)
+
+
+def test_where_clusters_can_signal_it_is_not_sure() -> None:
+    one = "setp.ne.u32 %p8, %r2, 0; @%p8 bra END;"
+    found = checked(f"{one} st.global.u32 [%rd6], 1; st.release.gpu.global.u32 [%rd1], 1; END:")
+    assert (found.verdict, found.findings) == ("bounded", ())
+
+
+EARLY = {
+    "load": ("ld.global.u32 %r5, [%rd1];", "read"),
+    "store": ("st.global.u32 [%rd4], 1;", "written"),
+    "sum": ("red.global.add.u32 [%rd4], 1;", "written"),
+    "copy": ((".shared .align 16 .b8 s[16]; mov.u32 %r9, s; cp.async.cg.shared.global [%r9], [%rd1], 16;"
+             "cp.async.wait_all;"), "read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_what_is_accessed_before_the_grids_before_have_ended(name: str) -> None:
+    body, done = EARLY[name]
+    one = "setp.ne.u32 %p8, %r2, 0; @%p8 bra END;"
+    found = checked(f"{one} {body} griddepcontrol.wait; END:", grid=1)
+    (early,) = (f for f in found.findings if f.code == "RACE011")
+    assert early.severity == "review"
+    assert f"is {done} before the griddepcontrol.wait" in early.message
+    assert not checked(f"{one} griddepcontrol.wait; {body} END:", grid=1).findings
+    assert not checked(f"{one} {body} griddepcontrol.launch_dependents; END:", grid=1).findings
+
+
+def test_prefetches_and_shared_memory_may_come_before_the_wait() -> None:
+    body = ".shared .b32 s; prefetch.global.L2 [%rd1]; bar.warp.sync -1; st.shared.u32 [s], 1; griddepcontrol.wait;"
+    found = checked(body.replace("st.shared", "setp.eq.u32 %p1, %r2, 0; @%p1 st.shared"), grid=1)
+    assert (found.verdict, found.findings) == ("proved", ())

@@ -1,0 +1,58 @@
+"""What findings of modules call mbarriers and the stages of rings."""
+
+from __future__ import annotations
+
+from mcheck.base.errors import Span
+from mcheck.ptx import check
+from mcheck.simt.traces.mbarrier_roles import Use, index_roles, stages
+from tests.simt.rings import LAUNCH, ring
+
+FEW = LAUNCH | {"params": {"source": {"buffer": None}, "rounds": 5}}
+
+
+def _use(*words: str, lines: tuple[int, ...] = ()) -> Use:
+    return Use({"init", *words}, {Span("kernel.ptx", line, 1) for line in lines})
+
+
+def test_an_mbarrier_is_called_by_its_use() -> None:
+    assert _use("bytes", "arrive", "wait").role == "full"
+    assert _use("arrive", "wait", "feeds").role == "empty"
+    assert _use("arrive", "wait").role == "bar"
+    assert _use("feeds").role == "bar"
+
+
+def test_each_use_is_an_array() -> None:
+    roles = {("smem", 0): "full", ("smem", 8): "empty", ("smem", 16): "full"}
+    assert index_roles(roles) == {("smem", 0): ("full", 0), ("smem", 8): ("empty", 0), ("smem", 16): ("full", 1)}
+
+
+def test_two_rings_beside_each_other_are_told_by_their_instructions() -> None:
+    keys = {("smem", 8 * k): _use("bytes", lines=(10 + k, 20)) for k in range(3)}
+    values = {("smem", 24 + 8 * k): _use("bytes", lines=(30,)) for k in range(2)}
+    expected = {("smem", 8 * k): (k, 3) for k in range(3)} | {("smem", 24 + 8 * k): (k, 2) for k in range(2)}
+    assert stages(keys | values) == expected
+
+
+def test_mbarriers_of_no_period_have_no_stage() -> None:
+    assert stages({("smem", at): _use("bytes", lines=(10,)) for at in (0, 8, 64)}) == {}
+    assert stages({("smem", 0): _use("bytes", lines=(10,))}) == {}
+
+
+def test_a_deadlock_names_the_mbarriers_of_a_ring() -> None:
+    text = ring(3).replace("[empty+8], 32", "[empty+8], 33")
+    (finding,) = check(text, FEW).findings
+    assert "of empty[1] (empty@0 + 0x8, stage 1 of 3), which is in phase 0" in finding.message
+    assert "of empty[1] (empty@0 + 0x8, stage 1 of 3) got 32 of 33 arrivals" in finding.missing
+
+
+def test_a_race_names_the_stage_that_a_copy_fills() -> None:
+    found = check(ring(2, fence=""), FEW).findings
+    assert found
+    assert all(", stage 0 of 2: the generic read by" in f.message for f in found)
+    assert {a.object for f in found for a in f.accesses} == {"tile@0"}
+
+
+def test_one_mbarrier_of_a_use_has_no_index() -> None:
+    text = ring(1).replace("[full+0], 1", "[full+0], 2")
+    (finding,) = check(text, FEW).findings
+    assert "of full (full@0), which is in phase 0" in finding.message

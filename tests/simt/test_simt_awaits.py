@@ -1,0 +1,202 @@
+"""Loads that are repeated until a value comes: what they wait for, and what is found where it never comes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mcheck.cat import load_model
+from mcheck.checking.modules.answer import answer
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.launch_reader import from_object, launch
+from mcheck.frontend.ptx.reader import module
+from mcheck.ptx import check
+from mcheck.simt.execution.polling_loops import Wait, find_awaited
+from tests.simt.idioms import HEAD, ZEROS
+
+CORPUS = Path(__file__).parent / "corpus" / "cuda"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "code"),
+    [
+        ("", "", "proved", ""),
+        (r"ld\.acquire\.gpu", "ld.relaxed.gpu", "finding", "RACE001"),
+        (r"st\.release\.gpu", "st.release.cta", "finding", "RACE010"),
+        (r"st\.release\.gpu\.b32 .*;", "", "finding", "DEAD004"),
+    ],
+)
+def test_a_chain_of_flags(old: str, new: str, verdict: str, code: str) -> None:
+    text = (CORPUS / "flag_chain.ptx").read_text(encoding="utf-8")
+    read = module(re.sub(old, new, text, count=1) if old else text)
+    given = launch(read, from_object(json.loads((CORPUS / "flag_chain.json").read_text(encoding="utf-8"))))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == verdict, found.reason
+    assert not code or code in {f.code for f in found.findings}
+
+
+LOOP = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry loop(.param .u64 flag, .param .u32 least) {{
+  .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [flag];
+  ld.param.u32 %r2, [least];
+AGAIN:
+  ld.acquire.gpu.b32 %r1, [%rd1];
+  {body}
+AFTER:
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;", ("!=", 0, True)),
+        ("setp.ne.u32 %p1, %r1, 3; @%p1 bra AGAIN;", ("==", 3, True)),
+        ("setp.ge.s32 %p1, %r1, %r2; @%p1 bra AFTER; nanosleep.u32 20; bra AGAIN;", (">=", 5, True)),
+        ("setp.lt.s32 %p1, %r2, %r1; @!%p1 bra AGAIN;", (">", 5, True)),
+        ("setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN; add.u32 %r3, %r1, 1;", ("!=", 0, False)),
+        ("setp.eq.u32 %p1, %r1, 0; st.global.u32 [%rd1+4], 1; @%p1 bra AGAIN;", None),
+        ("setp.eq.u32 %p1, %r1, 0; add.u64 %rd1, %rd1, 4; @%p1 bra AGAIN;", None),
+        ("setp.eq.u32 %p1, %r1, 0; @%p1 bra AFTER;", None),
+    ],
+)
+def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) -> None:
+    function = module(LOOP.format(body=body)).functions["loop"]
+    at = next(k for k, s in enumerate(function.body) if "acquire" in s.opcode)
+
+    def value(operand: ptx.Operand) -> int | None:
+        return operand.value if isinstance(operand, ptx.Immediate) else 5
+
+    found = find_awaited(function, at, value)
+    if wanted is None:
+        assert found is None
+    else:
+        assert isinstance(found, Wait)
+        assert (found.operator, found.right, found.told) == wanted
+        assert found.ends(wanted[1]) is (wanted[0] in ("==", ">="))
+
+
+LAST = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry last()
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .shared .align 4 .b32 count;
+  .shared .align 4 .b32 part[2];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  st.shared.u32 [count], 0;
+READY:
+  bar.sync 0;
+  and.b32 %r2, %r1, 31;
+  setp.ne.u32 %p2, %r2, 0;
+  @%p2 bra DONE;
+  shr.u32 %r4, %r1, 5;
+  mov.u32 %r5, part;
+  mad.lo.u32 %r6, %r4, 4, %r5;
+  st.shared.u32 [%r6], %r1;
+  atom.acq_rel.cta.shared.add.u32 %r3, [count], 1;
+  setp.ne.u32 %p3, %r3, 1;
+  @%p3 bra DONE;
+  ld.shared.u32 %r7, [part];
+  ld.shared.u32 %r8, [part+4];
+DONE:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("order", "verdict"), [("acq_rel", "bounded"), ("relaxed", "finding")])
+def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) -> None:
+    """Control follows one order of the atomics, so the engine does too: the last one is the last."""
+    read = module(LAST.replace("acq_rel", order))
+    given = launch(read, from_object({"grid": 1}))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == verdict, (found.reason, found.findings)
+    assert verdict == "finding" or "only one order is followed" in (found.reason or "")
+
+
+PUBLISHED = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry publish() {
+  .reg .pred %p<4>; .reg .b32 %r<8>;
+  .shared .align 4 .b32 data;
+  .shared .align 4 .b32 flag;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  st.shared.u32 [flag], %r1;
+READY:
+  bar.sync 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READER;
+  st.shared.u32 [data], 7;
+  st.release.cta.shared.u32 [flag], 1;
+  bra DONE;
+READER:
+  setp.ne.u32 %p2, %r1, 32;
+  @%p2 bra DONE;
+  BODY
+  ld.shared.u32 %r3, [data];
+DONE:
+  ret;
+}
+"""
+SPIN = "AGAIN: ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra AGAIN;"
+CHANGE = (
+    "ld.acquire.cta.shared.u32 %r2, [flag]; setp.ne.u32 %p3, %r2, 0; @%p3 bra SEEN;\n"
+    "AGAIN: ld.acquire.cta.shared.u32 %r4, [flag]; setp.eq.u32 %p3, %r4, %r2; @%p3 bra AGAIN;\nSEEN:"
+)
+ONCE = "ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra DONE;"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (SPIN, "proved"),  # what the weak store of 0 has left is known
+        (SPIN.replace("acquire", "relaxed"), "finding"),
+        (CHANGE, "bounded"),
+        (ONCE, "bounded"),
+        (ONCE.replace("acquire", "relaxed"), "finding"),
+    ],
+)
+def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str, verdict: str) -> None:
+    read = module(PUBLISHED.replace("BODY", body))
+    given = launch(read, from_object({"grid": 1, "block": 64}))
+    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == verdict, (found.reason, found.findings)
+    assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())
+
+
+def test_a_lock_that_is_only_tried_is_no_deadlock() -> None:
+    """Which of the threads takes it is the order of one run: another order is another way, and nobody waits."""
+    text = (
+        HEAD
+        + """
+	atom.acquire.gpu.global.cas.b32 %r6, [%rd2], 0, 1;
+	setp.ne.u32 %p3, %r6, 0;
+	@%p3 ret;
+	ld.global.u32 %r7, [%rd1];
+	st.global.u32 [%rd1], %r1;
+	st.release.gpu.global.u32 [%rd2], 0;
+	ret;
+}
+"""
+    )
+    params = {"src": ZEROS, "dst": ZEROS}
+    found = check(text, {"grid": [1], "block": [2], "params": params})
+    assert found.verdict == "bounded"
+    assert "only one order is followed" in (found.reason or "")

@@ -1,0 +1,109 @@
+"""Counters of unknown contents: every thread that counts gets a number of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.cat import load_model
+from mcheck.checking.modules.answer import answer
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.ptx.launch_reader import from_object, launch
+from mcheck.frontend.ptx.reader import module
+
+TEXT = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .global .align 4 .u32 count;
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  COUNT
+  @%p1 bra DONE;
+  USE
+DONE:
+  ret;
+}
+"""
+LAST = "atom.global.add.u32 %r3, [count], 1; setp.ne.u32 %p1, %r3, 63;"
+
+
+def ask(count: str, use: str, *, grid: int = 1, threads: int = 64, size: int | None = 256) -> Answer:
+    """The answer about a kernel whose threads count, and some of which go on."""
+    read = module(TEXT.replace("COUNT", count).replace("USE", use))
+    given = {"grid": [grid], "block": [threads], "params": {"out": {"buffer": size}}}
+    question = Question(about=Completeness.FINDINGS, timeout=60)
+    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+
+
+@pytest.mark.parametrize("grid", [1, 4])
+def test_one_thread_is_the_last(grid: int) -> None:
+    found = ask(LAST, "st.global.u32 [%rd1], %r2;", grid=grid)
+    assert found.verdict == "bounded", found.findings
+    assert ":14:3: what is counted here begins with what the launch does not give: 0 was taken" in (found.reason or "")
+
+
+def test_the_last_one_knows_nothing_of_what_the_others_did_before_they_counted() -> None:
+    use = "ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r4;"
+    found = ask(f"st.global.u32 [%rd3], 1; {LAST}", use)
+    assert "RACE001" in {f.code for f in found.findings}
+    assert not ask(f"st.global.u32 [%rd3], 1; fence.acq_rel.gpu; {LAST} fence.acq_rel.gpu;", use).findings
+
+
+def test_the_last_thread_of_the_grid_may_be_one_of_this_cluster() -> None:
+    """The number that it compares with is one that 4 CTAs reach together, and one alone does not."""
+    count = LAST.replace("63", "255")
+    found = ask(f"st.global.u32 [%rd3], 1; {count}", "ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r4;", grid=4)
+    assert "RACE001" in {f.code for f in found.findings}
+    assert not ask(count, "st.global.u32 [%rd1], %r2;", grid=4).findings
+
+
+@pytest.mark.parametrize("test", ["rem.u32 %r3, %r3, 64; setp.ne.u32 %p1, %r3, 63;", "setp.lt.u32 %p1, %r3, 63;"])
+def test_what_is_computed_of_the_number_is_that_of_one_thread(test: str) -> None:
+    found = ask(f"atom.global.add.u32 %r3, [count], 1; {test}", "st.global.u32 [%rd1], %r2;", grid=2)
+    codes = {f.code for f in found.findings}
+    assert codes == ({"RACE001"} if "lt" in test else set())  # all may be beyond a number
+
+
+def test_places_that_are_counted_are_places_of_their_own() -> None:
+    count = "atom.global.add.u32 %r3, [count], 1; setp.ge.u32 %p1, %r3, 64; mul.wide.u32 %rd4, %r3, 4;"
+    use = "add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r2;"
+    assert not ask(count, use).findings
+    shared = count.replace("mul.wide.u32 %rd4, %r3, 4;", "shr.u32 %r4, %r3, 1; mul.wide.u32 %rd4, %r4, 4;")
+    assert {f.code for f in ask(shared, use).findings} == {"RACE001"}
+
+
+@pytest.mark.parametrize(("grid", "code"), [(4, None), (1, "DEAD004")])
+def test_who_waits_for_a_counter_waits_for_other_clusters_too(grid: int, code: str | None) -> None:
+    spin = "atom.global.add.u32 %r3, [count], 1; AGAIN: ld.acquire.gpu.global.u32 %r4, [count];"
+    count = f"{spin} setp.lt.u32 %p1, %r4, 256; @%p1 bra AGAIN; setp.ne.u32 %p1, %r3, 0;"
+    found = ask(count, "", grid=grid, threads=2)
+    assert [f.code for f in found.findings] == ([code] if code else [])
+    if code is None:
+        assert found.verdict == "unknown"
+        assert ":14:47: this waits for count, which other clusters of the grid may write" in (found.reason or "")
+
+
+def test_many_threads_count_in_little_time() -> None:
+    found = ask(LAST.replace("63", "383"), "st.global.u32 [%rd1], %r2;", threads=384)
+    assert found.verdict == "bounded", found.reason
+
+
+def test_what_the_launch_gives_of_a_buffer_may_be_its_beginning() -> None:
+    text = TEXT.replace("COUNT", LAST.replace("count", "%rd1")).replace("USE", "st.global.u32 [%rd1+16], %r2;")
+    read = module(text)
+    init = {"buffer": 64, "init": {"hex": "00000000"}}
+    given = json.loads(json.dumps({"grid": [1], "block": [64], "params": {"out": init}}))
+    question = Question(about=Completeness.FINDINGS, timeout=60)
+    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    assert not found.findings
+    assert found.verdict == "bounded"
+    assert "was taken" not in (found.reason or "")

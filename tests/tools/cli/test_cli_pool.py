@@ -1,0 +1,227 @@
+"""Processes: the order of results, time-outs, workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.base.reasons import Cause, Reason
+from mcheck.checking.backends import Backend
+from mcheck.checking.cache.database import open_store
+from mcheck.checking.result_cache import compute_uncached, memory_of
+from mcheck.checking.run.case import Case, Result, Settings
+from mcheck.checking.run.pool import run_cases
+from mcheck.checking.run.single import crashed_result, run_case
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+ROOT = Path(__file__).parents[3]
+CASES = [Case(f"{number}.litmus") for number in range(20)]
+
+
+def slower_first(case: Case, settings: Settings) -> Result:
+    time.sleep(0.02 if case.path in ("0.litmus", "5.litmus") else 0)
+    return Result(path=case.path, name=str(os.getpid()), verdict="pass", model="m")
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
+def test_results_come_in_the_order_of_the_tests(jobs: int) -> None:
+    results = list(run_cases(CASES, Settings(), jobs, slower_first, crashed_result))
+    assert [result.path for result in results] == [case.path for case in CASES]
+    processes = {result.name for result in results}
+    assert (processes == {str(os.getpid())}) == (jobs == 1)
+
+
+@needs_fork
+def test_no_process_and_no_descriptor_is_left_behind() -> None:
+    before = len(os.listdir("/dev/fd"))
+    running = run_cases(CASES, Settings(), 3, slower_first, crashed_result)
+    next(running)
+    running.close()
+    assert len(os.listdir("/dev/fd")) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@needs_fork
+def test_a_worker_that_dies_costs_one_test() -> None:
+    def task(case: Case, settings: Settings) -> Result:
+        if case.path in ("3.litmus", "4.litmus"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return slower_first(case, settings)
+
+    results = list(run_cases(CASES, Settings(), 2, task, crashed_result))
+    assert [result.path for result in results if result.verdict == "unknown"] == ["3.litmus", "4.litmus"]
+    assert "signal 9" in (results[3].reason or "")
+
+
+@needs_fork
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_test_that_ignores_its_time_is_stopped(jobs: int) -> None:
+    def task(case: Case, settings: Settings) -> Result:
+        if case.path == "2.litmus":
+            time.sleep(60)
+        return slower_first(case, settings)
+
+    started = time.monotonic()
+    results = list(run_cases(CASES[:5], Settings(timeout=0.2), jobs, task, crashed_result))
+    assert time.monotonic() - started < 20
+    assert results[2].seconds < 1.2, "no limit is overrun by more than a second"
+    assert [result.verdict for result in results] == ["pass", "pass", "unknown", "pass", "pass"]
+    assert results[2].reason == "no answer within 0.2 s"
+
+
+@needs_fork
+def test_large_results_cross_the_pipe() -> None:
+    def task(case: Case, settings: Settings) -> Result:
+        return Result(path=case.path, name="x" * 3_000_000, verdict="pass", model="m")
+
+    assert [len(result.name) for result in run_cases(CASES[:4], Settings(), 2, task, crashed_result)] == [3_000_000] * 4
+
+
+@needs_fork
+def test_the_command_runs_on_several_processes(mcheck: Callable, litmus: Callable, engine_says: Callable) -> None:
+    engine_says({"b": Answer(verdict="fail"), "c": ZeroDivisionError("oops")})
+    paths = [litmus(name, "expect pass") for name in "abcd"]
+    one, two = (mcheck("run", *paths, "--model", "ptx-7.5", "--jobs", jobs) for jobs in (1, 2))
+    assert one.status == two.status == 70
+    assert one.out == two.out
+
+
+@needs_fork
+def test_time_outs_reach_the_report(mcheck: Callable, litmus: Callable, engine_says: Callable) -> None:
+    calls = engine_says(
+        {"t": lambda: Answer(verdict="unknown", reasons=(Reason(Cause.TIME, "time-out after 5 s"),), complete=False)}
+    )
+    done = mcheck("run", litmus("t"), "--model", "ptx-7.5", "--timeout", 5)
+    assert done.status == 3
+    assert "time-out after 5 s" in done.out
+    assert calls == [], "a test with a time limit runs in a process of its own"
+
+
+@needs_fork
+@pytest.mark.parametrize("timeout", [0.2, 8.0])
+def test_the_grace_does_not_grow_with_the_limit(timeout: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcheck.checking.run import pool
+
+    made = pool._Pool(CASES, Settings(timeout=timeout), 1, slower_first, crashed_result)
+    assert made._limit is not None
+    assert made._limit - timeout < 0.75
+
+
+@needs_fork
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not tell what is resident")
+@pytest.mark.parametrize("step", [1 << 20, 1 << 28], ids=["bit by bit", "at once"])
+@pytest.mark.parametrize("held", [0, 400], ids=["small", "large"])
+def test_memory_is_limited(step: int, held: int) -> None:
+    ours = b"x" * (held << 20)  # what this process holds, and its copies begin with, is not theirs
+
+    def task(case: Case, settings: Settings) -> Result:
+        held = []
+        while case.path == "2.litmus":
+            try:
+                held.append(b"x" * step)
+            except MemoryError:
+                held.clear()
+                raise
+        return slower_first(case, settings)
+
+    def caught(case: Case, settings: Settings) -> Result:
+        try:
+            return task(case, settings)
+        except MemoryError:
+            return crashed_result(case, settings, Reason(Cause.MEMORY, "caught"), 0.0)
+
+    limit = 300  # MiB
+    results = list(run_cases(CASES[:4], Settings(memory=limit << 20), 2, caught, crashed_result))
+    assert [result.verdict for result in results] == ["pass", "pass", "unknown", "pass"]
+    assert results[2].reason in ("caught", f"more than {limit} MiB of memory")
+    assert len(ours) == held << 20
+
+
+def starts(program: str, tmp_path: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """A process that runs a program with a pool whose workers never end, and the workers."""
+    script = tmp_path / "busy.py"
+    script.write_text(program)
+    process = subprocess.Popen([sys.executable, script], text=True, stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None
+    with process.stdout:
+        return process, [int(process.stdout.readline()) for _ in range(2)]
+
+
+BUSY = """\
+import os, re, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+sys.path.insert(0, os.getcwd())
+from mcheck.base.reasons import Cause, Reason
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.pool import run_cases
+from mcheck.checking.run.single import lost
+from mcheck.base.reasons import Cause, Reason
+
+def task(case, settings):
+    os.write(1, b"%d\\n" % os.getpid())
+    while True:
+        SPIN
+
+list(run_cases([Case("a"), Case("b")], Settings(timeout=300), 2, task, lost))
+"""
+
+
+@needs_fork
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a worker ends after its test")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("spin", ["pass", "re.match(r'(a*)*b', 'a' * 40)"], ids=["in Python", "in C"])
+def test_no_worker_outlives_its_parent(number: int, spin: str, tmp_path: Path) -> None:
+    process, workers = starts(BUSY.replace("SPIN", spin), tmp_path)
+    try:
+        process.send_signal(number)
+        process.wait(10)
+        deadline = time.monotonic() + 5
+        while any(map(alive, workers)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not any(map(alive, workers))
+    finally:
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that only waits to be reaped does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@needs_fork
+def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Path) -> None:
+    text = "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n"
+    cases = [Case(str(tmp_path / name)) for name in ("a.litmus", "b.litmus")]
+    for case in cases:
+        Path(case.path).write_text(text, encoding="utf-8")
+
+    def killed(_case: Case, _settings: Settings) -> Result:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    def verdicts(task: Callable[[Case, Settings], Result]) -> set[str]:
+        with open_store(str(tmp_path / "r")) as store:
+            memory = memory_of(Backend(store=store, resumes=True), "run", Settings())
+            results = compute_uncached(
+                cases, memory, lambda left: run_cases(left, Settings(), 2, task, crashed_result) if left else iter(())
+            )
+            return {result.verdict for result in results}
+
+    assert [verdicts(killed), verdicts(run_case), verdicts(killed)] == [{"unknown"}, {"pass"}, {"pass"}]

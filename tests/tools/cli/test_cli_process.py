@@ -1,0 +1,141 @@
+"""The command as a process: what it costs to start, what it imports, terminals, pipes, signals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+MCHECK = [sys.executable, "-m", "mcheck"]
+ROOT = Path(__file__).parents[3]
+
+
+def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MCHECK, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (
+            ["--help"],
+            {"rich", "numpy", "z3", "networkx", "json", "mcheck.ir", "mcheck.answers", "mcheck.frontend.litmus"},
+        ),
+        (["run", "TEST", "--model", "ptx-7.5"], {"rich", "numpy", "z3", "networkx", "multiprocessing"}),
+    ],
+)
+def test_heavy_modules_are_not_imported(litmus: Callable, arguments: list[str], absent: set[str]) -> None:
+    path = str(litmus("MP"))
+    arguments = [path if argument == "TEST" else argument for argument in arguments]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "mcheck", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=ROOT,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "mcheck.tools.cli.main" in imported
+    assert absent & imported == set()
+
+
+def test_the_same_text_twice(litmus: Callable) -> None:
+    paths = [litmus(name) for name in ("a", "b", "c")]
+    outputs = {
+        run("run", *paths, "--model", "ptx-7.5", "-v", env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_the_same_reason_twice() -> None:
+    """Several circles of words may be why an engine does not know; which is named does not depend on the run."""
+    path = ROOT / "litmus" / "bulk" / "bulk-relaxed-wait-fence-then-restricted-acquire.litmus"
+    outputs = {
+        run("run", path, "--engine", "protocol", env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_a_reader_that_leaves_early(litmus: Callable) -> None:
+    paths = " ".join(str(litmus(f"t{number}")) for number in range(30))
+    command = f"{sys.executable} -m mcheck run {paths} --model ptx-7.5 -v | head -n 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    assert done.stdout.startswith("ok")
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_a_terminal_gets_colours(litmus: Callable) -> None:
+    pty = pytest.importorskip("pty", reason="this system has no terminals")
+    master, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [*MCHECK, "run", str(litmus("MP")), "--model", "ptx-7.5"],
+        stdout=terminal,
+        stderr=terminal,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        cwd=ROOT,
+    )
+    os.close(terminal)
+    written = b""
+    try:
+        while part := os.read(master, 4096):
+            written += part
+    except OSError:
+        pass  # Linux says so when the other side is closed
+    assert process.wait(60) == 0
+    os.close(master)
+    text = written.decode()
+    assert "\x1b[32mok" in text
+    assert re.search(r"\d\.\d\d s\r\n$", text), "the time stands on standard error"
+
+
+def test_an_interrupt_ends_quietly(litmus: Callable, tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import sys, time\n"
+        "import mcheck.engines.explicit.engine as engine\n"
+        "from mcheck.tools.cli.main import main\n"
+        "def answer(*arguments, **options):\n"
+        "    open(sys.argv[-1], 'w').close()\n"
+        "    time.sleep(60)\n"
+        "engine.answer = answer\n"
+        "sys.exit(main(sys.argv[1:-1]))\n"
+    )
+    started = tmp_path / "started"
+    command = [sys.executable, script, "run", litmus("a"), litmus("b"), "--model", "ptx-7.5", "--jobs", "2", started]
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    deadline = time.monotonic() + 30
+    while not started.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.strip() == "interrupted"

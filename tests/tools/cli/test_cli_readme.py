@@ -1,0 +1,83 @@
+"""What the README shows is what happens: its files are written, its commands run, their output compared.
+
+``pytest --promote`` writes what the commands print into the README.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+README = ROOT / "README.md"
+BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=(?P<title>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def shell(command: str, folder: Path) -> str:
+    """The output of a line that starts with ``mcheck`` or is for the shell."""
+    search = os.pathsep.join([str(folder / ".bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder with the command ``mcheck`` on its path."""
+    launcher = tmp_path / ".bin" / "mcheck"
+    launcher.parent.mkdir()
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mcheck "$@"\n')
+    launcher.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
+def test_the_readme_shows_what_happens(folder: Path, promote: bool) -> None:
+    text = README.read_text(encoding="utf-8")
+    shown, happened, run = [], [], 0
+    for block in BLOCK.finditer(text):
+        if block["title"]:
+            (folder / block["title"]).write_text(block["body"])
+        if block["kind"] != "console":
+            continue
+        commands = [line[2:] for line in block["body"].splitlines() if line.startswith("$ ")]
+        run += len(commands)
+        shown.append(block["body"])
+        happened.append("".join(f"$ {command}\n{shell(command, folder)}" for command in commands))
+    assert run >= 3
+    if promote:
+        for old, new in zip(shown, happened, strict=True):
+            text = text.replace(old, new)
+        README.write_text(text, encoding="utf-8")
+        return
+    assert shown == happened
+
+
+def test_the_readme_names_what_exists() -> None:
+    text = README.read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake (\w+)", text):
+        assert f"\n{target}:" in makefile, target
+    usage = "".join(
+        subprocess.run(
+            [sys.executable, "-m", "mcheck", command, "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+        for command in ("run", "check")
+    )
+    for option in set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text)) - {"--graph"}:
+        assert option in usage, option
