@@ -1,4 +1,4 @@
-"""Products by CUTLASS, compiled here and checked: the verdict, the seconds, and what was taken for granted.
+"""Products by CUTLASS, compiled here and checked: the verdict, the seconds, and what was assumed.
 
     python -m benchmarks.cutlass [--only TEXT,…] [--timeout SECONDS] [--folder FOLDER] [--python PYTHON]
 
@@ -143,7 +143,7 @@ class Tools:
 
 
 def rows(schedule: Schedule, tools: Tools, folder: Path, timeout: float) -> Iterator[str]:
-    """The row of a schedule and what it takes for granted; another one where something has to be mended."""
+    """The row of a schedule and what it assumes; another one where something has to be mended."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "program").exists():
         tools.compile(schedule, folder)

@@ -1,4 +1,4 @@
-"""Input bytes that are the same everywhere and for ever: made by SHAKE-128, not by a generator that may change."""
+"""Input bytes that are the same everywhere and forever: made by SHAKE-128, not by a generator that may change."""
 
 from __future__ import annotations
 

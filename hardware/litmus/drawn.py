@@ -2,7 +2,7 @@
 
 python -m hardware.litmus.drawn --programs 2000 --seed S --out BUNDLE [--families spinning,counted]
 
-Left out are what has no defined behaviour or may wait for ever, which would cost a context, and what the explicit
+Left out are what has no defined behaviour or may wait forever, which would cost a context, and what the explicit
 engine does not answer in time, since nobody could judge what was seen.
 """
 
@@ -55,7 +55,7 @@ def why_not(found: Program) -> str:
         return "not answered in time"
     if any(map(makes_undefined, told.findings)):
         return "undefined"
-    return "waits for ever" if any(f.kind == "deadlock" for f in told.findings) else ""
+    return "waits forever" if any(f.kind == "deadlock" for f in told.findings) else ""
 
 
 def main() -> None:

@@ -118,7 +118,7 @@ class _Whole:
                     raise CannotEmit("wgmma.mma_async without a wgmma.fence, which the assembler inserts")
 
     def _refuse_leftovers(self) -> None:
-        """A warp waits for ever where arrivals, which count whole warps, come to no whole number of rounds."""
+        """A warp waits forever where arrivals, which count whole warps, come to no whole number of rounds."""
         arrivals: dict[tuple[int, int, int], Counter[int]] = {}
         waits: set[tuple[int, int, int]] = set()
         for thread in self.program.threads:

@@ -72,5 +72,5 @@ def merge_proved(given: Answer, answers: Sequence[Answer], executions: int, beca
 
 
 def merge_assumptions(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """What answers take for granted, but for how often loops run."""
+    """What answers assume, but for how often loops run."""
     return tuple(dict.fromkeys(a.removesuffix(LOOPS) for given in answers for a in given.assumptions))

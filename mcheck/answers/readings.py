@@ -1,4 +1,4 @@
-"""What an answer takes for granted where the text of the PTX ISA is read in one of several ways."""
+"""What an answer assumes where the text of the PTX ISA is read in one of several ways."""
 
 from __future__ import annotations
 

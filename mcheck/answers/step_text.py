@@ -60,7 +60,7 @@ def step_of(
 
 
 def deadlock_code(op: Op) -> str:
-    """The finding of a thread that waits at an operation for ever."""
+    """The finding of a thread that waits at an operation forever."""
     match op:
         case ops.MbarrierWait() | ops.Await(inner=ops.MbarrierWait()):
             return "DEAD003"

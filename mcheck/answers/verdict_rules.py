@@ -54,11 +54,11 @@ def add_verdict(given: Answer) -> Answer:
 
 
 def assumptions(program: Program) -> tuple[str, ...]:
-    """What every engine takes for granted."""
+    """What every engine assumes."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
     return (
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
-        "the scheduler is fair: whoever can go on does, and every write is seen at last",
+        "the scheduler is fair and every write eventually becomes visible",
         *readings(program),
         *program.assumptions.described(),
     )

@@ -207,13 +207,13 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
     return _finding(code, profile, f"{who}: {message}", (access,), (), event.op.section)
 
 
-WAITS = "waits for ever"
+WAITS = "waits forever"
 LOOKS = frozenset((Tag.R, Tag.WAIT))
 """What a loop may wait with."""
 
 
 def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
-    """The event of each thread at which it waits for ever."""
+    """The event of each thread at which it waits forever."""
     out = []
     for path in paths:
         if path.end == "stuck":
@@ -224,7 +224,7 @@ def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
 
 
 def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
-    """Who waits for ever, and where."""
+    """Who waits forever, and where."""
     s = prepared.s
     waiting: list[Access] = []
     codes: list[str] = []
@@ -243,7 +243,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         if looks and looks[-1].mbarrier is not None:
             lack = lack_of(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
             lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
-    message = "wait for ever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
+    message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
     found = _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
     return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))

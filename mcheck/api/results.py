@@ -90,7 +90,7 @@ class CheckResult:
         name: The name in the first line.
         verdict: ``proved``, ``bounded``, ``finding`` or ``unknown``.
         findings: Races, undefined behaviour and deadlocks, without those that are left out.
-        assumptions: What the answer takes for granted.
+        assumptions: What the answer assumes.
         executions: How many executions were looked at.
         engine: The engine whose answer it is.
         seconds: How long it took.
@@ -120,7 +120,7 @@ class CheckResult:
         said = [self.reason] if self.reason else []
         if self.ignored:
             said.append(f"ignored: {', '.join(sorted({f.code for f in self.ignored}))}")
-        given = [f"taking for granted: {'; '.join(self.assumptions)}"] if self.assumptions else []
+        given = [f"assuming: {'; '.join(self.assumptions)}"] if self.assumptions else []
         return paragraph(f"{self.name}: {self.verdict}", *said, *given) + _findings(self.findings)
 
 

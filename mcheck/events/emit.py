@@ -102,7 +102,7 @@ class Emitter:
     """Whether a try that fails may be wrong though the one that ends the wait is right."""
     unroll: int = 0
     meets: bool = True
-    """Whether instructions at which threads wait for each other become meetings, with a path that waits for ever."""
+    """Whether instructions at which threads wait for each other become meetings, with a path that waits forever."""
     layout: Layout | None = None
     unwritten: frozenset[int] | None = None
     """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has

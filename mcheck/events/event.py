@@ -108,8 +108,8 @@ class Misstep:
 class Path:
     """One way through a thread's code.
 
-    ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits for
-    ever
+    ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits
+    forever
     if the events ``stuck`` keep reading what they read). ``constraints`` are conditions with the truth value the path
     took.
     ``completes`` are the pairs (memory event of an asynchronous operation, wait that observes its completion through

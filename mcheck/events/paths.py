@@ -3,9 +3,9 @@
 A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
 iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
 without it is explored anyway, and every axiom holds of fewer events if it holds of more. The path up to there is kept
-as ``stuck`` for the question whether it may go on for ever. What such an iteration reads may race, though, or be no
+as ``stuck`` for the question whether it may go on forever. What such an iteration reads may race, though, or be no
 mbarrier yet, where a later one comes behind a synchronisation: one of them is kept where there are such reads
-(``mcheck.events.failed_attempts``), before the one that ends the loop and before the one that goes on for ever.
+(``mcheck.events.failed_attempts``), before the one that ends the loop and before the one that goes on forever.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Entry:
 
     ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
     the rule in our words and why it is there, ``section`` where it comes from, ``remedy`` what would mend it;
-    ``remedies`` has what mends single cases, each with a part of the message by which they are known. ``bad`` and
+    ``remedies`` are fixes of single cases, each with a part of the message by which they are known. ``bad`` and
     ``good`` are programs in block form, or modules of one CTA where that has no words for it: the first has this
     finding, the second has no error. ``level`` is the severity under the profile ``ptx``; ``permissive`` replaces the
     usual severity under that profile. ``goes_on``: the thread goes on after it, because what happens is known; after

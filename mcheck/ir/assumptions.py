@@ -1,4 +1,4 @@
-"""What an answer takes for granted because it was asked to, beside what every answer does (open question Q25)."""
+"""What an answer assumes because it was asked to, beside what every answer does (open question Q25)."""
 
 from __future__ import annotations
 

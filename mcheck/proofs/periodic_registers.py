@@ -5,7 +5,7 @@ the same every so many rounds alone. What such registers hold follows from const
 used: then the text of the loop is as if it had been written with ``k % S``, and its period is the one of what it does.
 
 A register is *kept* if it comes round: what it holds at the beginning of every round follows from what the kept ones
-held at the beginning of the round before. So what is known of a round depends on them alone, and they repeat for ever
+held at the beginning of the round before. So what is known of a round depends on them alone, and they repeat forever
 once they have repeated. Of others nothing is said in the loop and behind it.
 """
 

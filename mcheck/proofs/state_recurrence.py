@@ -26,7 +26,7 @@ from mcheck.proofs.program_diff import LOCAL
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
 
-SEVERAL = "steps that could come in several orders, or to several effects"
+SEVERAL = "steps whose order may vary or change the result"
 FOUND = "something is found"
 WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
 PLAIN = frozenset(("write",))

@@ -124,7 +124,7 @@ def describe(
         runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
         engines = "engines" if " and " in result.engine else "engine"
         why = f" ({result.chosen})" if result.chosen else ""
-        yield (f"  {runs} by the {result.engine} {engines}{why}, taking for granted:",)
+        yield (f"  {runs} by the {result.engine} {engines}{why}, assuming:",)
         for assumption in result.assumptions:
             yield (f"    - {assumption}",)
 

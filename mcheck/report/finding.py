@@ -74,7 +74,7 @@ def lines(
         many = "s" if "," in spec.section or " and " in spec.section else ""
         yield (f"  see: {spec.document}, section{many} {spec.section}; mcheck explain {finding.code}",)
     if trace and finding.trace:
-        yield ("  how it comes about:",)
+        yield ("  trace:",)
         for step in texts(finding.trace):
             yield (f"    {step}",)
 

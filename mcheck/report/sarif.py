@@ -103,7 +103,7 @@ def _rule(code: str) -> Object:
     severity = entry.severity("ptx")
     title = entry.name.replace("-", " ")
     markdown = (
-        f"## {code}: {title}\n\n{entry.explanation}\n\n**What mends it.** {entry.every_remedy}\n\n"
+        f"## {code}: {title}\n\n{entry.explanation}\n\n**Fix.** {entry.every_remedy}\n\n"
         f"**With this finding**\n\n```\n{entry.bad.strip()}\n```\n\n"
         f"**Without it**\n\n```\n{entry.good.strip()}\n```\n\nSee {entry.section}.\n"
     )

@@ -171,7 +171,7 @@ class Runner:
         return cluster
 
     def _at_the_end(self, c: Cluster) -> None:
-        """Lanes that wait at the end: the engine finds that they wait for ever, or nobody knows how they go on. Where
+        """Lanes that wait at the end: the engine finds that they wait forever, or nobody knows how they go on. Where
         all have come to their ends, what they leave behind is looked at.
         """
         stuck = c.status != DONE

@@ -1,4 +1,4 @@
-"""What a finding says is missing is what mends it."""
+"""What a finding says is missing is the fix."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class _Search:
             self.found.misuses[codes] = (*self.trace(state), text)
 
     def _deadlocks(self) -> None:
-        """States from which no way leads to an end: whoever is left there goes round for ever."""
+        """States from which no way leads to an end: whoever is left there goes round forever."""
         may_end = set(self.ends)
         waiting = list(may_end)
         while waiting:

@@ -123,7 +123,7 @@ class Machine:
         while waiting:
             state = waiting.pop()
             after = list(self._after(state))
-            if not any(fresh for _, fresh in after):  # who polls for ever sees the latest state at last
+            if not any(fresh for _, fresh in after):  # who polls forever sees the latest state at last
                 self._ended(state)
             for new, _ in after:
                 if new not in seen:

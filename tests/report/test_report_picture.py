@@ -179,7 +179,7 @@ def test_asynchronous_operations_have_columns_beside_their_thread() -> None:
 @pytest.mark.parametrize(
     ("test", "code", "told"),
     [
-        ("liveness/Lock+two-locks-crossed", "DEAD001", [("P0", "waits for ever"), ("P1", "waits for ever")]),
+        ("liveness/Lock+two-locks-crossed", "DEAD001", [("P0", "waits forever"), ("P1", "waits forever")]),
         ("mbarrier/mbarrier-count-two-one-arrives", "DEAD003", [("first", "phase 0: 1 of 2 arrivals")]),
         ("bulk/bulk-expect-too-large", "DEAD003", [("issuer", "16 bytes pending")]),
         ("undefined/undefined-bulk-size-24", "UB101", [("first", "UB101: undefined")]),

@@ -235,7 +235,7 @@ def test_a_page_says_all_about_its_test(site: Path) -> None:
 def test_a_finding_is_explained(site: Path) -> None:
     text = (site / "bulk" / "bulk-ring-one-slot-no-fence.html").read_text()
     assert "RACE006" in text
-    assert "What mends it:" in text
+    assert "Fix:" in text
     assert "with the accesses marked" in text
     assert "Some execution is undefined" in text
 
@@ -248,8 +248,8 @@ def test_a_model_without_asynchronous_operations_says_so(site: Path) -> None:
 
 def test_a_sketch_shows_its_schedule(site: Path) -> None:
     text = (site / "kernels" / "B01-refill-overtakes-generic-reads.html").read_text()
-    assert "Taken for granted:" in text
-    assert "RACE006: how it comes about" in text
+    assert "Assuming:" in text
+    assert "RACE006: trace" in text
     assert text.count(f'stroke="{LIGHT["mark"]}"') == 2
 
 

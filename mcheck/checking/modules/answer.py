@@ -29,12 +29,10 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 MOST_REASONS = 4
 """Gaps that a reason names one by one."""
-ONE_CLUSTER = "one cluster of the grid is followed, the one with CTA {}; the others are there and keep off its memory"
-ALL_ALIKE = (
-    "one cluster of the grid is followed, the one with CTA {}; the others do the same and keep off its memory (shown)"
-)
-BUFFERS = "buffers do not overlap, and nothing leaves one whose size is not given"
-WHY = "it is that for modules"
+ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
+ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others do the same and share no bytes with it"
+BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
+WHY = "the default for modules"
 """Why the protocol engine is asked where nobody names one."""
 
 

@@ -203,7 +203,7 @@ def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
 
 def _often(proof: Proof) -> str:
     often = f"{proof.period} rounds" if proof.period > 1 else "round"
-    return f"{often}, but for which stages and parities are meant" if proof.turns else often
+    return f"{often}, up to rotation of stages and parities" if proof.turns else often
 
 
 def _look(
@@ -305,7 +305,7 @@ def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) ->
     left = explain_unproved(
         name, name, dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
         lambda number: f"{name} = {number}",
-        Reason(Cause.NOT_PERIODIC, "that larger ones add nothing is not proved", because=why),
+        Reason(Cause.NOT_PERIODIC, "larger values are not proved safe", because=why),
     )  # fmt: skip
     last = found[max(found)] if found else Answer(verdict=Verdict.UNKNOWN)
     return replace(

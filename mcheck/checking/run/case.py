@@ -33,7 +33,7 @@ class Settings:
     """How tests are run. ``model`` is ``None`` where the file, or else the default, decides.
 
     ``timeout`` is in seconds, ``memory`` in bytes, each for a test from reading it to its answer.
-    ``witnesses``: each outcome is to come with an execution in words. ``assume`` names what is to be taken for granted
+    ``witnesses``: each outcome is to come with an execution in words. ``assume`` names what is assumed
     (``mcheck.ir.assumptions``).
     """
 
@@ -120,7 +120,7 @@ class Result:
 
     @property
     def comes_to_nothing(self) -> bool:
-        """Whether no execution ends, each being undefined or waiting for ever, of a test that asks for nothing and
+        """Whether no execution ends, each being undefined or waiting forever, of a test that asks for nothing and
         expects nothing: what passes so is no answer.
         """
         asks = self.kind != "none" or self.expected is not None or self.expected_kinds

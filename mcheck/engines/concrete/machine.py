@@ -297,7 +297,7 @@ class Machine:
     def jump(self, runner: Runner, target: int) -> None:
         """A branch. One backwards whose registers are as they were there before, with no effect of anyone since, will
 
-        come back for ever unless another thread does something: until then the thread sleeps.
+        come back forever unless another thread does something: until then the thread sleeps.
         """
         if target <= runner.pc:
             seen = runner.turns.get(target)

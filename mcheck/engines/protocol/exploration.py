@@ -407,7 +407,7 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
 
 
 def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
-    """The steps at which agents wait for ever because a guard that nobody knows was taken to hold: they might have
+    """The steps at which agents wait forever because a guard that nobody knows was taken to hold: they might have
     gone on. A step that is done at last has this among its choices.
     """
     found = []

@@ -19,7 +19,7 @@ STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is
 def why_none_ends(run: Run) -> Reason | None:
     """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
 
-    Some thread waits for ever, does what is undefined, or the model forbids all that they do. Where nothing of that is
+    Some thread waits forever, does what is undefined, or the model forbids all that they do. Where nothing of that is
     so the engine has lost the executions, which is an error of its own.
     """
     if run.undefined or run.bounded:

@@ -28,7 +28,7 @@ Seen = set[object]
 """The flagged pairs that have been reported, by check and instructions."""
 
 AT_THE_END = frozenset({"UB216"})
-"""Misuse that shows only when all threads have ended or wait for ever."""
+"""Misuse that shows only when all threads have ended or wait forever."""
 
 
 def cut_short(path: Path, uid: Uid) -> Path:

@@ -43,7 +43,7 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import Uid
 
 MAX_COMBINATIONS = 50_000
-"""Combinations of paths that may wait for ever."""
+"""Combinations of paths that may wait forever."""
 
 
 @dataclass(slots=True)
@@ -398,10 +398,10 @@ class Run(ABC):
 
     @abstractmethod
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
-        """What an execution finds in which these paths wait for ever; races and misuses on the way are reported."""
+        """What an execution finds in which these paths wait forever; races and misuses on the way are reported."""
 
     def liveness(self, every: list[list[Path]], *, first: bool = False) -> None:
-        """Executions in which some threads wait for ever and the others end or wait for ever too; or the ``first``."""
+        """Executions in which some threads wait forever and the others end or wait forever too; or the ``first``."""
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
         if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
             text = "executions that never end were not looked at: too many ways to wait for each other"
@@ -425,7 +425,7 @@ class Run(ABC):
     def _misused(self, prepared: Prepared, candidate: Candidate, *, ended: bool = True) -> bool:
         """Whether something is misused in this execution; reports it.
 
-        What shows when all threads have ended or wait for ever is told of executions that misuse nothing before. Of two
+        What shows when all threads have ended or wait forever is told of executions that misuse nothing before. Of two
         misuses one may come of what a thread does behind the other, where it has stopped: each is told of executions
         in which it is the only one, for which the threads of the others stop early (``_ill_ended``).
         """

@@ -151,7 +151,7 @@ def _fill(
         _fill(search, after, now, pairs + new, order + _product(before, now) + behind_stops, exited + behind)
     rest = [a for unit, k in zip(units, at, strict=True) for a in unit[k:]]
     if not completed and not any(a.targets for a in rest) and len(_uses(rest)) < 2:
-        # what is left are arrivals that nobody waits for, or that wait for ever
+        # what is left are arrivals that nobody waits for, or that wait forever
         left = tuple(n for a in rest for n in a.sources)
         edges = (("barrier", pairs), ("rounds", order + _product(before, left)), ("exited", exited))
         search.note(Option(edges))

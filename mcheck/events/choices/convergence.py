@@ -2,7 +2,7 @@
 
 The n-th execution of a statement by one lane and by another are one where both execute it equally often, as far as they
 get. What a lane has waited for by then, its branches and waits with it, comes before all that the others do afterwards.
-That orders time, as ``meet``, and no memory; and a lane that stays at the statement for ever keeps the others there.
+That orders time, as ``meet``, and no memory; and a lane that stays at the statement forever keeps the others there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _after(path: Path, event: Event) -> list[Event]:
 
 
 def _stays(path: Path, event: Event) -> bool:
-    """Whether a lane stays at an instruction for ever."""
+    """Whether a lane stays at an instruction forever."""
     return path.end == "stuck" and not _after(path, event) and (event.uid in path.stuck or Tag.BLOCKED in event.tags)
 
 

@@ -64,7 +64,7 @@ MESSAGES: dict[str, str] = {
     "LIT090": "cannot include {name}: {reason}",
     "LIT091": "an included file holds const, def and .reg only",
     # placements
-    "LIT040": "{name} has no place",
+    "LIT040": "{name} needs a placement, e.g. {name}@cta 0",
     "LIT041": "unknown placement {found}",
     "LIT042": "{key} is given twice",
     "LIT043": "the range {low}..{high} is empty",

@@ -71,7 +71,7 @@ def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
 def _stops(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
     """Where the threads of a deadlock stand, or the undefined operation, which are no steps; adds roles without any."""
     out: list[Box] = []
-    told = "waits for ever" if finding.kind == "deadlock" else f"{finding.code}: undefined"
+    told = "waits forever" if finding.kind == "deadlock" else f"{finding.code}: undefined"
     for access in finding.accesses:
         line = access.span.line if access.span is not None else 0
         if access.thread not in roles:

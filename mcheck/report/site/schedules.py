@@ -42,6 +42,6 @@ def with_schedules(
         if drawn is not None:
             number = len(pictures) + 1
             svg = draw(drawn, prefix=f"p{number}", style=False)
-            pictures.append(Picture(number, f"{finding.code}: how it comes about", svg, texts(finding.trace)))
+            pictures.append(Picture(number, f"{finding.code}: trace", svg, texts(finding.trace)))
         found.append(found_of(finding, number))
     return tuple(found), tuple(pictures)

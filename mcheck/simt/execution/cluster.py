@@ -182,7 +182,7 @@ class Cluster:
                 self.idle[endless] = 0
                 continue
             if endless.any():
-                self.give_up(endless, f"the same is asked for {MOST_IDLE} times in vain")
+                self.give_up(endless, f"polled {MOST_IDLE} times without progress")
                 continue
             turns = np.where(ready, self.rounds // PATIENCE + self.idle, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
@@ -230,7 +230,7 @@ class Cluster:
         self.status[mask] = DONE
 
     def assume(self, said: str) -> None:
-        """Notes what is taken for granted."""
+        """Notes the assumptions."""
         self.trace.assumptions[said] = None
 
     def effect(self, mask: Mask) -> None:

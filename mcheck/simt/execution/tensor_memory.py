@@ -1,6 +1,6 @@
 """The tensor memory of a cluster: who has allocated which columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
 
-An address names a lane in its upper and a column in its lower 16 bits. What is not allocated has no place: an access to
+An address names a lane in its upper and a column in its lower 16 bits. What is not allocated lies nowhere: an access to
 it leaves every object.
 """
 

@@ -1,7 +1,7 @@
 """Threads that go on waiting when they have nothing else to do, as the idle warps beside one that issues copies.
 
 Compilers let all warps of a producing warpgroup wait for each free slot, and one of them fill it. What the others wait
-for does not depend on them: in theory such a warp may sleep until the barrier is two phases on, and then wait for ever
+for does not depend on them: in theory such a warp may sleep until the barrier is two phases on, and then wait forever
 for the parity that it has missed. Kernels count on it that it does not. So these waits are left out of the program,
 which is said, and the engine need not try how far each warp may fall behind.
 """

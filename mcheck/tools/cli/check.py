@@ -70,7 +70,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @launch.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write what one PTX module does as a sketch.")
 @options.color
-@click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and what is taken for granted.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and the assumptions.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
 def command(
     paths: tuple[str, ...],

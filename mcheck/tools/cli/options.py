@@ -76,7 +76,7 @@ prop = click.option(
     type=click.Choice(("spec", "liveness")),
     default="spec",
     show_default=True,
-    help="spec: the condition; liveness: no fair execution runs or waits for ever.",
+    help="spec: the condition; liveness: no fair execution runs or waits forever.",
 )
 timeout = click.option(
     "--timeout",
@@ -97,18 +97,18 @@ unroll = click.option(
     default=2,
     show_default=True,
     metavar="N",
-    help="How often a loop with an effect is unrolled.",
+    help="Maximum unrollings of a loop with side effects.",
 )
 assume = click.option(
     "--assume",
     multiple=True,
     type=click.Choice(("converged",)),
-    help="Take for granted what no text promises. converged: lanes of a warp at one statement go on together.",
+    help="Assume behaviour that the PTX ISA does not guarantee. converged: lanes at one statement advance together.",
 )
 cache = click.option(
     "--cache",
     metavar="DIR",
-    help="Keep answers in DIR, and ask nothing twice. See mcheck cache.",
+    help="Cache answers in DIR. See mcheck cache.",
 )
 resume = click.option(
     "--resume",

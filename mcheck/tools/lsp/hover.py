@@ -61,7 +61,7 @@ def finding(code: str) -> str | None:
         return None
     title = entry.name.replace("-", " ")
     return (
-        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*What mends it.* {entry.every_remedy}\n\n"
+        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*Fix.* {entry.every_remedy}\n\n"
         f"*Afterwards* {entry.afterwards}.\n\n{entry.section}"
     )
 

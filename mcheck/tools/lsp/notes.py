@@ -1,4 +1,4 @@
-"""What is wrong with a text, as an editor shows it: notes with a place, a severity and what mends them."""
+"""What is wrong with a text, as an editor shows it: notes with a place, a severity and a fix."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_text_shows_lines_with_carets(file: Path, capsys: pytest.CaptureFixture[
     assert f"{file}:4:3" in out
     assert "st.shared.u32 [buf], 7;" in out
     assert "^^^^" in out
-    assert "how it comes about:" in out
+    assert "trace:" in out
 
 
 def test_what_a_sketch_need_not_have(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

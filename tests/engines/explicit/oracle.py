@@ -197,7 +197,7 @@ def cut(ranges: set[Cell]) -> list[Cell]:
 
 
 def barriers(g: Graph, classic: bool) -> frozenset[tuple[int, int]] | None:
-    """``syncbar`` or ``barrier``; ``None`` if some thread would wait for ever."""
+    """``syncbar`` or ``barrier``; ``None`` if some thread would wait forever."""
     at: dict[tuple[object, ...], list[Event]] = {}
     for e in g.events:
         if e.access is not None and e.access.barrier is not None:

@@ -64,9 +64,9 @@ def ask(engine: Engine, text: str, condition: str, model: Model, **options: obje
 @pytest.mark.parametrize(
     ("text", "model", "code"),
     [
-        (DIFFERENT_BARRIERS, "ptx-9.0", "DEAD002, wait for ever: P at bar.sync 0; Q at bar.sync 1"),
-        (NEVER_SET, "ptx-9.0", "DEAD004, wait for ever: P at await"),
-        (COUNT_NOT_MET, "ptx-7.5", "DEAD002, wait for ever: P0 at bar.cta.arrive 1, 1, 2"),
+        (DIFFERENT_BARRIERS, "ptx-9.0", "DEAD002, wait forever: P at bar.sync 0; Q at bar.sync 1"),
+        (NEVER_SET, "ptx-9.0", "DEAD004, wait forever: P at await"),
+        (COUNT_NOT_MET, "ptx-7.5", "DEAD002, wait forever: P0 at bar.cta.arrive 1, 1, 2"),
     ],
     ids=["barriers", "flag", "count"],
 )

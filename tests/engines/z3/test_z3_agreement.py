@@ -62,7 +62,7 @@ def test_suites(suite: str) -> None:
 
 @pytest.mark.parametrize("suite", ["liveness", "classic", "barriers"])
 def test_liveness(suite: str) -> None:
-    """The engines agree on which tests may go on for ever."""
+    """The engines agree on which tests may go on forever."""
     assert {f.stem: d for f in sample(suite) if (d := disagreement(load(str(f)), prop="liveness"))} == {}
 
 

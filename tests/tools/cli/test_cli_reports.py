@@ -162,7 +162,7 @@ def test_findings_in_words() -> None:
         "    --> ring.litmus:21:5",
         "  missing: a wait on full[0]",
         "  see: PTX ISA 9.0, sections 8.7 and 8.9; mcheck explain RACE003",
-        "  how it comes about:",
+        "  trace:",
         "    producer: store",
     ]
 
@@ -334,7 +334,7 @@ def test_explain(mcheck: Callable) -> None:
         done = mcheck("explain", code)
         assert done.status == 0
         assert done.out.startswith(f"{code} ")
-        for heading in ("section: ", "what mends it", "with this finding", "without it"):
+        for heading in ("section: ", "the fix", "with this finding", "without it"):
             assert heading in done.out
     assert "axioms\n" in mcheck("explain", "ptx-7.5").out
     assert mcheck("explain", codes[0].lower()).out == mcheck("explain", codes[0]).out

@@ -16,7 +16,7 @@ P@cta 0, warp 0, lane 0 {
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [src], 12, [m];
 }
 """
-FOR_EVER = """PTX for-ever
+FOR_EVER = """PTX forever
 { .shared .b64 m; }
 P@cta 0, warp 0, lane 0 {
   mbarrier.init.shared::cta.b64 [m], 1;

@@ -1,4 +1,4 @@
-"""The language server, spoken to by a client: what is wrong comes as one types, what mends it is an action away."""
+"""The language server, spoken to by a client: what is wrong comes as one types, the fix is an action away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axioms that the engine takes for granted, and how to tell that a model has them.
+"""Axioms that the engine assumes, and how to tell that a model has them.
 
 Executions grow in the order in which things happen: what is read has been written, what was waited for is there, a
 write to a shared word goes on top of the others or, stale, below some, an atomic reads the newest one, an mbarrier has
@@ -69,7 +69,7 @@ ANY = "sr"
 
 
 def check_axioms(program: Program, tape: Tape) -> None:
-    """Raises ``Unsupported`` if the model lacks an axiom that the engine takes for granted."""
+    """Raises ``Unsupported`` if the model lacks an axiom that the engine assumes."""
     demands: list[tuple[str, list[tuple[str, ...]]]] = []
     code = list(map(ops.performed_operation, program.operations))
     if (text := _thin_air(tape, code)) is not None:

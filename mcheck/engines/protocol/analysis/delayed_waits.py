@@ -19,7 +19,7 @@ from mcheck.ir.liveness import effects
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-REASON = "a look at an mbarrier may see what comes of what its thread does behind it"
+REASON = "a wait may observe effects of its thread's later operations"
 
 _TELLS = (
     ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.Barrier, ops.ClusterBarrier, ops.WarpSync,

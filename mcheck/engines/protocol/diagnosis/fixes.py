@@ -41,7 +41,7 @@ HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSyn
 
 
 def suggest_fix(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
-    """What mends two accesses to the byte ``low``; that of the catalogue where nothing can be said of the place."""
+    """The fix for two accesses to the byte ``low``; that of the catalogue if nothing is known of the place."""
     match code:
         case "RACE004" | "RACE006":
             return _proxy_fence(m, old, new)
@@ -360,7 +360,7 @@ def _of_inits(op: Op) -> bool:
 
 
 def suggest_single_init(bar: Mbarrier, op: Op) -> str:
-    """What mends an init of an object that exists."""
+    """The fix for an init of an object that exists."""
     if bar.began is None or bar.began.event.op.span == op.span:
         return f"Let one thread execute line {line_of(op)}, once, or mbarrier.inval before it is executed again."
     first = line_of(bar.began.event.op)

@@ -559,7 +559,7 @@ class Machine:
         """
         after = {*others, *({len(self.trace) - 1} - {position} if now else ())}
         ends = tuple(self.trace[k] for k in sorted(after))
-        if ends:  # a read that waits for ever has no step to come after
+        if ends:  # a read that waits forever has no step to come after
             self.reversals.append((position, ends, len(self.trace)))
 
     def swap(self, first: int, then: int) -> None:

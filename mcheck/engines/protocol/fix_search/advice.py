@@ -32,7 +32,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 
 
 def advice(m: Machine, problem: Problem, mends: Mends) -> str:
-    """What mends a problem, if something that was tried does; empty otherwise."""
+    """The fix of a problem, if one of those that were tried fixes it; empty otherwise."""
     if len(m.trace) > LONG:
         return ""
     if problem.code.startswith("DEAD"):
@@ -48,7 +48,7 @@ def advice(m: Machine, problem: Problem, mends: Mends) -> str:
 
 
 def _of_a_deadlock(m: Machine, mends: Mends) -> str:
-    """What keeps threads from waiting for ever, if it is one thing alone."""
+    """What keeps threads from waiting forever, if it is one thing alone."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     said = [overwritten_values.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
     said += [barrier_fixes.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]

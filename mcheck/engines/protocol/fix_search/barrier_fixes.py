@@ -102,7 +102,7 @@ def told_twice(m: Machine, passed: Round) -> str:
 
 
 def twice(m: Machine, at: Rendezvous) -> str:
-    """The same of a barrier that some wait at for ever: of its complete rounds, and of the one that is not."""
+    """The same of a barrier that some wait at forever: of its complete rounds, and of the one that is not."""
     came = (*at.here.values(), *(d for more in at.again.values() for d in more))
     mine = [r for r in rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.again is not None), None)

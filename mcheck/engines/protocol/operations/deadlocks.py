@@ -51,7 +51,7 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     cycle = [_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
-        "wait for ever: " + "; ".join(parts),
+        "wait forever: " + "; ".join(parts),
         tuple(_place(m, g.agents[0], g.op) for g in groups),
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *writers(m, stuck)))),
         len(m.trace),

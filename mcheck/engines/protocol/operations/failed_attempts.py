@@ -11,7 +11,7 @@ from mcheck.ir.def_use import registers_of
 
 
 def enter_failed_reads(m: Machine, agent: Agent) -> None:
-    """Enters the reads of an agent that waits for ever for a value: they return what nobody overwrites any more.
+    """Enters the reads of an agent that waits forever for a value: they return what nobody overwrites any more.
 
     Of an atomic it is the read alone: one that stores whatever it finds is not followed while it waits.
     """

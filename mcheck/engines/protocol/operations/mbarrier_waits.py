@@ -191,7 +191,7 @@ def _which(
     event: Event, done: bool | Misuse, must: bool, used: bool,
 ) -> int:  # fmt: skip
     """The phase that the look finds: the current one or, where the model lets it, one before; all are explored, the
-    one before first where the thread would wait for ever else, or goes on as if it had waited whatever the answer is.
+    one before first where the thread would wait forever else, or goes on as if it had waited whatever the answer is.
 
     What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
     """

@@ -1,4 +1,4 @@
-"""How an execution ends: threads that leave, threads that wait for ever, what is left undone."""
+"""How an execution ends: threads that leave, threads that wait forever, what is left undone."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stop_thread(m: Machine) -> None:
 
 
 def finish(m: Machine) -> None:
-    """Nobody can go on: all have ended, or some wait for ever."""
+    """Nobody can go on: all have ended, or some wait forever."""
     if any(a.status == "cut" for a in m.agents):
         m.ended = "cut"
         return
@@ -109,7 +109,7 @@ def finish(m: Machine) -> None:
 
 
 def _found_too_early(m: Machine, bar: Mbarrier, stuck: list[Agent]) -> None:
-    """What is undefined for there was an object, or none, and might find it otherwise behind what waits for ever now,
+    """What is undefined for there was an object, or none, and might find it otherwise behind what waits forever now,
     perhaps for what would come behind the undefined operation.
     """
     for done in bar.failed:
