@@ -97,7 +97,7 @@ def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
         if strong and isinstance(op, READS) and not acquires(op):
             yield Piece(Inserted(fence, after=True, span=span), entry, "acquire")
         if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
-            yield Piece(Changed(lambda o: replace(o, scope=scope), span), entry, "scope")  # type: ignore[call-arg]
+            yield Piece(Changed(_with_scope(scope), span), entry, "scope")
 
 
 def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
@@ -156,7 +156,12 @@ def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> s
 
 
 def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:
-    return lambda op: replace(op, sem=sem, scope=scope)  # type: ignore[call-arg]
+    """Other operations may stand at the same place of a module."""
+    return lambda op: op if scope_of(op) is None else replace(op, sem=sem, scope=scope)  # type: ignore[call-arg]
+
+
+def _with_scope(scope: str) -> Callable[[Op], Op]:
+    return lambda op: op if scope_of(op) is None else replace(op, scope=scope)  # type: ignore[call-arg]
 
 
 def _noun(op: Op) -> str:
