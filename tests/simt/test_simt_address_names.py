@@ -42,7 +42,7 @@ def test_a_deadlock_names_the_mbarriers_of_a_ring() -> None:
     text = ring(3).replace("[empty+8], 32", "[empty+8], 33")
     (finding,) = check(text, FEW).findings
     assert "of empty[1] (empty@0 + 0x8, stage 1 of 3), which is in phase 0" in finding.message
-    assert "of empty[1] (empty@0 + 0x8, stage 1 of 3) got 32 of 33 arrivals" in finding.missing
+    assert "Initialise empty[1] (empty@0 + 0x8, stage 1 of 3) at line 25 with count 32 instead of 33" in finding.missing
 
 
 def test_a_race_names_the_stage_that_a_copy_fills() -> None:

@@ -46,17 +46,17 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     read = module(case.text(), str(case.path))
     given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
     asked: list[Program] = []
-    follow, over = answering.follow, Limit.over
+    follow, over = answering.extract_traces, Limit.over
 
-    def ways(*a: object) -> Iterator[ClusterTrace]:
-        yield from follow(*a)  # type: ignore[arg-type]
+    def ways(*a: object, **named: object) -> Iterator[ClusterTrace]:
+        yield from follow(*a, **named)  # type: ignore[arg-type]
         raise AssertionError("another way was asked for")
 
     def slow(way: Program, *_: object) -> Answer:
         asked.append(way)
         return given
 
-    monkeypatch.setattr(answering, "follow", ways)
+    monkeypatch.setattr(answering, "extract_traces", ways)
     monkeypatch.setattr(answering, "_asked", slow)
     monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
     question = Question(about=Completeness.FINDINGS, timeout=60)
@@ -68,13 +68,13 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
 def test_an_answer_that_the_time_cut_is_not_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The time is over before the first way of the cluster, or before the second one."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
-    follow = answering.follow
+    follow = answering.extract_traces
 
-    def ways(*a: object) -> Iterator[ClusterTrace]:
-        yield from list(follow(*a))[:after]  # type: ignore[arg-type]
+    def ways(*a: object, **named: object) -> Iterator[ClusterTrace]:
+        yield from list(follow(*a, **named))[:after]  # type: ignore[arg-type]
         raise TimeOut("a lane is in round 7 of its loops")
 
-    monkeypatch.setattr(answering, "follow", ways)
+    monkeypatch.setattr(answering, "extract_traces", ways)
     checked = check_text(case.text(), str(case.path), from_object(case.launch()), Settings(timeout=60), Options())
     assert (checked.cut, checked.lasting) == (True, False)
     assert checked.reason is not None

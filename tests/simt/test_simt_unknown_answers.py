@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcheck.answers.result import Answer
+from mcheck.answers.result import Answer, Covers
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
@@ -38,8 +38,10 @@ def ask(name: str, text: str, **more: object) -> Answer:
 
 
 def test_a_map_is_copied_edited_published_and_used() -> None:
-    found = ask("tensormap_edit", text_of("tensormap_edit"))
+    found = ask("tensormap_edit", text_of("tensormap_edit"), grid=1)
     assert found.verdict == "proved", found.reason
+    found = ask("tensormap_edit", text_of("tensormap_edit"))
+    assert (found.verdict, found.covers) == ("bounded", Covers(clusters=1, of=4)), "the others' maps are not followed"
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class Checked:
     @property
     def headline(self) -> str:
         """The verdict in a word: ``ignored`` for findings that are all left out of the answer."""
-        return "ignored" if self.verdict == "finding" and self.nothing_else else self.verdict
+        return "ignored" if self.verdict is Verdict.FINDING and self.nothing_else else self.verdict
 
     @property
     def left_out(self) -> str:

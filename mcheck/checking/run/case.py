@@ -124,7 +124,7 @@ class Result:
         expects nothing: what passes so is no answer.
         """
         asks = self.kind != "none" or self.expected is not None or self.expected_kinds
-        return self.verdict == "pass" and not self.ends and not asks
+        return self.verdict is Verdict.PASS and not self.ends and not asks
 
     @property
     def unasked(self) -> tuple[str, ...]:

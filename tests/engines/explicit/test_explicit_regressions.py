@@ -256,11 +256,11 @@ def test_the_time_given_is_kept(code: str) -> None:
 
 SEEDED = """
 import sys
-from mcheck import syntax
+from mcheck.frontend.litmus import load
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer
 for path in sys.argv[1:]:
-    print(path, answer(syntax.load(path), load_model("ptx-9.0"), witnesses=True))
+    print(path, answer(load(path), load_model("ptx-9.0"), witnesses=True))
 """
 
 

@@ -45,7 +45,7 @@ KNOWN: dict[type, str] = {
     Machine: "setup forced program zero memory agents names window before waits_for looks settle_at exits fences trace"
     " vain held signals queue problems reversals assigned coarse histories words meetings sc_fences reported aligned"
     " tokens unsure parted inexact impossible guesses flagged trials absent bound overtaken ended mbarriers"
-    " mbarrier_places exchanged watch found guessed",
+    " mbarrier_places exchanged watch found guessed completed",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks "
     "keyed sorts ends latest recent memo complete domains missed settled compiled told newest meets circles bounds "
     "before_reads",

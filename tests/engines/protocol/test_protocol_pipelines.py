@@ -103,7 +103,7 @@ ENDED = {
 @pytest.mark.parametrize("name", ENDED)
 def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, wait, over = ENDED[name]
-    monkeypatch.setattr("mcheck.engines.protocol.operations.races.settle", partial(merge_events, every=True))
+    monkeypatch.setattr("mcheck.engines.protocol.operations.races.merge_events", partial(merge_events, every=True))
     monkeypatch.setattr("mcheck.engines.protocol.execution.machine.SETTLE_AT", 0)
     monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.SETTLE_AT", 0)
     monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.AGAIN", 0)

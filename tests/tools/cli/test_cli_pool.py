@@ -165,7 +165,7 @@ sys.path.insert(0, os.getcwd())
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pool import run_cases
-from mcheck.checking.run.single import lost
+from mcheck.checking.run.single import crashed_result
 from mcheck.base.reasons import Cause, Reason
 
 def task(case, settings):
@@ -173,7 +173,7 @@ def task(case, settings):
     while True:
         SPIN
 
-list(run_cases([Case("a"), Case("b")], Settings(timeout=300), 2, task, lost))
+list(run_cases([Case("a"), Case("b")], Settings(timeout=300), 2, task, crashed_result))
 """
 
 
@@ -218,7 +218,7 @@ def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Pat
 
     def verdicts(task: Callable[[Case, Settings], Result]) -> set[str]:
         with open_store(str(tmp_path / "r")) as store:
-            memory = memory_of(Backend(store=store, resumes=True), "run", Settings())
+            memory = memory_of(Backend(store=store, resumes=True), Result, "run", Settings())
             results = compute_uncached(
                 cases, memory, lambda left: run_cases(left, Settings(), 2, task, crashed_result) if left else iter(())
             )
