@@ -7,6 +7,7 @@ itself make a new prefix. A well-formed pipeline needs one execution.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from itertools import permutations
 from mcheck.answers.merged_answers import Excused
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, assumptions, makes_undefined
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
@@ -56,6 +57,8 @@ TRIED = 32
 """Executions of a program with a remedy that is tried."""
 MOST_TRIED = 12_000
 """Steps of all of these together."""
+TRIAL_SECONDS = 2.0
+"""Processor time that they may take together, where the errors took less."""
 IN_VAIN = 24
 WORK_IN_VAIN = 3_000
 """The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
@@ -106,6 +109,11 @@ class Search:
     advises: bool = True
     """Whether remedies are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     spent: int = 0
+    started: float = field(default_factory=time.process_time)
+    trial_seconds: float = 0.0
+    """Processor time that trials of fixes have taken."""
+    advice_cut: bool = False
+    """Whether the time of a trial was over: with more of it, a better fix might be named."""
     """Steps of what was tried."""
     watch: Callable[[Machine], None] = lambda _: None
     """Is shown every execution; with ``watched``, for those who want final states."""
@@ -314,6 +322,14 @@ class Search:
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
                     self.errors.append(found)
 
+    def _time_of_a_trial(self) -> Limit:
+        """What is left of the processor time for trials: as much as the errors took, or ``TRIAL_SECONDS``."""
+        allowed = max(TRIAL_SECONDS, time.process_time() - self.started - self.trial_seconds)
+        left = self.given.left()
+        own = max(allowed - self.trial_seconds, 0.0)
+        with processor_time():
+            return Limit(own if left is None else min(own, left))
+
     def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
         """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
         place. It is tried with few steps, whose number is the same each time.
@@ -331,14 +347,20 @@ class Search:
             each = self.steps // max(self.executions, 1) + 1
             few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
             trial = Search(
-                program, self.model, self.profile, self.unroll, few, thorough=True, given=self.given,
+                program, self.model, self.profile, self.unroll, few, thorough=True, given=self._time_of_a_trial(),
                 excused=lambda f: not worse(f), advises=False,
             )  # fmt: skip
+            before = time.process_time()
             try:
                 trial.run()
             except Unsupported:
                 return False
-            self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
+            except TimeOut:
+                self.advice_cut = True
+                return False
+            finally:
+                self.trial_seconds += time.process_time() - before
+                self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
             return trial.possible and trial.unsure is None and not any(map(worse, trial.findings.values()))
 
         return mends
@@ -482,6 +504,7 @@ def answer(
         engine="protocol",
         reasons=tuple(r for r in (unsure or bound,) if r is not None),
         ends=not search.none_ends,
+        cut=search.advice_cut,
     )
 
 
