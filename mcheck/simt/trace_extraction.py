@@ -1,7 +1,7 @@
 """``extract_traces``: from a module and a launch to the program that one cluster executes.
 
-Every lane becomes a thread whose code is what it has done that others may notice, one operation after the other, with
-numbers for operands: control has been resolved. What could not be followed is said by the gaps.
+Every lane becomes a thread. Its code is the sequence of operations that other lanes can observe, with numbers for
+operands: control flow has been resolved. Gaps say what could not be followed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until 
 ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) holds zeros at first"
 INITIALISED = "global variables of the module hold at first what their initialisers say: {}"
 MOST_WAYS = 8
-"""Ways through branches on data that are followed."""
+"""Maximum number of paths that are followed through branches on unknown data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTrace:
-    """A way that a cluster can go. ``gaps`` bound what an answer about the program says of the kernel."""
+    """One path that a cluster can take. ``gaps`` bound what an answer about the program says of the kernel."""
 
     program: Program
     gaps: tuple[Gap, ...]
@@ -57,16 +57,16 @@ class ClusterTrace:
     steps: int = 0
     last_leads: bool = False
     early: tuple[Early, ...] = ()
-    """What lanes access before they wait for the grids before this one."""
+    """Accesses of lanes before their wait for the preceding grids (griddepcontrol)."""
     footprint: Footprint | None = None
-    """What the cluster touches of global memory, where the grid has others."""
+    """The global memory that the cluster touches, where the grid has other clusters."""
 
 
 def extract_traces(
     module: Module, launch: Launch, limit: Limit | None = None, *, alone: bool = False
 ) -> Iterator[ClusterTrace]:
-    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader. What
-    it has in common with other clusters of the grid is not looked at if it is ``alone``.
+    """The paths that the cluster of a launch can take: several where a branch depends on data or on a leader. With
+    ``alone``, what it shares with other clusters of the grid is not recorded.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
@@ -92,9 +92,9 @@ def extract_traces(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
-    how many clusters ``clusterlaunchcontrol`` wins, from what counters count whose contents are not given, how often a
-    lane tries a swap in vain.
+    """The choices that determine one path: the ways of branches by place in the code, whether the last lane leads at
+    ``elect.sync``, how many clusters ``clusterlaunchcontrol`` wins, from which value counters of unknown contents
+    count, how often a lane may try a swap that fails.
     """
 
     choices: tuple[tuple[int, bool], ...] = ()
@@ -105,14 +105,14 @@ class Way:
 
 
 class Watcher(Protocol):
-    """Who looks at the steps of an execution."""
+    """An observer of the steps of an execution."""
 
     def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched."""
+        """Instrument the steps."""
 
 
 class Runner:
-    """What all ways of a cluster have in common."""
+    """What all paths of a cluster share: the compiled code and the memory layout."""
 
     def __init__(
         self, module: Module, launch: Launch, limit: Limit, *, named: bool = False,
@@ -127,7 +127,7 @@ class Runner:
         """The bytes of the words that are followed as counters, by address."""
 
     def others(self, way: Way, c: Cluster) -> Iterator[Way]:
-        """Ways that differ from one in a choice that it made."""
+        """Choices that differ from those of a path in one choice that it made."""
         chosen = dict(way.choices)
         for at in c.open:
             if at not in chosen:
@@ -142,7 +142,7 @@ class Runner:
             yield replace(way, start=start)
 
     def run(self, way: Way, watch: Watcher | None = None) -> Cluster:
-        """One way, to its end; ``watch`` sees every step of it."""
+        """Run one path to its end; ``watch`` observes every step."""
         lanes = Lanes(self.launch, self.code.rows)
         counters = Counters(self.counters, way.start)
         places = with_contents(self.places, counters.contents())
@@ -171,8 +171,8 @@ class Runner:
         return cluster
 
     def _at_the_end(self, c: Cluster) -> None:
-        """Lanes that wait at the end: the engine finds that they wait forever, or nobody knows how they go on. Where
-        all have come to their ends, what they leave behind is looked at.
+        """Handle the lanes that still wait at the end: either the engine finds that they wait forever, or it is unknown
+        how they continue. Where all lanes have exited, run the checks at the end of threads.
         """
         stuck = c.status != DONE
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
@@ -191,7 +191,7 @@ class Runner:
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
     def followed(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
-        """What the lanes did, as a program; the ``whole`` of it with bystanders' waits and lonely atomics."""
+        """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
         c.trace.bind()
         gaps = list(c.trace.gaps.values())
         said = f"control depends on data: both ways were followed, each for all and up to {MOST_CHOSEN} times"
@@ -231,7 +231,7 @@ def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
-    """Of the named parameters, those that what a statement reads is computed from."""
+    """Those of the named parameters from which the operands of a statement are computed."""
     unit = next(u for u in code.units if any(s is statement for s in u.function.body))
     wanted: set[Register] = set(reads(statement))
     found: list[str] = []

@@ -2,9 +2,9 @@
 ``wgmma.wait_group`` that covers its group (PTX ISA 9.0 sections 9.7.15.5.2 and 9.7.15.7.3), the results of
 ``tcgen05.ld`` until a ``tcgen05.wait::ld`` (9.7.16.8).
 
-To move such a value to another register is no use of it: compilers carry accumulators around loops like that. And a use
-counts when something else comes before the wait that it could be told by: a compiler may move arithmetic over a wait
-that has no operands, and Triton's do.
+A move of such a value between registers is not a use: compilers carry accumulators around loops like that. A use counts
+only when an instruction that no compiler moves it over comes before the wait: a compiler may move arithmetic over a
+wait that has no operands, and Triton's do.
 """
 
 from __future__ import annotations
@@ -25,33 +25,35 @@ Numbers = NDArray[np.int64]
 
 PRODUCERS: dict[tuple[str, ...], str] = {("wgmma", "mma_async"): "wgmma", ("tcgen05", "ld"): "tcgen05.ld"}
 WAITS = {"wgmma": "wgmma.wait_group", "tcgen05.ld": "tcgen05.wait::ld"}
-"""What waits for them."""
+"""The instruction that waits for each kind."""
 CODES = {"wgmma": "UB701", "tcgen05.ld": "UB702"}
-"""What is told where nothing has waited."""
+"""The finding where nothing has waited."""
 KEPT = frozenset(("local", "param"))
-"""Spaces of a thread's own, where compilers keep values without looking at them."""
+"""Spaces of a thread's own memory, where compilers spill values."""
 MEETING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
-"""Over these no compiler moves a use, nor a wait."""
+"""Instructions over which no compiler moves a use or a wait."""
 STORING = frozenset(("st", "red", "atom"))
-"""Over these none moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over stores."""
+"""Over these no compiler moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over
+stores.
+"""
 LOOSE = frozenset(("ld", "st", "wait::ld", "wait::st"))
-"""What is moved of ``tcgen05``."""
+"""The ``tcgen05`` instructions that compilers do move."""
 
 
 def kind_of(statement: Statement) -> str | None:
-    """What the registers that a statement writes wait for, if it writes them asynchronously."""
+    """The kind of asynchronous write that a statement makes to registers, ``None`` if it makes none."""
     return PRODUCERS.get(statement.opcode[:2])
 
 
 def waits_for(statement: Statement) -> str | None:
-    """What a statement waits for."""
+    """The kind of asynchronous write that a statement waits for."""
     if statement.opcode[:2] == ("wgmma", "wait_group"):
         return "wgmma"
     return "tcgen05.ld" if statement.opcode[0] == "tcgen05" and "wait::ld" in statement.opcode else None
 
 
 def check_kinds(statement: Statement) -> frozenset[str]:
-    """Of which kind what was used before a statement was used too early, if nothing has waited by then."""
+    """The kinds whose uses before this statement were too early, unless a wait came first."""
     name, *words = statement.opcode
     if waits_for(statement) is not None or (name == "tcgen05" and LOOSE & {*words}):
         return frozenset()
@@ -61,7 +63,7 @@ def check_kinds(statement: Statement) -> frozenset[str]:
 
 
 def used_registers(statement: Statement) -> tuple[Register, ...]:
-    """The registers whose values a statement makes something of."""
+    """The registers whose values a statement uses."""
     name, *words = statement.opcode
     if is_move(statement) or name == "call" or (name == "st" and KEPT & {*words}):
         return ()
@@ -76,7 +78,7 @@ def is_move(statement: Statement) -> bool:
 
 
 def flying_rows(units: Iterable[Unit]) -> frozenset[int]:
-    """The rows of the registers that may hold what is still being written."""
+    """The rows of the registers that asynchronous writes may target."""
     statements = [(unit, statement) for unit in units for statement in unit.function.body]
     found = {unit.frame + r.index for unit, s in statements if kind_of(s) for r in writes(s)}
     size = -1
@@ -100,7 +102,7 @@ class Use:
 
 @dataclass(slots=True)
 class Flight:
-    """What is still being written, lane by lane."""
+    """The asynchronous writes in flight, lane by lane."""
 
     lanes: int
     begun: dict[str, Numbers] = field(default_factory=dict)
@@ -108,11 +110,11 @@ class Flight:
     over: dict[str, Numbers] = field(default_factory=dict)
     """By kind, the latest group that was waited for."""
     pending: dict[int, tuple[str, Statement, Numbers]] = field(default_factory=dict)
-    """By row, who writes it, in which group."""
+    """By row, the kind, the producer and its group."""
     uses: dict[int, Use] = field(default_factory=dict)
-    """Those that nothing has waited for, by statement."""
+    """Uses without a wait so far, by statement."""
     early: dict[int, tuple[Use, int]] = field(default_factory=dict)
-    """By producer the first that is too early, with a lane."""
+    """By producer, the first use that is too early, with a lane."""
 
     def __post_init__(self) -> None:
         for kind in WAITS:
@@ -122,7 +124,7 @@ class Flight:
         return np.zeros(self.lanes, np.int64)
 
     def use(self, mask: Mask, statement: Statement, rows: Iterable[int]) -> None:
-        """A statement makes something of registers."""
+        """Record that a statement uses registers."""
         for row in rows:
             found = self.pending.get(row)
             if found is None:
@@ -134,14 +136,14 @@ class Flight:
                 entry.numbers[live] = np.maximum(entry.numbers[live], numbers[live])
 
     def produce(self, mask: Mask, statement: Statement, kind: str, rows: Iterable[int]) -> None:
-        """An asynchronous instruction of the group that is open begins to write registers."""
+        """Record that an asynchronous instruction of the open group begins to write registers."""
         for row in rows:
             numbers = self.pending[row][2] if row in self.pending else self._none()
             numbers[mask] = self.begun[kind][mask] + 1
             self.pending[row] = kind, statement, numbers
 
     def move(self, mask: Mask, sources: Iterable[int], targets: Iterable[int]) -> None:
-        """Values go to other registers, as they will be."""
+        """Record that values, possibly still in flight, move to other registers."""
         found = [self.pending[row] for row in sources if row in self.pending]
         for row in targets:
             if not found and row not in self.pending:
@@ -152,17 +154,17 @@ class Flight:
             self.pending[row] = kind, producer, numbers
 
     def written(self, mask: Mask, rows: Iterable[int]) -> None:
-        """Registers get values that are there at once."""
+        """Record a synchronous write of registers."""
         for row in rows:
             if row in self.pending:
                 self.pending[row][2][mask] = 0
 
     def commit(self, mask: Mask, kind: str) -> None:
-        """The open group is closed."""
+        """Close the open group."""
         self.begun[kind][mask] += 1
 
     def wait(self, mask: Mask, kind: str, but: int) -> None:
-        """All groups are over but for the latest ones."""
+        """Complete all groups except the latest ``but``."""
         over = self.over[kind]
         over[mask] = np.maximum(over[mask], self.begun[kind][mask] - but)
         for key, entry in list(self.uses.items()):
@@ -172,7 +174,7 @@ class Flight:
                     del self.uses[key]
 
     def tell(self, mask: Mask, kinds: Collection[str]) -> None:
-        """Something of these lanes comes that no use of these kinds can have been moved over: the first is kept."""
+        """Keep the first early use of these kinds: the lanes execute something that no compiler moves a use over."""
         for key, entry in list(self.uses.items()):
             late = np.flatnonzero(mask & (entry.numbers > 0) & (entry.kind in kinds))
             if len(late):
@@ -180,7 +182,7 @@ class Flight:
                 del self.uses[key]
 
     def told(self) -> Iterator[tuple[Statement, str, str, int]]:
-        """The uses that were too early: a code, and what is wrong with them, with a lane."""
+        """The uses that were too early: statement, finding code, text, lane."""
         for entry, lane in self.early.values():
             line, wait = entry.producer.span.line, WAITS[entry.kind]
             name = ".".join(entry.producer.opcode[:2])

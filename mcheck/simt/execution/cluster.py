@@ -1,8 +1,8 @@
-"""A cluster that is executed, all lanes of one place in the code at a time.
+"""SIMT execution of a cluster: all lanes at one place of the code execute together.
 
-Of the lanes that can go on, those at the lowest place run, up to the next label, branch or wait. So lanes that parted
-come together again where the code does; nothing else depends on that they do. What one thread learns of another is
-followed in this one order; where control depends on it, ``mcheck.frontend.ptx.taint`` tells.
+Of the runnable lanes, those at the lowest place run, up to the next label, branch or wait. So diverged lanes reconverge
+where the code does; nothing else depends on that. What one thread learns from another is followed in this one order;
+where control depends on it, the taint says so (``mcheck.frontend.ptx.taint``).
 """
 
 from __future__ import annotations
@@ -32,44 +32,45 @@ from mcheck.simt.execution.trace import Trace
 from mcheck.simt.execution.warp_convergence import Convergence
 
 RUN, DONE, WAITS, MEETS, STANDS, ARRIVED, LATER = range(7)
-"""What a lane does: it can go on; has exited; waits for an mbarrier, for its warp, at a barrier, for the cluster; lets
-others go first.
+"""The status of a lane: runnable; exited; waiting for an mbarrier, for lanes of its warp, at a barrier, for the cluster
+barrier; deferred until other lanes have run.
 """
 
 MOST_ROUNDS = 20_000
-"""Rounds of a loop without an operation that others may notice."""
+"""Maximum iterations of a loop without an observable operation."""
 PATIENCE = 64
-"""Rounds after which others go first."""
+"""Iterations after which other lanes run first."""
 MOST_VAIN = 4_000
-"""Times that values are asked for while nothing happens."""
+"""Maximum number of polls without progress of any lane."""
 MOST_IDLE = 256
-"""Times that a lane asks for what it knows, others having gone first."""
+"""Maximum number of polls of a lane that bring an unchanged value while other lanes run first."""
 MOST_STEPS = 6_000_000
 
 Vote = tuple[Mask, Word, Quality, list[int], str]
-"""What lanes bring to a ``barrier.red``: predicates, their quality, the rows that get the result, the operation."""
+"""The contribution of lanes to a ``barrier.red``: predicates, their quality, the rows of the result, the operation."""
 Return = tuple[int, Callable[["Cluster", Mask], None]]
-"""Where a call goes on when its function returns, and what carries its results there."""
+"""Where a call continues when its function returns, and what copies its results there."""
 Meeting = Callable[["Cluster", Mask], None]
-"""What lanes that meet have come for."""
+"""The action that converged lanes of a warp carry out together."""
 Step = Callable[["Cluster", Mask], "Mask | None"]
-"""Executes an instruction for the lanes of the mask; those that go on to the next one, ``None`` if the step has said
-where each of them goes on."""
+"""Executes an instruction for the lanes of the mask; returns those that continue at the next one, or ``None`` if the
+step has set where each of them continues.
+"""
 
 
 class Missing(InputError):
-    """A parameter is needed that the launch does not give."""
+    """The execution needs a parameter that the launch does not give."""
 
 
 MOST_CHOSEN = 32
-"""So often a lane goes the way that was chosen where nobody knows."""
+"""How often a lane takes the chosen way of a branch on unknown data."""
 APART = 1 << 18
 """More bytes than a copy moves: shared memory is smaller."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """The state of the execution. ``place`` is where each lane stands, ``returns`` where its calls return to."""
+    """The state of the execution. ``pc`` is the place of each lane in the code, ``returns`` its call stack."""
 
     lanes: Lanes
     places: Places
@@ -85,23 +86,23 @@ class Cluster:
     returns: list[list[Return]] = field(init=False)
     at: int = 0
     span: Span | None = None
-    """Where the instruction at hand stands, for those that say what they could not follow."""
+    """The source location of the current instruction."""
     mbarriers: dict[int, mbarrier.State] = field(default_factory=dict)
     waiting: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
     waits: dict[int, Span | None] = field(default_factory=dict)
-    """By object, where it was waited for last."""
+    """By mbarrier, the location of the latest wait."""
     barriers: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
-    """Who has come to a barrier, with the count and whether they stand there."""
+    """By CTA and barrier, who has arrived, with the thread count and whether they block there."""
     standing: Mask = field(init=False)
     arrived: Mask = field(init=False)
     peeks: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
-    """By lane, the wait that a poll which was taken to fail makes necessary: object, parity, where it was polled."""
+    """By lane, the wait that must follow a poll that was assumed to fail: object, parity, location of the use."""
     open: dict[int, Span] = field(default_factory=dict)
-    """Places whose way is not known, and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
+    """Places whose way is unknown and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
     chosen: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-    """By such a place, how often each lane has gone the way that was chosen."""
+    """By such a place, how often each lane has taken the chosen way."""
     tokens: list[int] = field(default_factory=list)
-    """By number, the phase in which the arrive came that returned it."""
+    """By state token, the phase of the arrive that returned it."""
     meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
@@ -110,34 +111,34 @@ class Cluster:
     together: Convergence = field(init=False)
     flight: Flight = field(init=False)
     effects: int = 0
-    """Operations so far."""
+    """Number of observable operations so far."""
     vain: tuple[int, int] = (0, 0)
-    """How many operations there had been when lanes began to spin, and how often they have since."""
+    """The number of operations when lanes began to poll, and the number of polls since."""
     asked: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By lane and place of a load that others may change, the address and what it brought last."""
+    """By lane and place of a load that others may change, the address and the value that it returned last."""
     idle: NDArray[np.int64] = field(init=False)
-    """How often in a row a lane has asked for what it knew: whoever has something else to do goes first."""
+    """How often in a row a lane has polled an unchanged value: lanes with other work run first."""
     asking: set[int] = field(default_factory=set)
-    """Lanes that have asked for a lock and do not have it yet."""
+    """Lanes that have requested a lock and do not hold it yet."""
     locked: bool = False
-    """Whether a thread has taken a lock, for which others may have waited that could have had it first."""
+    """Whether a thread has taken a lock that others may have been waiting for and could have had first."""
     tries: int = 0
-    """How often a lane tries in vain to swap what is not there yet."""
+    """How often a lane tries a swap that fails."""
     later: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By lane that lets others go first, the word that it would swap: address, bytes, what it has to hold."""
+    """By deferred lane, the word that it would swap: address, bytes, the value that it expects."""
     tried: dict[int, int] = field(default_factory=dict)
-    """How often lanes have tried in vain."""
+    """By lane, the number of swaps that failed."""
     vainly: set[int] = field(default_factory=set)
-    """Lanes that try in vain since nobody else can go on."""
+    """Lanes whose swaps fail because no other lane can run."""
     puts: bool = False
-    """Whether a lane has let others go first."""
+    """Whether a lane has been deferred."""
     last_leads: bool = False
-    """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
+    """Whether ``elect.sync`` elects the highest lane, not the lowest."""
     elects: bool = False
-    """Whether it had a choice."""
+    """Whether ``elect.sync`` had a choice."""
     why_missing: Callable[[Statement], str] = lambda _: ""
     copied: int = 0
-    """Copies so far to places in global memory that nobody knows."""
+    """Number of copies so far with an unknown address in global memory."""
 
     def __post_init__(self) -> None:
         count = self.lanes.count
@@ -154,8 +155,8 @@ class Cluster:
     # --- the run ---------------------------------------------------------------------------------------------
 
     def elsewhere(self, side: str, count: int) -> NDArray[np.uint64]:
-        """Places for the other ends of copies of which nobody knows where they are: who reads there meets nobody, and
-        who writes has a place of its own.
+        """Stand-in addresses for the ends of copies whose global address is unknown: a source that nothing else
+        touches, and a destination of its own for each copy.
         """
         base = self.places.symbols["", ELSEWHERE]
         if side == "src":
@@ -165,7 +166,7 @@ class Cluster:
         return np.uint64(base) + (numbers + np.uint64(1)) * np.uint64(APART)
 
     def run(self, deadline: Callable[[], None]) -> None:
-        """All lanes to their ends, or until none can go on."""
+        """Run all lanes until they exit or none can continue."""
         count = 0
         while True:
             if self.later:
@@ -208,45 +209,46 @@ class Cluster:
                 return
 
     def so_far(self) -> str:
-        """How far the lanes have come."""
+        """How far the lanes have come, for the message of a timeout."""
         rounds = int(self.rounds.max(initial=0))
         where = f" near line {self.span.line}" if self.span is not None else ""
-        return f"a lane is in round {rounds} of its loops{where}" if rounds else ""
+        return f"a lane is in iteration {rounds} of its loops{where}" if rounds else ""
 
     def go(self, mask: Mask, target: int) -> None:
-        """These lanes go on at a place; a way back counts as a round."""
+        """Jump to a place; a backward jump counts as an iteration."""
         if target <= self.at:
             self.rounds[mask] += 1
             endless = mask & (self.rounds > MOST_ROUNDS)
             if endless.any():
-                self.give_up(endless, f"a loop does not end within {MOST_ROUNDS} rounds")
+                self.give_up(endless, f"a loop does not end within {MOST_ROUNDS} iterations")
                 mask = mask & ~endless
         self.place[mask] = target
 
     def give_up(self, mask: Mask, reason: str) -> None:
-        """Nobody knows what these lanes do from here on."""
+        """Stop following these lanes: what they do from here on is unknown."""
         self.trace.gap(reason, self.span, complete=True)
         self.trace.lost(np.flatnonzero(mask), reason, self.span)
         self.status[mask] = DONE
 
     def assume(self, said: str) -> None:
-        """Notes the assumptions."""
+        """Record an assumption of the answer."""
         self.trace.assumptions[said] = None
 
     def effect(self, mask: Mask) -> None:
-        """These lanes have done something that others may notice."""
+        """Record an observable operation of these lanes."""
         self.rounds[mask] = 0
         self.effects += 1
 
     def asks(self, lanes: NDArray[np.int64], address: Word, value: Word) -> None:
-        """These lanes load what others may change, and may come back for it around barriers, which are effects."""
+        """Record loads of values that other threads may change, which may be polls around barriers, which are effects.
+        """
         for lane, where, brought in zip(lanes.tolist(), address.tolist(), value.tolist(), strict=True):
             key, now = (lane, self.at), (where, brought)
             self.idle[lane] = self.idle[lane] + 1 if self.asked.get(key) == now else 0
             self.asked[key] = now
 
     def spins(self, lanes: NDArray[np.int64]) -> None:
-        """These lanes ask for a value that is not there yet; where nothing else happens for long, it never comes."""
+        """Record polls for a value that is not there yet; without other progress for long, the lanes block."""
         if not len(lanes):
             return
         if self.effects != self.vain[0]:
@@ -261,9 +263,9 @@ class Cluster:
             self.status[lanes] = WAITS
 
     def puts_off(self, lane: int, address: int, size: int, expected: int, *, taken: bool) -> bool:
-        """Whether a swap is left for later because the word holds something else, or is ``taken`` just now, and others
-        may change that. It is in a loop, more likely than not, and each round would be one more that is followed. Here
-        every swap succeeds that can; ``tries`` is for those that fail.
+        """Whether a swap is deferred because the word holds another value, or is ``taken`` just now, and others may
+        change that. It is in a loop, more likely than not, and each failed attempt would be one more iteration to
+        follow. Here every swap succeeds that can; ``swap_failures`` is for those that fail.
         """
         if not taken and self._holds(lane, address, size, expected):
             self.vainly.discard(lane)
@@ -278,13 +280,13 @@ class Cluster:
         return True
 
     def try_again(self) -> None:
-        """Lets those go on whose word holds what they would swap; all, if nobody else can."""
+        """Resume the deferred lanes whose word holds the expected value; all of them if no other lane can run."""
         self._resume([lane for lane, word in self.later.items() if self._holds(lane, *word)])
         if self.later and not (self.status == RUN).any():
             self.try_in_vain()
 
     def try_in_vain(self) -> None:
-        """Lets all go on that would let others go first: those do nothing any more that would help."""
+        """Resume all deferred lanes: no other lane makes progress that would help them."""
         self.vainly.update(self.later)
         self._resume(list(self.later))
 
@@ -300,7 +302,7 @@ class Cluster:
     # --- control -----------------------------------------------------------------------------------------------
 
     def holds(self, guard: Guard, row: int, mask: Mask, statement: Statement) -> Mask:
-        """Those of the lanes for which the guard holds; one way is chosen where it is not known."""
+        """The lanes for which the guard holds; one way is chosen where it is unknown."""
         value = self.lanes.values[row] != 0
         known = self.lanes.quality[row]
         doubt = known[mask]
@@ -315,15 +317,15 @@ class Cluster:
         return value
 
     def decides(self, known: Quality, mask: Mask, statement: Statement) -> int:
-        """Notes that what is so far known of a value decides where these lanes go; all bits of its quality."""
+        """Record that control of these lanes depends on a value; returns all bits of its quality."""
         bits = int(np.bitwise_or.reduce(known[mask]))
         if bits & taint.MISSING:
             raise Missing(
-                f"'{statement.text}' decides what is executed by a parameter that the launch does not give",
+                f"'{statement.text}' branches on a parameter that the launch does not give",
                 statement.span, hint=self.why_missing(statement),
             )  # fmt: skip
         if bits & (taint.ORDER | taint.TOGETHER | taint.TOKEN) and not bits & taint.UNKNOWN:
-            why = "what was read from other threads" if bits & taint.ORDER else "which lanes come together"
+            why = "what was read from other threads" if bits & taint.ORDER else "which lanes converge"
             self.trace.ordered(f"control depends on {why}", statement.span)
         if bits & taint.POLL:
             for lane in np.flatnonzero(mask & ((known & taint.POLL) != 0)).tolist():
@@ -332,8 +334,8 @@ class Cluster:
         return bits
 
     def choose(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
-        """Decides a predicate where these lanes do not know it, at a place in the code: for all of them alike, or for
-        every other one, where it is ``voted`` upon.
+        """Choose the value of a predicate in the lanes where it is unknown, at a place in the code: the same for all of
+        them, or for every other one, where it is ``voted`` upon.
         """
         unknown = self.decided.imply(row, mask)
         if not unknown.any():
@@ -341,7 +343,7 @@ class Cluster:
         self.open.setdefault(at, span)
         often = self.chosen.setdefault(at, np.zeros(self.lanes.count, np.int64))
         often[unknown] += 1
-        # A loop would never end: after some rounds the lanes go the other way.
+        # The loop would never end: after some iterations the lanes take the other way.
         way = np.asarray(self.choices.get(at, False) ^ (often > MOST_CHOSEN))
         if voted and (unknown & way).any():
             self.open.setdefault(-1 - at, span)
@@ -351,7 +353,9 @@ class Cluster:
         self.decided.decide(row, unknown & ~way, holds=False)
 
     def settle_peeks(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
-        """An operation of these lanes: after a poll whose answer was used it has to be the wait that it may save."""
+        """Check an operation of these lanes: after a poll whose answer was used, it must be the wait that the poll may
+        save.
+        """
         if not self.peeks:
             return
         for lane in np.flatnonzero(mask).tolist():
@@ -367,20 +371,21 @@ class Cluster:
     # --- mbarriers -------------------------------------------------------------------------------------------
 
     def change(self, address: int, step: Callable[[mbarrier.State], mbarrier.Step]) -> None:
-        """An operation on the object at an address; who waits for what it completes goes on."""
+        """Apply an operation to the mbarrier at an address and resume the lanes that wait for the phase it completes.
+        """
         state = self.mbarriers.get(address)
         if state is None:
             return
         try:
             after, completed = step(state)
         except Misuse:
-            return  # the engine's to report
+            return  # the engine reports it
         self.mbarriers[address] = after
         if completed:
             self.wake(address)
 
     def wake(self, address: int) -> None:
-        """Lets those go on whose phase is complete."""
+        """Resume the lanes whose phase is complete."""
         kept = []
         for mask, parity, phase in self.waiting.pop(address, []):
             if self.passed(address, parity, phase):
@@ -400,7 +405,7 @@ class Cluster:
         return phase is not None and state.phase > phase
 
     def wait(self, mask: Mask, address: int, parity: int | None, phase: int | None) -> Mask:
-        """Of the lanes that wait for one phase, those that go on at once."""
+        """Block lanes until a phase completes; returns those that continue at once."""
         if self.passed(address, parity, phase):
             return mask
         self.status[mask] = WAITS
@@ -409,8 +414,8 @@ class Cluster:
         return np.zeros_like(mask)
 
     def send_on(self) -> None:
-        """In the order that is followed nobody can go on. Another order may end the waits for mbarriers, and then this
-        is what comes: whether there is one is the engine's to say.
+        """Resume all lanes blocked at mbarriers: no lane can run in this order. Another order may end the waits, and
+        then this is what follows; whether there is one is for the engine to decide.
         """
         self.trace.possible = False
         for address, found in self.waiting.items():
@@ -422,13 +427,13 @@ class Cluster:
     # --- barriers --------------------------------------------------------------------------------------------
 
     def barrier(self, mask: Mask, cta: int, number: int, count: int | None, *, stands: bool) -> None:
-        """Lanes of a CTA arrive at a barrier and, unless they only arrive, stand there; full, it lets all go on."""
+        """Arrive at a barrier of a CTA and, if ``stands``, block there until it is complete."""
         self.status[mask & stands] = STANDS
         self.barriers.setdefault((cta, number), []).append((mask, count, stands))
         self.fill(cta, number)
 
     def fill(self, cta: int, number: int) -> None:
-        """Lets those at a barrier go on if all have come that it waits for."""
+        """Complete a barrier if all expected lanes have arrived."""
         found = self.barriers.get((cta, number))
         if not found:
             return
@@ -450,7 +455,7 @@ class Cluster:
                     self.status[mask] = RUN
 
     def _count_votes(self, votes: list[Vote]) -> None:
-        """``barrier.red``: the predicates of all that have come (9.7.13.1)."""
+        """``barrier.red``: reduce the predicates of all lanes that arrived (9.7.13.1)."""
         yes = sum(int(((value != 0) & mask).sum()) for mask, value, _, _, _ in votes)
         everyone = sum(int(mask.sum()) for mask, _, _, _, _ in votes)
         sure = 0
@@ -463,7 +468,7 @@ class Cluster:
                 self.lanes.quality[row][mask] = sure
 
     def left(self, mask: Mask) -> None:
-        """These lanes exit; what waited for them need not any more."""
+        """Exit lanes; barriers no longer wait for them."""
         self.status[mask] = DONE
         for cta, number in list(self.barriers):
             self.fill(cta, number)
@@ -471,7 +476,7 @@ class Cluster:
         self.meet()
 
     def fill_cluster(self) -> None:
-        """The barrier of the cluster."""
+        """Complete the barrier of the cluster if all lanes have arrived."""
         if not self.arrived.any() or (~self.arrived & (self.status != DONE)).any():
             return
         waiting = self.status == ARRIVED
@@ -482,9 +487,9 @@ class Cluster:
     # --- warps -------------------------------------------------------------------------------------------------
 
     def gather(self, mask: Mask, members: Word, name: str, carry_out: Meeting) -> Mask | None:
-        """Lanes come to where the lanes of their masks meet; ``carry_out`` is called for those whose mask is complete.
+        """Wait for the lanes of a member mask to converge; ``carry_out`` is called for masks that are complete.
 
-        Returns the lanes if all go on at once; else they are sent on when the others have come.
+        Returns the lanes if all continue at once; otherwise they resume when the others have come.
         """
         rows = mask.reshape(-1, WARP)
         alive = (self.status != DONE).reshape(-1, WARP)
@@ -509,7 +514,7 @@ class Cluster:
         return np.asarray((bits != 0) & np.asarray(rows.any(axis=1))[:, None])
 
     def meet(self) -> None:
-        """Carries out what all lanes of a mask have come to."""
+        """Carry out the actions whose member masks are complete."""
         for key in list(self.meetings):
             found = self.meetings[key]
             come = np.logical_or.reduce([mask for mask, _, _ in found])
@@ -523,7 +528,7 @@ class Cluster:
             for mask, _, carry_out in found:
                 alike[carry_out] = alike.get(carry_out, np.zeros_like(come)) | mask
             if len(alike) > 1 and not key[1].startswith("sync"):
-                self.trace.gap("lanes of a warp meet at different instructions", self.span)
+                self.trace.gap("lanes of a warp synchronise at different instructions", self.span)
             for carry_out, mask in alike.items():
                 carry_out(self, mask)
             self.status[come] = RUN

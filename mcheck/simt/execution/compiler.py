@@ -1,6 +1,6 @@
-"""What the makers of steps share: operands in all lanes, the rows of destinations, guards, and who makes which step.
+"""What the step makers share: operands in all lanes, rows of destinations, guards, and the registry of makers.
 
-``mcheck.simt.instructions.dispatch`` asks them.
+``mcheck.simt.instructions.dispatch`` calls them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from mcheck.simt.execution.value_numbering import namer
 Fetch = Callable[[], tuple[Word, Quality]]
 Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
 MAKERS: dict[str, Maker] = {}
-"""By the first part of the opcode, or the first two, who makes the step."""
+"""The maker of a step by the first part of the opcode, or the first two."""
 
 SURE = np.zeros(1, np.uint8)
 
 
 def compiles(*names: str) -> Callable[[Maker], Maker]:
-    """Registers the maker of instructions whose opcode starts so."""
+    """Register the maker of instructions whose opcode starts with one of these."""
 
     def register(maker: Maker) -> Maker:
         for name in names:
@@ -46,16 +46,17 @@ def compiles(*names: str) -> Callable[[Maker], Maker]:
 
 @dataclass(slots=True)
 class Compiler:
-    """All functions that an entry reaches, with the registers and addresses for their operands."""
+    """Translates statements into steps: all functions that an entry reaches, with registers and addresses of operands.
+    """
 
     module: ptx.Module
     code: Code
     lanes: Lanes
     places: Places
     heads: set[int] = field(default_factory=set)
-    """Places where a run of steps begins: functions, labels, and what stands behind a branch."""
+    """Places where a run of steps begins: functions, labels, and what follows a branch."""
     mistakes: dict[int, InputError] = field(default_factory=dict)
-    """What is wrong with statements that are no instructions, by their places."""
+    """Errors of statements that are not instructions, by place."""
     flying: frozenset[int] = field(init=False)
     """The rows of the registers that asynchronous instructions write."""
     decided: PathCondition = field(init=False)
@@ -66,7 +67,7 @@ class Compiler:
         self.decided.prepare(self.code)
 
     def fetch(self, unit: Unit, operand: ptx.Operand) -> Fetch:
-        """What an operand holds in all lanes."""
+        """A function that reads an operand in all lanes."""
         values, known = self.lanes.values, self.lanes.quality
         match operand:
             case ptx.Register(_, _, index):
@@ -118,7 +119,7 @@ class Compiler:
         return [unit.frame + r.index for r in registers]
 
     def targets(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
-        """The rows that are written; ``None`` for ``_``."""
+        """The rows of the destination registers; ``None`` for ``_``."""
         match operand:
             case ptx.Register(_, _, index):
                 return [unit.frame + index]
@@ -131,11 +132,11 @@ class Compiler:
         raise Unsupported("a destination of this kind is not followed")
 
     def wants(self, unit: Unit, statement: ptx.Statement) -> bool:
-        """Whether anything depends on what a statement computes."""
+        """Whether anything depends on the result of a statement."""
         return any(row in self.code.wanted for row in self.rows(unit, writes(statement)))
 
     def guarded(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
-        """A step that only the lanes make for which the guard holds."""
+        """A step executed only by the lanes for which the guard holds."""
         guard, span = statement.guard, statement.span
         if guard is None:
 
@@ -163,7 +164,7 @@ class Compiler:
         return run
 
     def opaque(self, unit: Unit, statement: ptx.Statement) -> Step:
-        """What is written is not known afterwards."""
+        """A step after which the results of a statement are unknown."""
         rows = self.rows(unit, writes(statement))
         known = self.lanes.quality
         if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
@@ -184,12 +185,12 @@ class Compiler:
 
 
 def skip(_: Cluster, mask: Mask) -> Mask:
-    """Nothing that matters."""
+    """A step without effect."""
     return mask
 
 
 def unfollowed(statement: ptx.Statement, reason: str) -> Step:
-    """An instruction that nobody can follow: what its lanes do from here on is not known."""
+    """The step of an instruction that cannot be followed: what its lanes do afterwards is unknown."""
 
     def run(c: Cluster, mask: Mask) -> None:
         c.span = statement.span

@@ -1,4 +1,5 @@
-"""What steps leave behind for the end to look at: aligned instructions, and registers that are still being written."""
+"""Instrumentation of steps for the checks at the end: aligned instructions, and registers that are still being written.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.warp_convergence import is_aligned
 
 Note = Callable[[Cluster, Mask], None]
-"""What is noted of the lanes that execute a statement."""
+"""Records what the lanes that execute a statement do."""
 
 
 def with_end_checks(made: Step, unit: Unit, statement: Statement, at: int, flying: frozenset[int]) -> Step:
-    """A step, with what is to be noted of its statement; ``flying`` are the rows of ``flying_rows``."""
+    """Instrument a step for the checks at the end; ``flying`` are the rows of ``in_flight_rows``."""
     notes = list(_notes(unit, statement, flying)) if flying else []
     if is_aligned(statement):
         notes.append(lambda c, mask: c.together.executed(mask, at, statement))
@@ -33,7 +34,7 @@ def with_end_checks(made: Step, unit: Unit, statement: Statement, at: int, flyin
 
 
 def _notes(unit: Unit, statement: Statement, flying: frozenset[int]) -> list[Note]:
-    """What is noted of registers: uses first, then whether they were too early, then what is written."""
+    """The notes about registers: uses first, then whether they were too early, then writes."""
 
     def rows(registers: Iterable[Register]) -> list[int]:
         return [row for r in registers if (row := unit.frame + r.index) in flying]

@@ -22,20 +22,22 @@ Quality = NDArray[np.uint8]
 
 
 def ctas_of(launch: Launch) -> tuple[Cta, ...]:
-    """The CTAs of the cluster that is followed, by rank."""
+    """The CTAs of the executed cluster, by rank."""
     count = int(np.prod(launch.cluster))
     return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
 
 
 def leaders(present: Mask, *, last: bool) -> NDArray[np.int64]:
-    """By row of the lanes of a warp, the lowest that is present, or the highest; 0 or 31 where none is."""
+    """By warp, the lowest lane that is present, or the highest; 0 or 31 where none is."""
     found: NDArray[np.int64] = WARP - 1 - present[:, ::-1].argmax(axis=1) if last else present.argmax(axis=1)
     return found
 
 
 @dataclass(slots=True)
 class Lanes:
-    """``values`` and ``quality`` have a row per register; ``special`` the predefined registers that are known."""
+    """The register file. ``values`` and ``quality`` have a row per register; ``special`` the predefined registers that
+    are known.
+    """
 
     launch: Launch
     rows: int

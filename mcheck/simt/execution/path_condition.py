@@ -1,8 +1,9 @@
-"""What has been chosen of data: a predicate that nobody knows is decided where it first matters, and from there on
-whatever depends on the same data goes with it, in the same lane and as long as its registers are not written again.
+"""The path condition: what has been chosen of unknown data. A predicate is chosen where it first matters; from there on
+everything that depends on the same data agrees with it, in the same lane and as long as its registers are not
+overwritten.
 
-A compiler asks one question more than once, and its opposite: ``x > 0`` for a ballot, ``x < 1`` for the branch behind
-it. If these were chosen each for itself, lanes would go ways that no data leads to.
+A compiler tests one condition more than once, and its negation: ``x > 0`` for a ballot, ``x < 1`` for the branch after
+it. If each were chosen by itself, lanes would take paths that no data leads to.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ END = FAR + 1
 
 @dataclass(slots=True)
 class PathCondition:
-    """``rows`` are the registers that a literal is about or decides, ``literals`` the literals by place in the code."""
+    """``rows`` are the registers that a literal is about or defines, ``literals`` the literals by place in the code."""
 
     lanes: Lanes
     rows: frozenset[int] = frozenset()
     literals: dict[int, tuple[Literal, int, int]] = field(default_factory=dict)
-    """By place in the code: the literal, the row of the predicate that it makes, the first row of the function."""
+    """By place in the code: the literal, the row of the predicate that it defines, the first row of the function."""
     about: dict[int, list[int]] = field(default_factory=dict)
-    """By row, the predicates that are made from it."""
+    """By row, the predicates computed from it."""
     origin: dict[int, NDArray[np.int32]] = field(default_factory=dict)
-    """By row of a predicate and by lane, the place of what has made it; nothing that it reads is written since."""
+    """By row of a predicate and by lane, the place of its definition, as long as no operand of it is overwritten."""
     ranges: dict[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
-    """By row and type, from where to where the number can be, in each lane."""
+    """By row and type, the lower and the upper bound of the number, in each lane."""
     told: dict[tuple[object, ...], Truth] = field(default_factory=dict)
-    """Other comparisons, by what is compared."""
+    """Other comparisons that have been chosen, by their operands."""
     choices: dict[int, Mask] = field(default_factory=dict)
-    """By row of a predicate, the lanes in which it is what it was chosen to be."""
+    """By row of a predicate, the lanes in which its value was chosen."""
     keys: dict[int, set[tuple[object, ...]]] = field(default_factory=dict)
-    """By row, the keys of ``ranges`` and ``told`` that are about it."""
+    """By row, the keys of ``ranges`` and ``comparisons`` that are about it."""
 
     def prepare(self, code: Code) -> None:
-        """Finds the literals of the code."""
+        """Collect the literals of the code."""
         for unit in code.units:
             for k, statement in enumerate(unit.function.body):
                 target = statement.operands[0] if statement.operands else None
@@ -64,11 +65,11 @@ class PathCondition:
         self.rows = frozenset(self.about) | {row for _, row, _ in self.literals.values()}
 
     def touched(self, frame: int, statement: Statement) -> list[int]:
-        """The rows that a statement writes and that literals are about or decide."""
+        """The rows that a statement writes and that literals are about or define."""
         return [row for r in writes(statement) if (row := frame + r.index) in self.rows]
 
     def forget(self, rows: Iterable[int], mask: Mask, *, made: bool) -> None:
-        """These registers of these lanes are written; with ``made`` what made them is forgotten, too."""
+        """Drop what is known of registers that are overwritten; with ``made``, their definition as well."""
         for row in rows:
             for key in self.keys.get(row, ()):
                 if key in self.told:
@@ -84,20 +85,20 @@ class PathCondition:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing that could be forgotten."""
+        """Whether nothing has been chosen."""
         return not self.origin and not self.keys and not self.choices
 
     # --- what is known ---------------------------------------------------------------------------------------------
 
     def note(self, at: int, mask: Mask) -> None:
-        """The predicate that the statement there makes is not known in these lanes, unless what was chosen says it."""
+        """Record that the predicate defined at a place is unknown in these lanes, unless earlier choices imply it."""
         row = self.literals[at][1]
         made = self.origin.setdefault(row, np.full(self.lanes.count, NONE, np.int32))
         made[mask] = at
         self.settle(row, mask)
 
     def settle(self, row: int, mask: Mask) -> Mask:
-        """Those of the lanes in which a predicate is not known after all that has been chosen."""
+        """The lanes in which a predicate is still unknown after all choices."""
         unknown: Mask = mask & ((self.lanes.quality[row] & np.uint8(taint.UNKNOWN)) != 0)
         for at, some in self._made(row, unknown):
             truth = self._truth(at, some)
@@ -108,8 +109,8 @@ class PathCondition:
         return unknown
 
     def imply(self, row: int, mask: Mask, asked: frozenset[int] = frozenset()) -> Mask:
-        """The same, after what has been chosen of predicates that are made of it, or of those that it is made of;
-        ``asked`` are rows that were looked at on the way here.
+        """The same, also by choices for predicates computed from it, or from which it is computed; ``asked`` are rows
+        visited on the way here.
         """
         if row in asked:
             return self.settle(row, mask)
@@ -128,13 +129,13 @@ class PathCondition:
         return self.settle(row, mask)
 
     def decide(self, row: int, mask: Mask, *, holds: bool) -> None:
-        """Of a predicate that nobody knows it is taken in these lanes that it ``holds``, or does not."""
+        """Choose the value of an unknown predicate in these lanes: it ``holds``, or does not."""
         self._set(row, mask, holds)
         for at, some in self._made(row, mask):
             self._learn(at, some, holds)
 
     def chosen(self, row: int) -> Mask:
-        """The lanes in which a predicate is known only by what was chosen."""
+        """The lanes in which a predicate is known only by a choice."""
         found = self.choices.get(row)
         return np.zeros(self.lanes.count, np.bool_) if found is None else found
 
@@ -146,14 +147,14 @@ class PathCondition:
         self.lanes.quality[row][mask] &= KNOWN
 
     def _made(self, row: int, mask: Mask) -> list[tuple[int, Mask]]:
-        """Where the predicate comes from, with the lanes."""
+        """The definitions of the predicate, with their lanes."""
         origin = self.origin.get(row)
         if origin is None or not mask.any():
             return []
         return [(int(at), mask & (origin == at)) for at in np.unique(origin[mask]) if at != NONE]
 
     def _truth(self, at: int, mask: Mask) -> Truth:
-        """What follows for a predicate that was made there from what has been chosen."""
+        """What the choices so far imply for a predicate defined at a place."""
         literal, _, frame = self.literals[at]
         out = np.full(len(mask), NONE, np.int8)
         if isinstance(literal, Mixed):
@@ -183,7 +184,7 @@ class PathCondition:
         return np.where(out == NONE, out, out ^ literal.negated).astype(np.int8)
 
     def _learn(self, at: int, mask: Mask, holds: bool) -> None:
-        """What follows from the choice of a predicate that was made there."""
+        """Record what follows from the choice of a predicate defined at a place."""
         literal, _, frame = self.literals[at]
         if isinstance(literal, Mixed):
             self._divide(literal, frame, mask, holds=holds)
@@ -210,8 +211,8 @@ class PathCondition:
             high[mask] = np.minimum(high[mask], least - 1)
 
     def _divide(self, literal: Mixed, frame: int, mask: Mask, *, holds: bool) -> None:
-        """What a choice for a predicate means for those that it is made of: what they all have to be they are; where
-        one of them is enough, the last of which nobody knows is if no other one is.
+        """Pass a choice on to the operands of a conjunction or disjunction: those that must have one value get it;
+        where one of them suffices, the last unknown one does if no other does.
         """
         rows = [(frame + r.index, negated) for r, negated in literal.parts]
         left = np.zeros(len(mask), np.int64)

@@ -1,5 +1,5 @@
-"""What a predicate says of the registers that it is made from, so that two that say the same, or the opposite, are told
-to be the same: comparisons of a register (9.7.7.2), and predicates that are made of others (9.7.8).
+"""Literals: what a predicate says of the registers that it is computed from, so that equal and opposite predicates are
+recognised: comparisons of a register (9.7.7.2), and combinations of predicates (9.7.8).
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from mcheck.frontend.ptx.lane_arithmetic import is_floating, width
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
 
 TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-"""The test of the operands in the other order."""
+"""The test with its operands exchanged."""
 OPPOSITE = {
     "eq": "neu", "neu": "eq", "ne": "equ", "equ": "ne", "lt": "geu", "geu": "lt", "le": "gtu", "gtu": "le", "gt": "leu",
     "leu": "gt", "ge": "ltu", "ltu": "ge", "num": "nan", "nan": "num",
 }  # fmt: skip
-"""Of floats: the test that holds where another one does not (9.3.1)."""
+"""For floats: the test that holds where another one does not (9.3.1)."""
 NOT = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
-"""Of integers."""
+"""For integers."""
 PLAIN = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "num"))
 FAR = (1 << 62) - 1
 """Numbers from here on are compared by name only."""
@@ -36,7 +36,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """``test`` holds between a register and another operand, by a comparison of these qualifiers; or does not."""
+    """``test`` holds between a register and another operand, by a comparison of these qualifiers; ``negated``: does
+    not.
+    """
 
     registers: tuple[Register, ...]
     test: str
@@ -46,13 +48,13 @@ class Related:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is the same for a test and for its opposite."""
+        """The part that a test and its negation share."""
         return self.registers, self.test, self.other, self.qualifiers
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A predicate that is made of others, each with whether it is negated: all of them hold, or ``some``."""
+    """A combination of predicates, each with whether it is negated: all of them hold, or ``some``."""
 
     parts: tuple[tuple[Register, bool], ...]
     some: bool
@@ -73,14 +75,14 @@ def registers_of(literal: Literal) -> tuple[Register, ...]:
 
 
 def number_of(value: int, kind: str) -> int:
-    """The bits of a register as a number of a type of integers."""
+    """The bits of a register as a number of an integer type."""
     bits = width(kind)
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
 
 
 def literal_of(statement: Statement) -> Literal | None:
-    """What the first predicate that a statement writes says; ``None`` if that is not looked into."""
+    """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
     name, opcode = statement.opcode[0], statement.opcode
     if name == "setp":
         return _compared(opcode, *statement.operands[1:]) if len(statement.operands) == 3 else None
@@ -112,7 +114,7 @@ def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound |
     if isinstance(right, Register) or abs(number_of(right.value, kind)) >= FAR:
         return _related(left, right, test, NOT.get(test), (kind,))
     number = number_of(right.value, kind)
-    if test in ("le", "gt"):  # at least the next one, which may be beyond the type: then it always holds, or never
+    if test in ("le", "gt"):  # at least the next number, which may be beyond the type: then it always holds, or never
         return Bound(left, kind, number + 1, equal=False, negated=test == "le")
     if test in ("eq", "ne", "ge", "lt"):
         return Bound(left, kind, number, equal=test in ("eq", "ne"), negated=test in ("ne", "lt"))

@@ -1,4 +1,4 @@
-"""Polls that are waits: a loop that does nothing but ask again, however it is spelled."""
+"""Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcheck.ir.expr import apply_binary
 from mcheck.simt.execution.traps import trap_at
 
 AHEAD = 96
-"""Instructions behind a poll that are looked at."""
+"""Instructions after a poll that are analysed."""
 QUIET = frozenset(("nanosleep", "pmevent"))
 POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
 
@@ -24,8 +24,8 @@ Known = dict[int, int]
 
 
 def is_spin_loop(function: ptx.Function, at: int) -> bool:
-    """Whether the poll of an mbarrier at ``at`` is asked again as long as its answer is false, nothing having changed
-    but registers. A loop that another poll of the same phase goes before counts as one with it.
+    """Whether the poll of an mbarrier at ``at`` is repeated as long as its answer is false, with nothing changed but
+    registers. A loop that follows another poll of the same phase counts as one with it.
     """
     statement = function.body[at]
     if statement.guard is not None:
@@ -37,8 +37,8 @@ def is_spin_loop(function: ptx.Function, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A load that is repeated until its value compares so with ``right``, both of the integer type ``type``. ``told``
-    says that whoever goes on knows nothing of the value but this.
+    """A load that is repeated until its value compares with ``right``, both of the integer type ``type``. ``told`` says
+    that the thread learns nothing else of the value.
     """
 
     operator: str
@@ -47,7 +47,7 @@ class Wait:
     told: bool
 
     def ends(self, value: int) -> bool:
-        """Whether it ends with this value."""
+        """Whether this value ends the loop."""
         return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
 
 
@@ -57,7 +57,7 @@ TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def tests_of(function: ptx.Function, at: int) -> list[int]:
-    """Where the value that the load at ``at`` brings is compared, close behind it."""
+    """The places, close after the load at ``at``, where its value is compared."""
     statement = function.body[at]
     target = statement.operands[0]
     if statement.guard is not None or not isinstance(target, ptx.Register):
@@ -75,9 +75,8 @@ def tests_of(function: ptx.Function, at: int) -> list[int]:
 def find_awaited(
     function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
 ) -> Wait | None:
-    """What the load, or the atomic, at ``at`` waits for, if it is asked again, nothing having changed but registers,
-    until that holds; ``value`` knows what operands hold now. With ``unchanged`` it has to be seen that they are the
-    same the next time.
+    """The condition that the load, or the atomic, at ``at`` is repeated for, with nothing changed but registers;
+    ``value`` gives what operands hold now. With ``unchanged`` it must be evident that they are the same the next time.
     """
     statement = function.body[at]
     target = statement.operands[0]
@@ -101,7 +100,7 @@ def find_awaited(
             for v in probes
         }
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
-        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is asked again
+        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is repeated
             if not all(holds.values()):
                 operator = NEGATED[operator]
             return Wait(operator, number, kind, _only_reader(function, target, place))
@@ -121,7 +120,7 @@ def _number(value: int, kind: str, size: int) -> int:
 
 
 def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
-    """Whether nothing but the test at ``place`` reads what a register holds there, before it is written again."""
+    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten."""
     todo, known = [place + 1], {place}
     while todo:
         k = todo.pop()
@@ -134,7 +133,7 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
         if statement.opcode[0] in ("brx", "call") and any(
             register in reads(s) for j, s in enumerate(function.body) if j != place
         ):
-            return False  # where it goes, or what it is given, is not looked at
+            return False  # its targets and arguments are not analysed
         if statement.opcode[0] == "bra":
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
@@ -149,8 +148,8 @@ def _returns(
     function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int],
     fixed: Known | None = None, written: frozenset[int] = frozenset(),
 ) -> bool:  # fmt: skip
-    """Whether all ways from ``k`` on lead back to one of the polls, which ask for one phase; ``varying`` are registers
-    that may be others in every round. What is asked by has to be what is ``fixed``, or not written at all.
+    """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are registers
+    that may change in every iteration. The operands of a poll must be those in ``fixed``, or not written at all.
     """
 
     def on(way: int) -> bool:
@@ -199,7 +198,7 @@ def _returns(
 
 
 def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
-    """Whether a guard lets its statement run, ``None`` if that is not known."""
+    """Whether a guard holds, ``None`` if that is unknown."""
     if guard is None:
         return True
     value = known.get(guard.register.index)
@@ -207,7 +206,7 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 
 
 def _compute(statement: ptx.Statement, known: Known) -> None:
-    """Carries out a computation on what is known."""
+    """Evaluate a computation on the known values."""
     targets = [r.index for r in writes(statement)]
     goes = _goes(statement.guard, known)
     if goes is False:

@@ -1,7 +1,7 @@
-"""The tensor memory of a cluster: who has allocated which columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
+"""The tensor memory of a cluster: allocations of columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
 
-An address names a lane in its upper and a column in its lower 16 bits. What is not allocated lies nowhere: an access to
-it leaves every object.
+An address names a lane in its upper and a column in its lower 16 bits. Columns that are not allocated lie in no object:
+an access to them is out of bounds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WHOLE = ((0, TENSOR_LANES),)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """So many columns from the ``first`` on, allocated by a lane of the cluster with a statement."""
+    """``columns`` columns from ``first`` on, allocated by a lane of the cluster with a statement."""
 
     first: int
     columns: int
@@ -54,26 +54,26 @@ class Allocation:
 
 @dataclass(slots=True)
 class TensorMemory:
-    """By CTA, the columns that are allocated."""
+    """The allocated columns of each CTA."""
 
     known: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
-    """Those that have been allocated at some time: whether they still are shows in the order of the accesses."""
+    """Columns that have ever been allocated: whether they still are depends on the order of the accesses."""
 
     allocated: dict[int, list[Allocation]] = field(default_factory=dict)
     given_up: dict[int, Statement] = field(default_factory=dict)
-    """The CTAs that may allocate no more, and what says so."""
+    """The CTAs that may allocate no more, with the statement that relinquishes the right."""
     last: dict[int, int] = field(default_factory=dict)
     """By CTA, how many columns were allocated last."""
     words: set[int] = field(default_factory=set)
-    """Where in shared memory ``alloc`` has left addresses."""
+    """Addresses in shared memory to which ``alloc`` has written."""
 
     def forbids(self, cta: int, columns: int) -> str | None:
-        """Why a CTA may not allocate so many columns (9.7.16.7.1)."""
+        """Why a CTA may not allocate so many columns (9.7.16.7.1); ``None`` if it may."""
         if columns < LEAST or columns > TENSOR_COLUMNS or columns & columns - 1:
-            return f"allocates {columns} columns of tensor memory, no power of two from {LEAST} to {TENSOR_COLUMNS}"
+            return f"allocates {columns} columns of tensor memory, not a power of two from {LEAST} to {TENSOR_COLUMNS}"
         relinquished = self.given_up.get(cta)
         if relinquished is not None:
-            return f"allocates tensor memory after line {relinquished.span.line}, which gives up the right to"
+            return f"allocates tensor memory after line {relinquished.span.line}, which relinquishes the right to"
         if columns > self.last.get(cta, columns):
             return f"allocates {columns} columns of tensor memory after an allocation of {self.last[cta]}"
         return None
@@ -90,27 +90,27 @@ class TensorMemory:
         return None
 
     def free(self, cta: int, first: int, columns: int) -> bool:
-        """Ends an allocation; whether there was one."""
+        """End an allocation; returns whether there was one."""
         taken = self.allocated.get(cta, [])
         kept = [a for a in taken if (a.first, a.columns) != (first, columns)]
         self.allocated[cta] = kept
         return len(kept) < len(taken)
 
     def held(self) -> list[Allocation]:
-        """What is still allocated."""
+        """The live allocations."""
         return [a for taken in self.allocated.values() for a in taken]
 
     def left(self, places: Word) -> bool:
-        """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""
+        """Whether a load reads the result of an ``alloc``: it needs no proxy fence (open question Q28)."""
         return bool(self.words) and self.words.issuperset(places.tolist())
 
     def overwritten(self, address: int, size: int) -> None:
-        """A copy writes these bytes of shared memory."""
+        """Record that a copy writes these bytes of shared memory."""
         if self.words:
             self.words = {word for word in self.words if not address <= word < address + size}
 
     def row(self, cta: int, lane: int, column: int, columns: int) -> Range:
-        """Cells of one lane."""
+        """The cells of one lane."""
         start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
         inside = lane < TENSOR_LANES and any(
             at <= column and column + columns <= at + size for at, size in self.known.get(cta, ())
@@ -118,7 +118,8 @@ class TensorMemory:
         return start + (lane * TENSOR_ROW + column * CELL if inside else TENSOR_SIZE), columns * CELL
 
     def rows(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
-        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all there."""
+        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all allocated.
+        """
         first, column = address >> COLUMN_BITS, address & COLUMN
         lanes = [first + k for low, high in rectangle.lanes for k in range(low, high)]
         found = [self.row(cta, lane, column, rectangle.columns) for lane in lanes]

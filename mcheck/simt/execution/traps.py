@@ -1,7 +1,7 @@
-"""Code that does nothing but come to a trap: what an assertion that fails leads to.
+"""Code that only leads to a trap: the failing branch of an assertion.
 
-A trap ends the whole grid, and nothing that comes of it is looked at. So where data decides whether one is reached,
-none is, which the answer says.
+A trap ends the whole grid, and nothing after it is checked. So where data decides whether a trap is reached, none is,
+and the answer says so.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 
 FAILS = "__assertfail"
-"""What the system's ``assert`` calls where it does not hold; it does not return."""
+"""The function that the system's ``assert`` calls where it does not hold; it does not return."""
 PRINTS = "vprintf"
 OWN = frozenset(("param", "local"))
-"""The lane's own memory: where the arguments of a call are put."""
+"""The lane's own memory, which holds the arguments of a call."""
 SPARED = "no data leads to the trap at line {}"
 
 
 def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
-    """The trap that control comes to from a place, whatever data says, with nothing done before it but to print."""
+    """The trap that control reaches from a place, whatever the data, with nothing done before it except printing."""
     seen: set[int] = set()
     while at < len(function.body) and at not in seen:
         seen.add(at)
@@ -54,8 +54,8 @@ def _calls(statement: ptx.Statement, function: str) -> bool:
 
 
 def pass_uncertain_trap(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *, holds: bool) -> Mask:
-    """The lanes that data, as the predicate of this row, would lead to a trap or past it; they pass it, which is noted:
-    the predicate ``holds`` in them, or does not.
+    """The lanes for which unknown data decides, by the predicate of this row, whether they trap; they pass the trap,
+    which is recorded: the predicate ``holds`` in them, or does not.
     """
     known = c.lanes.quality[row]
     unknown = mask & ((known & np.uint8(taint.UNKNOWN)) != 0) & ((known & np.uint8(taint.MISSING)) == 0)
