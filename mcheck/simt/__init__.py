@@ -1,2 +1,3 @@
-"""Concrete SIMT execution of a PTX module: one cluster is run and its trace becomes a program (``trace_extraction``).
+"""Concrete SIMT execution of a PTX module: one cluster is run and its trace becomes a program
+(``trace_extraction``).
 """

@@ -21,15 +21,15 @@ from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Sym
 from mcheck.frontend.ptx.register_flow import reads, writes
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
-from mcheck.simt.execution.cluster import DONE, MOST_CHOSEN, Cluster, Step
+from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import Counters
-from mcheck.simt.execution.lanes import WARP, Lanes, ctas_of
-from mcheck.simt.execution.launch_answers import MOST_WON, Answers, following_clusters
+from mcheck.simt.execution.lanes import WARP, Lanes, cluster_ctas
+from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.trace import Gap, Trace
 from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.watched_execution import watch_of
+from mcheck.simt.grid.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_core
 from mcheck.simt.instructions.dispatch import steps_of
 from mcheck.simt.traces import end_of_threads
@@ -39,10 +39,12 @@ from mcheck.simt.traces.idle_waiters import drop_idle_waiters
 from mcheck.simt.traces.private_atomics import drop_private_atomics
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
-KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
+WAITERS_KEEP_UP = (
+    "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
+)
 ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) holds zeros at first"
 INITIALISED = "global variables of the module hold at first what their initialisers say: {}"
-MOST_WAYS = 8
+MAX_PATHS = 8
 """Maximum number of paths that are followed through branches on unknown data."""
 
 
@@ -55,8 +57,8 @@ class ClusterTrace:
     assumptions: tuple[str, ...]
     operations: int
     steps: int = 0
-    last_leads: bool = False
-    early: tuple[Early, ...] = ()
+    last_lane_leads: bool = False
+    early_accesses: tuple[Early, ...] = ()
     """Accesses of lanes before their wait for the preceding grids (griddepcontrol)."""
     footprint: Footprint | None = None
     """The global memory that the cluster touches, where the grid has other clusters."""
@@ -71,43 +73,46 @@ def extract_traces(
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
     runner = Runner(module, launch, limit or Limit(None))
-    todo = [Way()]
-    planned = {Way()}
+    todo = [PathChoices()]
+    planned = {PathChoices()}
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        watch = None if alone else watch_of(launch)
+        watch = None if alone else grid_watch(launch)
         cluster = runner.run(way, watch)
-        named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
+        named, counters = (
+            cluster.trace.has_conflicting_stores or runner.code.named,
+            cluster.counters.new_counters(excluded),
+        )
         if (named, counters) != (runner.code.named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
-            todo, planned = [Way()], {Way()}
+            todo, planned = [PathChoices()], {PathChoices()}
             continue
-        for more in runner.others(way, cluster):
-            if more not in planned and len(planned) < MOST_WAYS:
+        for more in runner.alternatives(way, cluster):
+            if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        yield replace(runner.followed(cluster), footprint=None if watch is None else watch.footprint)
+        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathChoices:
     """The choices that determine one path: the ways of branches by place in the code, whether the last lane leads at
     ``elect.sync``, how many clusters ``clusterlaunchcontrol`` wins, from which value counters of unknown contents
     count, how often a lane may try a swap that fails.
     """
 
     choices: tuple[tuple[int, bool], ...] = ()
-    last: bool = False
+    last_lane_leads: bool = False
     won: int = 0
-    start: int = 0
-    tries: int = 0
+    counter_start: int = 0
+    swap_failures: int = 0
 
 
 class Watcher(Protocol):
     """An observer of the steps of an execution."""
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the steps."""
 
 
@@ -120,46 +125,46 @@ class Runner:
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
         self.code: Code = code_of(module, launch.entry, named=named)
-        self.ctas = ctas_of(launch)
+        self.ctas = cluster_ctas(launch)
         functions = [u.function for u in self.code.units]
         self.places: Places = place_variables(module, functions, launch, self.ctas)
         self.counters = counters or {}
         """The bytes of the words that are followed as counters, by address."""
 
-    def others(self, way: Way, c: Cluster) -> Iterator[Way]:
+    def alternatives(self, way: PathChoices, c: Cluster) -> Iterator[PathChoices]:
         """Choices that differ from those of a path in one choice that it made."""
         chosen = dict(way.choices)
-        for at in c.open:
+        for at in c.chosen_spans:
             if at not in chosen:
                 yield replace(way, choices=tuple(sorted({**chosen, at: True}.items())))
-        if c.elects:
-            yield replace(way, last=True)
-        if c.answers.asked > way.won and way.won < len(following_clusters(self.launch, MOST_WON)):
+        if c.has_elected:
+            yield replace(way, last_lane_leads=True)
+        if c.cancel_responses.request_count > way.won and way.won < len(following_clusters(self.launch, MAX_WON)):
             yield replace(way, won=way.won + 1)
-        if c.puts and not way.tries:
-            yield replace(way, tries=1)
-        for start in c.counters.more():
-            yield replace(way, start=start)
+        if c.has_deferred and not way.swap_failures:
+            yield replace(way, swap_failures=1)
+        for start in c.counters.alternative_starts():
+            yield replace(way, counter_start=start)
 
-    def run(self, way: Way, watch: Watcher | None = None) -> Cluster:
+    def run(self, way: PathChoices, watch: Watcher | None = None) -> Cluster:
         """Run one path to its end; ``watch`` observes every step."""
         lanes = Lanes(self.launch, self.code.rows)
-        counters = Counters(self.counters, way.start)
-        places = with_contents(self.places, counters.contents())
+        counters = Counters(self.counters, way.counter_start)
+        places = with_contents(self.places, counters.initial_contents())
         system = reserved(places)
         given = workspace(places) | system
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
         steps = steps_of(compiler)
         if watch is not None:
-            steps = watch.wrap(compiler, steps)
+            steps = watch.instrument(compiler, steps)
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
                       named=self.code.named)  # fmt: skip
         cluster = Cluster(
-            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
-            compiler.decided, last_leads=way.last, why_missing=self._missing,
-            answers=Answers(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            tries=way.tries,
+            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
+            compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
+            cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
+            swap_failures=way.swap_failures,
         )  # fmt: skip
         if system:
             store.zero(SYSTEM)
@@ -167,19 +172,19 @@ class Runner:
         cluster.run(self.limit.check)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.trace.assumptions[INITIALISED.format(", ".join(initialised))] = None
-        self._at_the_end(cluster)
+        self._finish(cluster)
         return cluster
 
-    def _at_the_end(self, c: Cluster) -> None:
+    def _finish(self, c: Cluster) -> None:
         """Handle the lanes that still wait at the end: either the engine finds that they wait forever, or it is unknown
         how they continue. Where all lanes have exited, run the checks at the end of threads.
         """
-        stuck = c.status != DONE
+        stuck = c.status != EXITED
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
             tensor_core.end(c)
             end_of_threads.end(c)
         if stuck.any():
-            c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
+            c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 
     def _missing(self, statement: Statement) -> str:
         names = [a.name for a in self.launch.arguments]
@@ -190,12 +195,12 @@ class Runner:
             return f"give {' or '.join(map(repr, wanted or absent or names))} in the launch"
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
-    def followed(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
+    def cluster_trace(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
         """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
-        c.trace.bind()
+        c.trace.bind_atomics()
         gaps = list(c.trace.gaps.values())
-        said = f"control depends on data: both ways were followed, each for all and up to {MOST_CHOSEN} times"
-        gaps += [Gap(said, span) for span in c.open.values()]
+        said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
+        gaps += [Gap(said, span) for span in c.chosen_spans.values()]
         threads: list[Thread] = []
         ranks = len(self.ctas) > 1
         for lane in np.flatnonzero(c.lanes.exists).tolist():
@@ -216,12 +221,12 @@ class Runner:
         program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
         taken = list(c.trace.assumptions)
         if waits:
-            taken.append(KEEP_UP.format(", ".join(map(str, waits))))
-        if c.elects:
+            taken.append(WAITERS_KEEP_UP.format(", ".join(map(str, waits))))
+        if c.has_elected:
             taken.append(LEADERS)
         return ClusterTrace(
-            program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads,
-            early=tuple(c.trace.early.values()),
+            program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
+            early_accesses=tuple(c.trace.early_accesses.values()),
         )  # fmt: skip
 
 

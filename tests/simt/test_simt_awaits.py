@@ -15,7 +15,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import from_object, launch
 from mcheck.frontend.ptx.reader import module
 from mcheck.ptx import check
-from mcheck.simt.execution.polling_loops import Wait, find_awaited
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited
 from tests.simt.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
@@ -79,9 +79,9 @@ def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) 
     if wanted is None:
         assert found is None
     else:
-        assert isinstance(found, Wait)
-        assert (found.operator, found.right, found.told) == wanted
-        assert found.ends(wanted[1]) is (wanted[0] in ("==", ">="))
+        assert isinstance(found, AwaitedValue)
+        assert (found.operator, found.right, found.condition_only) == wanted
+        assert found.accepts(wanted[1]) is (wanted[0] in ("==", ">="))
 
 
 LAST = """.version 8.5

@@ -11,7 +11,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import from_object, launch
 from mcheck.frontend.ptx.reader import module
-from mcheck.simt.execution.polling_loops import Wait, find_awaited
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -252,7 +252,7 @@ def test_a_swap_that_is_asked_for_again_is_the_same(body: str, wanted: bool) -> 
         return operand.value if isinstance(operand, ptx.Immediate) else 5
 
     found = find_awaited(function, at, value, unchanged=True)
-    assert isinstance(found, Wait) is wanted
+    assert isinstance(found, AwaitedValue) is wanted
 
 
 TICKET = """

@@ -10,7 +10,7 @@ from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import from_object, launch
 from mcheck.frontend.ptx.reader import module
-from mcheck.simt.execution.path_literals import literal_of
+from mcheck.simt.execution.path_literals import extract_literal
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -220,5 +220,5 @@ def test_no_data_leads_to_a_trap_which_says_something_of_it() -> None:
 )
 def test_literals_that_say_the_same(first: str, second: str) -> None:
     body = module(HEAD + first + second + "ret; }").functions["k"].body
-    made = [literal_of(s) for s in body if s.opcode[0] == "setp"]
+    made = [extract_literal(s) for s in body if s.opcode[0] == "setp"]
     assert made[0] == made[1] is not None

@@ -334,11 +334,11 @@ def test_columns_are_allocated_where_none_are_taken() -> None:
     assert allocated(256) == 0
     assert allocated(128) == 256
     assert allocated(256) is None
-    assert memory.free(0, 0, 256)
-    assert not memory.free(0, 0, 256)
+    assert memory.deallocate(0, 0, 256)
+    assert not memory.deallocate(0, 0, 256)
     assert allocated(256) == 0
-    assert [(a.first, a.columns) for a in memory.held()] == [(256, 128), (0, 256)]
-    assert len(memory.rows(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
+    assert [(a.first, a.columns) for a in memory.live_allocations()] == [(256, 128), (0, 256)]
+    assert len(memory.rectangle_cells(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
 
 
 PAIR = (

@@ -72,7 +72,7 @@ def test_an_answer_that_the_time_cut_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
     def ways(*a: object) -> Iterator[ClusterTrace]:
         yield from list(follow(*a))[:after]  # type: ignore[arg-type]
-        raise TimeOut("a lane is in round 7 of its loops")
+        raise TimeOut("a lane is in iteration 7 of its loops")
 
     monkeypatch.setattr(answering, "follow", ways)
     checked = check_text(case.text(), str(case.path), from_object(case.launch()), Settings(timeout=60), Options())

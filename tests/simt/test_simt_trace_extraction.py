@@ -347,7 +347,7 @@ def test_what_ran_when_the_time_was_over() -> None:
     started = launch(read, from_object({"grid": 1, "block": 32, "params": {"p": {"buffer": 16}}}))
     given = answer(read, started, load_model("ptx-9.0"), question, "protocol")
     assert given.verdict == "unknown"
-    assert re.search(r"^no answer within 0.3 s; a lane is in round \d+ of its loops", given.reason or "")
+    assert re.search(r"^no answer within 0.3 s; a lane is in iteration \d+ of its loops", given.reason or "")
 
 
 def test_that_other_grids_are_not_followed_is_assumed_where_a_kernel_waits_for_one() -> None:

@@ -15,7 +15,7 @@ from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import from_object, launch
 from mcheck.frontend.ptx.reader import module
-from mcheck.simt.execution.launch_answers import Answers, following_clusters, query_of
+from mcheck.simt.execution.launch_answers import CancelResponses, following_clusters, query_function
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
 
@@ -102,9 +102,12 @@ def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     given = {"grid": [2, 2, 1], "block": [128, 1, 1]}
     places = following_clusters(launch(read, from_object(given)), 9)
     assert places == [(1, 0, 0), (0, 1, 0), (1, 1, 0)]
-    answers = Answers(tuple(places[:1]))
-    first, second = (np.array([answers.next()], np.uint64) for _ in range(2))
-    won, place = query_of(("query_cancel", "is_canceled")), query_of(("query_cancel", "get_first_ctaid", "v4"))
+    answers = CancelResponses(tuple(places[:1]))
+    first, second = (np.array([answers.next_response()], np.uint64) for _ in range(2))
+    won, place = (
+        query_function(("query_cancel", "is_canceled")),
+        query_function(("query_cancel", "get_first_ctaid", "v4")),
+    )
     assert won is not None
     assert place is not None
     assert (int(won(first)[0][0]), int(won(second)[0][0])) == (1, 0)

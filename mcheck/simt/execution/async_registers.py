@@ -28,46 +28,46 @@ WAITS = {"wgmma": "wgmma.wait_group", "tcgen05.ld": "tcgen05.wait::ld"}
 """The instruction that waits for each kind."""
 CODES = {"wgmma": "UB701", "tcgen05.ld": "UB702"}
 """The finding where nothing has waited."""
-KEPT = frozenset(("local", "param"))
+SPILL_SPACES = frozenset(("local", "param"))
 """Spaces of a thread's own memory, where compilers spill values."""
-MEETING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
+SYNCHRONISING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
 """Instructions over which no compiler moves a use or a wait."""
 STORING = frozenset(("st", "red", "atom"))
 """Over these no compiler moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over
 stores.
 """
-LOOSE = frozenset(("ld", "st", "wait::ld", "wait::st"))
+MOVABLE = frozenset(("ld", "st", "wait::ld", "wait::st"))
 """The ``tcgen05`` instructions that compilers do move."""
 
 
-def kind_of(statement: Statement) -> str | None:
+def produced_kind(statement: Statement) -> str | None:
     """The kind of asynchronous write that a statement makes to registers, ``None`` if it makes none."""
     return PRODUCERS.get(statement.opcode[:2])
 
 
-def waits_for(statement: Statement) -> str | None:
+def awaited_kind(statement: Statement) -> str | None:
     """The kind of asynchronous write that a statement waits for."""
     if statement.opcode[:2] == ("wgmma", "wait_group"):
         return "wgmma"
     return "tcgen05.ld" if statement.opcode[0] == "tcgen05" and "wait::ld" in statement.opcode else None
 
 
-def check_kinds(statement: Statement) -> frozenset[str]:
+def checked_kinds(statement: Statement) -> frozenset[str]:
     """The kinds whose uses before this statement were too early, unless a wait came first."""
     name, *words = statement.opcode
-    if waits_for(statement) is not None or (name == "tcgen05" and LOOSE & {*words}):
+    if awaited_kind(statement) is not None or (name == "tcgen05" and MOVABLE & {*words}):
         return frozenset()
-    if name in MEETING:
+    if name in SYNCHRONISING:
         return frozenset(WAITS)
-    return frozenset(("wgmma",)) if name in STORING and not KEPT & {*words} else frozenset()
+    return frozenset(("wgmma",)) if name in STORING and not SPILL_SPACES & {*words} else frozenset()
 
 
 def used_registers(statement: Statement) -> tuple[Register, ...]:
     """The registers whose values a statement uses."""
     name, *words = statement.opcode
-    if is_move(statement) or name == "call" or (name == "st" and KEPT & {*words}):
+    if is_move(statement) or name == "call" or (name == "st" and SPILL_SPACES & {*words}):
         return ()
-    if kind_of(statement) == "wgmma":  # its accumulators are those of the ones before it
+    if produced_kind(statement) == "wgmma":  # its accumulators are those of the ones before it
         return tuple(r for operand in statement.operands[1:] for r in registers(operand))
     return reads(statement)
 
@@ -77,10 +77,10 @@ def is_move(statement: Statement) -> bool:
     return statement.opcode[0] == "mov"
 
 
-def flying_rows(units: Iterable[Unit]) -> frozenset[int]:
+def in_flight_rows(units: Iterable[Unit]) -> frozenset[int]:
     """The rows of the registers that asynchronous writes may target."""
     statements = [(unit, statement) for unit in units for statement in unit.function.body]
-    found = {unit.frame + r.index for unit, s in statements if kind_of(s) for r in writes(s)}
+    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in writes(s)}
     size = -1
     while found and size < len(found):
         size = len(found)
@@ -101,48 +101,48 @@ class Use:
 
 
 @dataclass(slots=True)
-class Flight:
+class AsyncWrites:
     """The asynchronous writes in flight, lane by lane."""
 
     lanes: int
-    begun: dict[str, Numbers] = field(default_factory=dict)
+    started_groups: dict[str, Numbers] = field(default_factory=dict)
     """By kind, the number of groups so far."""
-    over: dict[str, Numbers] = field(default_factory=dict)
+    completed_groups: dict[str, Numbers] = field(default_factory=dict)
     """By kind, the latest group that was waited for."""
     pending: dict[int, tuple[str, Statement, Numbers]] = field(default_factory=dict)
     """By row, the kind, the producer and its group."""
     uses: dict[int, Use] = field(default_factory=dict)
     """Uses without a wait so far, by statement."""
-    early: dict[int, tuple[Use, int]] = field(default_factory=dict)
+    early_uses: dict[int, tuple[Use, int]] = field(default_factory=dict)
     """By producer, the first use that is too early, with a lane."""
 
     def __post_init__(self) -> None:
         for kind in WAITS:
-            self.begun[kind], self.over[kind] = self._none(), self._none()
+            self.started_groups[kind], self.completed_groups[kind] = self._none(), self._none()
 
     def _none(self) -> Numbers:
         return np.zeros(self.lanes, np.int64)
 
-    def use(self, mask: Mask, statement: Statement, rows: Iterable[int]) -> None:
+    def record_use(self, mask: Mask, statement: Statement, rows: Iterable[int]) -> None:
         """Record that a statement uses registers."""
         for row in rows:
             found = self.pending.get(row)
             if found is None:
                 continue
             kind, producer, numbers = found
-            live = mask & (numbers > self.over[kind])
+            live = mask & (numbers > self.completed_groups[kind])
             if live.any():
                 entry = self.uses.setdefault(id(statement), Use(statement, producer, kind, self._none()))
                 entry.numbers[live] = np.maximum(entry.numbers[live], numbers[live])
 
-    def produce(self, mask: Mask, statement: Statement, kind: str, rows: Iterable[int]) -> None:
+    def start_write(self, mask: Mask, statement: Statement, kind: str, rows: Iterable[int]) -> None:
         """Record that an asynchronous instruction of the open group begins to write registers."""
         for row in rows:
             numbers = self.pending[row][2] if row in self.pending else self._none()
-            numbers[mask] = self.begun[kind][mask] + 1
+            numbers[mask] = self.started_groups[kind][mask] + 1
             self.pending[row] = kind, statement, numbers
 
-    def move(self, mask: Mask, sources: Iterable[int], targets: Iterable[int]) -> None:
+    def move_values(self, mask: Mask, sources: Iterable[int], targets: Iterable[int]) -> None:
         """Record that values, possibly still in flight, move to other registers."""
         found = [self.pending[row] for row in sources if row in self.pending]
         for row in targets:
@@ -153,37 +153,37 @@ class Flight:
             numbers[mask] = np.maximum.reduce([n for _, _, n in found])[mask] if found else 0
             self.pending[row] = kind, producer, numbers
 
-    def written(self, mask: Mask, rows: Iterable[int]) -> None:
+    def record_write(self, mask: Mask, rows: Iterable[int]) -> None:
         """Record a synchronous write of registers."""
         for row in rows:
             if row in self.pending:
                 self.pending[row][2][mask] = 0
 
-    def commit(self, mask: Mask, kind: str) -> None:
+    def close_group(self, mask: Mask, kind: str) -> None:
         """Close the open group."""
-        self.begun[kind][mask] += 1
+        self.started_groups[kind][mask] += 1
 
-    def wait(self, mask: Mask, kind: str, but: int) -> None:
+    def complete_groups(self, mask: Mask, kind: str, but: int) -> None:
         """Complete all groups except the latest ``but``."""
-        over = self.over[kind]
-        over[mask] = np.maximum(over[mask], self.begun[kind][mask] - but)
+        over = self.completed_groups[kind]
+        over[mask] = np.maximum(over[mask], self.started_groups[kind][mask] - but)
         for key, entry in list(self.uses.items()):
             if entry.kind == kind:
                 entry.numbers[entry.numbers <= over] = 0
                 if not entry.numbers.any():
                     del self.uses[key]
 
-    def tell(self, mask: Mask, kinds: Collection[str]) -> None:
+    def check_uses(self, mask: Mask, kinds: Collection[str]) -> None:
         """Keep the first early use of these kinds: the lanes execute something that no compiler moves a use over."""
         for key, entry in list(self.uses.items()):
             late = np.flatnonzero(mask & (entry.numbers > 0) & (entry.kind in kinds))
             if len(late):
-                self.early.setdefault(id(entry.producer), (entry, int(late[0])))
+                self.early_uses.setdefault(id(entry.producer), (entry, int(late[0])))
                 del self.uses[key]
 
-    def told(self) -> Iterator[tuple[Statement, str, str, int]]:
+    def early_findings(self) -> Iterator[tuple[Statement, str, str, int]]:
         """The uses that were too early: statement, finding code, text, lane."""
-        for entry, lane in self.early.values():
+        for entry, lane in self.early_uses.values():
             line, wait = entry.producer.span.line, WAITS[entry.kind]
             name = ".".join(entry.producer.opcode[:2])
             text = f"uses what {name} of line {line} may still be writing: no {wait} comes between"

@@ -19,11 +19,11 @@ from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
 from mcheck.frontend.ptx.memory_layout import Places
 from mcheck.frontend.ptx.register_flow import writes
 from mcheck.ir.memory import SHARED_WINDOW
-from mcheck.simt.execution.async_registers import flying_rows
+from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
-from mcheck.simt.execution.value_numbering import namer
+from mcheck.simt.execution.value_numbering import result_namer
 
 Fetch = Callable[[], tuple[Word, Quality]]
 Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
@@ -33,7 +33,7 @@ MAKERS: dict[str, Maker] = {}
 SURE = np.zeros(1, np.uint8)
 
 
-def compiles(*names: str) -> Callable[[Maker], Maker]:
+def register_maker(*names: str) -> Callable[[Maker], Maker]:
     """Register the maker of instructions whose opcode starts with one of these."""
 
     def register(maker: Maker) -> Maker:
@@ -46,25 +46,26 @@ def compiles(*names: str) -> Callable[[Maker], Maker]:
 
 @dataclass(slots=True)
 class Compiler:
-    """Translates statements into steps: all functions that an entry reaches, with registers and addresses of operands.
+    """Translates statements into steps: all functions that an entry reaches, with registers and addresses of
+    operands.
     """
 
     module: ptx.Module
     code: Code
     lanes: Lanes
     places: Places
-    heads: set[int] = field(default_factory=set)
+    block_starts: set[int] = field(default_factory=set)
     """Places where a run of steps begins: functions, labels, and what follows a branch."""
     mistakes: dict[int, InputError] = field(default_factory=dict)
     """Errors of statements that are not instructions, by place."""
-    flying: frozenset[int] = field(init=False)
+    in_flight: frozenset[int] = field(init=False)
     """The rows of the registers that asynchronous instructions write."""
-    decided: PathCondition = field(init=False)
+    path_condition: PathCondition = field(init=False)
 
     def __post_init__(self) -> None:
-        self.flying = flying_rows(self.code.units)
-        self.decided = PathCondition(self.lanes)
-        self.decided.prepare(self.code)
+        self.in_flight = in_flight_rows(self.code.units)
+        self.path_condition = PathCondition(self.lanes)
+        self.path_condition.prepare(self.code)
 
     def fetch(self, unit: Unit, operand: ptx.Operand) -> Fetch:
         """A function that reads an operand in all lanes."""
@@ -86,7 +87,7 @@ class Compiler:
                     return lambda: unknown
                 return lambda: (found, SURE)
             case ptx.Symbol(name, offset):
-                address = self.symbol(unit, name) + np.uint64(offset & (1 << 64) - 1)
+                address = self.symbol_address(unit, name) + np.uint64(offset & (1 << 64) - 1)
                 return lambda: (address, SURE)
             case ptx.Address(base, offset, _):
                 if base is None:
@@ -104,7 +105,7 @@ class Compiler:
                 return lambda: (truncate(values[row] >> by, bits), known[row])
         raise Unsupported("an operand of this kind is not followed")
 
-    def symbol(self, unit: Unit, name: str) -> Word:
+    def symbol_address(self, unit: Unit, name: str) -> Word:
         """The address of a name, in each lane."""
         for key in ((unit.function.name, name), ("", name)):
             at = self.places.symbols.get(key)
@@ -114,28 +115,28 @@ class Compiler:
                 return np.array([at], np.uint64)
         raise Unsupported(f"'{name}' has no address here")
 
-    def rows(self, unit: Unit, registers: Iterable[ptx.Register]) -> list[int]:
+    def register_rows(self, unit: Unit, registers: Iterable[ptx.Register]) -> list[int]:
         """The rows of registers."""
         return [unit.frame + r.index for r in registers]
 
-    def targets(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
+    def destination_rows(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
         """The rows of the destination registers; ``None`` for ``_``."""
         match operand:
             case ptx.Register(_, _, index):
                 return [unit.frame + index]
             case ptx.Pair(first, second):
-                return self.targets(unit, first) + self.targets(unit, second)
+                return self.destination_rows(unit, first) + self.destination_rows(unit, second)
             case ptx.Vector(items):
-                return [row for item in items for row in self.targets(unit, item)]
+                return [row for item in items for row in self.destination_rows(unit, item)]
             case ptx.Sink():
                 return [None]
         raise Unsupported("a destination of this kind is not followed")
 
-    def wants(self, unit: Unit, statement: ptx.Statement) -> bool:
+    def is_needed(self, unit: Unit, statement: ptx.Statement) -> bool:
         """Whether anything depends on the result of a statement."""
-        return any(row in self.code.wanted for row in self.rows(unit, writes(statement)))
+        return any(row in self.code.wanted for row in self.register_rows(unit, writes(statement)))
 
-    def guarded(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+    def with_guard(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
         """A step executed only by the lanes for which the guard holds."""
         guard, span = statement.guard, statement.span
         if guard is None:
@@ -149,26 +150,26 @@ class Compiler:
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             c.span = span
-            mine = c.holds(guard, row, mask, statement)
+            mine = c.evaluate_guard(guard, row, mask, statement)
             if not mine.any():
                 return mask
             others = mask & ~mine
-            at = c.at
+            at = c.current_pc
             rest = made(c, mine)
             if rest is None:
                 if others.any():
-                    c.place[others] = at + 1
+                    c.pc[others] = at + 1
                 return None
             return rest | others
 
         return run
 
-    def opaque(self, unit: Unit, statement: ptx.Statement) -> Step:
+    def forget_results(self, unit: Unit, statement: ptx.Statement) -> Step:
         """A step after which the results of a statement are unknown."""
-        rows = self.rows(unit, writes(statement))
+        rows = self.register_rows(unit, writes(statement))
         known = self.lanes.quality
         if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
-            name = namer(self.lanes, partial(self.rows, unit), statement)
+            name = result_namer(self.lanes, partial(self.register_rows, unit), statement)
 
             def named(_: Cluster, mask: Mask) -> Mask:
                 name(mask)
@@ -184,12 +185,12 @@ class Compiler:
         return run
 
 
-def skip(_: Cluster, mask: Mask) -> Mask:
+def no_effect(_: Cluster, mask: Mask) -> Mask:
     """A step without effect."""
     return mask
 
 
-def unfollowed(statement: ptx.Statement, reason: str) -> Step:
+def unsupported_step(statement: ptx.Statement, reason: str) -> Step:
     """The step of an instruction that cannot be followed: what its lanes do afterwards is unknown."""
 
     def run(c: Cluster, mask: Mask) -> None:

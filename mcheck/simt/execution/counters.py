@@ -31,34 +31,35 @@ class Counters:
     start: int = 0
     candidates: dict[int, int] = field(default_factory=dict)
     """Further words of unknown contents, by address, whose atomics return a value that is used."""
-    others: set[int] = field(default_factory=set)
+    excluded: set[int] = field(default_factory=set)
     """Words that are not counters: a thread waits for their contents, or stores unknown values there."""
-    starts: dict[int, None] = field(default_factory=dict)
+    other_starts: dict[int, None] = field(default_factory=dict)
     """Initial values for which comparisons of this run would have another result."""
-    places: bool = False
+    decides_address: bool = False
     """Whether an address has depended on a counter: it may be valid for this initial value alone."""
 
-    def contents(self) -> dict[int, bytes]:
+    def initial_contents(self) -> dict[int, bytes]:
         """The initial contents of the counters, by address."""
         return {a: (self.start & (1 << 8 * s) - 1).to_bytes(s, "little") for a, s in self.sizes.items()}
 
-    def count(self, op: ops.Atomic, address: int, size: int, *, held: bool, wanted: bool, known: bool) -> None:
-        """Record an atomic on a word: whether the contents are known, the result is used, and the operands are known.
+    def record_atomic(self, op: ops.Atomic, address: int, size: int, *, held: bool, wanted: bool, known: bool) -> None:
+        """Record an atomic on a word: whether the contents are known, the result is used, and the operands are
+        known.
         """
         if (held and address not in self.sizes) or not GLOBAL_BASE <= address < SHARED_BASE:
             return
         same = {self.sizes.get(address, size), self.candidates.get(address, size)} == {size}
         if op.op not in COUNTS or op.type[0] not in "us" or not known or not same:
-            self.others.add(address)
+            self.excluded.add(address)
         elif wanted:
             self.candidates[address] = size
 
-    def read(self, address: Word, known: Quality) -> None:
+    def record_load(self, address: Word, known: Quality) -> None:
         """Record loads of words with what is known of them: only atomics may access counters."""
-        self.others.update(address[(known & taint.UNKNOWN) != 0].tolist())
-        self.others.update(a for a in self.sizes if (address == a).any())
+        self.excluded.update(address[(known & taint.UNKNOWN) != 0].tolist())
+        self.excluded.update(a for a in self.sizes if (address == a).any())
 
-    def compare(self, test: str, bits: int, given: list[tuple[Word, Quality]], mask: Mask) -> None:
+    def record_comparison(self, test: str, bits: int, given: list[tuple[Word, Quality]], mask: Mask) -> None:
         """Record a comparison of a counted value with a known number."""
         for (a, qa), (b, qb) in (given, given[::-1]):
             counted = np.broadcast_to(qa, mask.shape)[mask]
@@ -67,16 +68,16 @@ class Counters:
                 continue
             values = np.broadcast_to(a, mask.shape)[mask]
             last = number - values.max()
-            self.starts[int(truncate(last, bits).flat[0]) + self.start] = None
+            self.other_starts[int(truncate(last, bits).flat[0]) + self.start] = None
             if test not in ("eq", "ne"):
-                self.starts[int(truncate(number - values.min(), bits).flat[0]) + self.start] = None
+                self.other_starts[int(truncate(number - values.min(), bits).flat[0]) + self.start] = None
 
-    def found(self, excluded: set[int]) -> dict[int, int]:
+    def new_counters(self, excluded: set[int]) -> dict[int, int]:
         """The words to follow as counters; ``excluded`` are those that were found not to be."""
-        excluded |= self.others
+        excluded |= self.excluded
         return {a: s for a, s in sorted((*self.sizes.items(), *self.candidates.items())) if a not in excluded}
 
-    def more(self) -> Iterator[int]:
+    def alternative_starts(self) -> Iterator[int]:
         """Other initial values that the counters may have."""
-        if self.start == 0 and not self.places:
-            yield from (s for s in self.starts if s)
+        if self.start == 0 and not self.decides_address:
+            yield from (s for s in self.other_starts if s)

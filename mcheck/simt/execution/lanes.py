@@ -21,13 +21,13 @@ Mask = NDArray[np.bool_]
 Quality = NDArray[np.uint8]
 
 
-def ctas_of(launch: Launch) -> tuple[Cta, ...]:
+def cluster_ctas(launch: Launch) -> tuple[Cta, ...]:
     """The CTAs of the executed cluster, by rank."""
     count = int(np.prod(launch.cluster))
     return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
 
 
-def leaders(present: Mask, *, last: bool) -> NDArray[np.int64]:
+def leader_lanes(present: Mask, *, last: bool) -> NDArray[np.int64]:
     """By warp, the lowest lane that is present, or the highest; 0 or 31 where none is."""
     found: NDArray[np.int64] = WARP - 1 - present[:, ::-1].argmax(axis=1) if last else present.argmax(axis=1)
     return found

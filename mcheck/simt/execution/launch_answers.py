@@ -15,7 +15,7 @@ import numpy as np
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
 
-MOST_WON = 2
+MAX_WON = 2
 """Maximum number of clusters won on a path."""
 _GIVEN = 1
 _X, _Y, _Z = 1, 32, 48
@@ -37,20 +37,20 @@ def following_clusters(launch: Launch, most: int) -> list[tuple[int, int, int]]:
 
 
 @dataclass(slots=True)
-class Answers:
+class CancelResponses:
     """The responses to the requests of a path: one for each of ``won``, then none."""
 
     won: tuple[tuple[int, int, int], ...] = ()
-    asked: int = 0
+    request_count: int = 0
 
-    def next(self) -> int:
+    def next_response(self) -> int:
         """The next response: its first eight bytes."""
-        place = self.won[self.asked] if self.asked < len(self.won) else None
-        self.asked += 1
+        place = self.won[self.request_count] if self.request_count < len(self.won) else None
+        self.request_count += 1
         return 0 if place is None else _GIVEN | place[0] << _X | place[1] << _Y | place[2] << _Z
 
 
-def query_of(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
+def query_function(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
     """What ``query_cancel`` computes from a response; ``None`` for an unknown form."""
     fields = {"x": (_X, _Y - _X), "y": (_Y, _Z - _Y), "z": (_Z, 64 - _Z)}
     wanted: dict[str, tuple[tuple[int, int], ...]] = {

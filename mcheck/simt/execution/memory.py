@@ -85,8 +85,9 @@ class Store:
                 self.times += 1
                 self.shared[0][first:last] = number_contents(self.times << 32, last - first)
 
-    def map_at(self, address: int) -> int | None:
-        """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are unknown.
+    def read_map(self, address: int) -> int | None:
+        """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are
+        unknown.
         """
         if address in self.maps:
             return self.maps[address]
@@ -94,7 +95,7 @@ class Store:
         value, quality = self.load(parts, 8, np.zeros(len(parts), np.int64))
         return None if quality.any() else int.from_bytes(value.tobytes(), "little")
 
-    def put_map(self, address: int, contents: int) -> None:
+    def write_map(self, address: int, contents: int) -> None:
         """Write a tensor map."""
         if GLOBAL_BASE <= address < SHARED_BASE:
             self.maps[address] = contents

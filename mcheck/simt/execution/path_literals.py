@@ -8,7 +8,7 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import is_floating, width
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
 
-TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The test with its operands exchanged."""
 OPPOSITE = {
     "eq": "neu", "neu": "eq", "ne": "equ", "equ": "ne", "lt": "geu", "geu": "lt", "le": "gtu", "gtu": "le", "gt": "leu",
@@ -63,7 +63,7 @@ class Mixed:
 Literal = Bound | Related | Mixed
 
 
-def registers_of(literal: Literal) -> tuple[Register, ...]:
+def literal_registers(literal: Literal) -> tuple[Register, ...]:
     """The registers that a literal is about."""
     match literal:
         case Bound():
@@ -74,14 +74,14 @@ def registers_of(literal: Literal) -> tuple[Register, ...]:
             return tuple(r for r, _ in literal.parts)
 
 
-def number_of(value: int, kind: str) -> int:
+def to_number(value: int, kind: str) -> int:
     """The bits of a register as a number of an integer type."""
     bits = width(kind)
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
 
 
-def literal_of(statement: Statement) -> Literal | None:
+def extract_literal(statement: Statement) -> Literal | None:
     """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
     name, opcode = statement.opcode[0], statement.opcode
     if name == "setp":
@@ -100,7 +100,7 @@ def literal_of(statement: Statement) -> Literal | None:
 def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound | Related | None:
     test, kind, qualifiers = opcode[1], opcode[-1], opcode[2:]
     if isinstance(left, Immediate) and isinstance(right, Register) and test not in UNSIGNED:
-        left, right, test = right, left, TURNED.get(test, test)
+        left, right, test = right, left, SWAPPED.get(test, test)
     if not isinstance(left, Register) or not isinstance(right, Register | Immediate) or left == right:
         return None
     if is_floating(kind):
@@ -111,9 +111,9 @@ def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound |
         test, kind = UNSIGNED[test], "u" + kind[1:]
     if kind[0] == "b":
         kind = "u" + kind[1:]
-    if isinstance(right, Register) or abs(number_of(right.value, kind)) >= FAR:
+    if isinstance(right, Register) or abs(to_number(right.value, kind)) >= FAR:
         return _related(left, right, test, NOT.get(test), (kind,))
-    number = number_of(right.value, kind)
+    number = to_number(right.value, kind)
     if test in ("le", "gt"):  # at least the next number, which may be beyond the type: then it always holds, or never
         return Bound(left, kind, number + 1, equal=False, negated=test == "le")
     if test in ("eq", "ne", "ge", "lt"):
@@ -137,4 +137,4 @@ def _related(
 def _turned(test: str) -> str:
     loose = test.endswith("u")
     plain = test[:-1] if loose else test
-    return TURNED.get(plain, plain) + ("u" if loose else "")
+    return SWAPPED.get(plain, plain) + ("u" if loose else "")

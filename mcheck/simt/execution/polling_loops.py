@@ -13,9 +13,9 @@ from mcheck.frontend.ptx.instruction_forms import fault
 from mcheck.frontend.ptx.lane_arithmetic import arithmetic, divides_by_zero, width
 from mcheck.frontend.ptx.register_flow import reads, registers, writes
 from mcheck.ir.expr import apply_binary
-from mcheck.simt.execution.traps import trap_at
+from mcheck.simt.execution.traps import find_trap
 
-AHEAD = 96
+LOOKAHEAD = 96
 """Instructions after a poll that are analysed."""
 QUIET = frozenset(("nanosleep", "pmevent"))
 POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
@@ -32,11 +32,11 @@ def is_spin_loop(function: ptx.Function, at: int) -> bool:
         return False
     asked = {r.index for o in statement.operands[1:] for r in registers(o)}
     known = {r.index: 0 for r in writes(statement)}
-    return _returns(function, (at,), asked, at + 1, known, AHEAD, set(known))
+    return _returns(function, (at,), asked, at + 1, known, LOOKAHEAD, set(known))
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class AwaitedValue:
     """A load that is repeated until its value compares with ``right``, both of the integer type ``type``. ``told`` says
     that the thread learns nothing else of the value.
     """
@@ -44,19 +44,19 @@ class Wait:
     operator: str
     right: int
     type: str
-    told: bool
+    condition_only: bool
 
-    def ends(self, value: int) -> bool:
+    def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
         return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
 
 
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+SWAPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def tests_of(function: ptx.Function, at: int) -> list[int]:
+def find_tests(function: ptx.Function, at: int) -> list[int]:
     """The places, close after the load at ``at``, where its value is compared."""
     statement = function.body[at]
     target = statement.operands[0]
@@ -64,7 +64,7 @@ def tests_of(function: ptx.Function, at: int) -> list[int]:
         return []
     return [
         k
-        for k in range(at + 1, min(at + AHEAD, len(function.body)))
+        for k in range(at + 1, min(at + LOOKAHEAD, len(function.body)))
         if (s := function.body[k]).opcode[0] == "setp"
         and len(s.opcode) == 3
         and target in s.operands[1:]
@@ -74,7 +74,7 @@ def tests_of(function: ptx.Function, at: int) -> list[int]:
 
 def find_awaited(
     function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
-) -> Wait | None:
+) -> AwaitedValue | None:
     """The condition that the load, or the atomic, at ``at`` is repeated for, with nothing changed but registers;
     ``value`` gives what operands hold now. With ``unchanged`` it must be evident that they are the same the next time.
     """
@@ -83,34 +83,36 @@ def find_awaited(
     asked = {r.index for o in statement.operands[1:] for r in registers(o)}
     given = {r.index: v for o in statement.operands[1:] for r in registers(o) if r == o and (v := value(o)) is not None}
     fixed = given if unchanged else None
-    for place in tests_of(function, at):
+    for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
         other, kind = value(right if left == target else left), test.opcode[-1]
         operator = PLAIN.get(test.opcode[1])
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
-        operator = operator if left == target else TURNED[operator]
+        operator = operator if left == target else SWAPPED[operator]
         size = width(kind)
         env = {r.index: v for o in (left, right) if o != target for r in registers(o) if (v := value(o)) is not None}
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         back = {
-            v: _returns(function, (at,), asked, at + 1, {**given, **env, target.index: v}, AHEAD, {target.index}, fixed)
+            v: _returns(
+                function, (at,), asked, at + 1, {**given, **env, target.index: v}, LOOKAHEAD, {target.index}, fixed
+            )
             for v in probes
         }
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
         if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is repeated
             if not all(holds.values()):
                 operator = NEGATED[operator]
-            return Wait(operator, number, kind, _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, _only_reader(function, target, place))
         if len(set(back.values())) < 2:
             continue
         if all(back[v] is not holds[v] for v in probes):
-            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
         if all(back[v] is holds[v] for v in probes):
             operator = NEGATED[operator]
-            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
     return None
 
 
@@ -188,7 +190,7 @@ def _returns(
                 continue
         elif name not in QUIET:
             if not computes(statement):
-                return trap_at(function, k) is not None
+                return find_trap(function, k) is not None
             targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
             written |= targets
             varying = varying | targets if used & (varying | targets) else varying - targets

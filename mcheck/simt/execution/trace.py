@@ -43,7 +43,7 @@ class Trace:
     code: list[list[Op]] = field(init=False)
     gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
     assumptions: dict[str, None] = field(default_factory=dict)
-    known: dict[tuple[object, ...], Op] = field(default_factory=dict)
+    interned: dict[tuple[object, ...], Op] = field(default_factory=dict)
     operations: int = 0
     returned: dict[tuple[int, int], int] = field(default_factory=dict)
     """Values that atomics have returned, by lane and index in its code."""
@@ -51,42 +51,42 @@ class Trace:
     """Values that strong loads have returned last, by lane and index in its code."""
     stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """Values of strong stores that depend on the order of the threads, likewise."""
-    decided: set[int] = field(default_factory=set)
+    decisive_atomics: set[int] = field(default_factory=set)
     """The addresses of atomics on whose results something may depend."""
-    loose: set[int] = field(default_factory=set)
+    unknown_atomics: set[int] = field(default_factory=set)
     """The addresses of atomics whose results are unknown."""
-    one_order: bool = False
+    depends_on_order: bool = False
     """Whether control, an address or an operand has depended on the order in which the threads were run."""
-    possible: bool = True
+    order_is_possible: bool = True
     """Whether the order of this run is possible."""
-    early: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    early_accesses: dict[tuple[object, ...], Any] = field(default_factory=dict)
     """Accesses before a wait for the preceding grids (``mcheck.simt.traces.dependent_grids.Early``), by location."""
-    doubles: bool = False
+    has_conflicting_stores: bool = False
     """Whether lanes stored to one place by one instruction, with values that may differ."""
 
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
 
-    def gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+    def note_gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
         """Record what was not followed."""
         self.gaps.setdefault((reason, span), Gap(reason, span, complete))
 
-    def ordered(self, what: str, span: Span | None) -> None:
+    def note_order_dependence(self, what: str, span: Span | None) -> None:
         """Record that only the order of this run is followed where something depends on it."""
-        self.one_order = True
-        self.gap(f"only one order is followed where {what}", span)
+        self.depends_on_order = True
+        self.note_gap(f"only one order is followed where {what}", span)
 
-    def bind(self) -> None:
+    def bind_atomics(self) -> None:
         """Bind atomics to the values that they returned in this run, where the path depends on them: each becomes a
         wait for its value. Stores of such values become known.
         """
-        for (lane, place), old in self.returned.items() if self.one_order and self.possible else ():
+        for (lane, place), old in self.returned.items() if self.depends_on_order and self.order_is_possible else ():
             op = self.code[lane][place]
             address = getattr(op, "address", None)
             where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
-            if where in self.loose or where not in self.decided:
+            if where in self.unknown_atomics or where not in self.decisive_atomics:
                 continue
-            self.code[lane][place] = self.once(
+            self.code[lane][place] = self.intern(
                 ("bound", id(op), old),
                 lambda op=op, old=old: Await(  # type: ignore[misc]
                     inner=op,
@@ -98,17 +98,17 @@ class Trace:
                 ),
             )
 
-        for (lane, place), values in self.stored.items() if self.one_order else ():
+        for (lane, place), values in self.stored.items() if self.depends_on_order else ():
             stored = self.code[lane][place]
             assert isinstance(stored, Store)
-            self.code[lane][place] = self.once(
+            self.code[lane][place] = self.intern(
                 ("stored", id(stored), values),
                 lambda op=stored, values=values: replace(op, srcs=tuple(map(Const, values))),  # type: ignore[misc]
             )
-        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.one_order else ():
+        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.depends_on_order else ():
             self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
 
-    def note(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+    def record_loaded(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
         """Record the values that the latest loads of these lanes returned, where known."""
         for lane, value, sure in zip(lanes.tolist(), values.tolist(), known.tolist(), strict=True):
             place = lane, len(self.code[lane]) - 1
@@ -117,7 +117,9 @@ class Trace:
             else:
                 self.loaded.pop(place, None)
 
-    def keep(self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]) -> None:
+    def record_stored(
+        self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]
+    ) -> None:
         """Record the values that these lanes stored last, where known up to the order of the threads."""
         for j, lane in enumerate(lanes.tolist()):
             if not any(int(q[j]) & ~taint.ORDER for _, q in given):
@@ -128,27 +130,27 @@ class Trace:
         load = performed_operation(op)
         assert isinstance(load, Load)
         size = type_size(load.type)
-        kept = self.once(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
+        kept = self.intern(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
         reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
         key = ("followed", id(op), value)
-        return [kept, self.once(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
+        return [kept, self.intern(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
 
-    def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
+    def lose_lanes(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
         """Record that what these lanes do from here on is unknown."""
-        self.add(Lost(reason=reason, span=span, text=reason), lanes)
+        self.append(Lost(reason=reason, span=span, text=reason), lanes)
 
-    def add(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
+    def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
         """Append one operation to these lanes."""
         code = self.code
         for lane in lanes if isinstance(lanes, list) else np.asarray(lanes).tolist():
             code[lane].append(op)
         self.operations += len(lanes)
 
-    def once(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
+    def intern(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
         """The operation of a key, made once (hash consing)."""
-        found = self.known.get(key)
+        found = self.interned.get(key)
         if found is None:
-            found = self.known[key] = make()
+            found = self.interned[key] = make()
         return found
 
     def emit(
@@ -162,15 +164,15 @@ class Trace:
         names. ``again`` is a poll: it is not repeated while nothing else is done.
         """
         if not leaves:
-            self.add(self.once((key,), lambda: make(())), lanes)
+            self.append(self.intern((key,), lambda: make(())), lanes)
             return
         table = np.stack([np.broadcast_to(leaf, lanes.shape) for leaf in leaves])
         if not (table != table[:, :1]).any():
             values = tuple(table[:, 0].tolist())
-            op = self.once((key, values), lambda: make([Const(v) for v in values]))
+            op = self.intern((key, values), lambda: make([Const(v) for v in values]))
             if again:
                 lanes = np.array([k for k in lanes.tolist() if not self.code[k] or self.code[k][-1] is not op], int)
-            self.add(op, lanes)
+            self.append(op, lanes)
             return
         if spread:
             warps = lanes // WARP
@@ -181,8 +183,8 @@ class Trace:
         rows, back = np.unique(table, axis=1, return_inverse=True)
         for k in range(rows.shape[1]):
             values = tuple(rows[:, k].tolist())
-            op = self.once((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
-            self.add(op, lanes[back == k])
+            op = self.intern((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
+            self.append(op, lanes[back == k])
 
     def _warp(
         self, key: object, table: NDArray[np.uint64], lanes: NDArray[np.int64], make: Callable[[Sequence[Expr]], Op]
@@ -198,10 +200,10 @@ class Trace:
             for place, value in zip(places.tolist(), row.tolist(), strict=True):
                 values[place] = value
             exprs.append(Lanes(tuple(values)))
-        self.add(self.once((key, tuple(exprs)), lambda: make(exprs)), lanes)
+        self.append(self.intern((key, tuple(exprs)), lambda: make(exprs)), lanes)
 
 
-def leaves_of(op: Op) -> list[tuple[str, Expr]]:
+def decisive_operands(op: Op) -> list[tuple[str, Expr]]:
     """The operands of an operation that matter, in the order in which ``fill_operands`` takes their values."""
     found: list[tuple[str, Expr]] = []
     for name in names_of(op):

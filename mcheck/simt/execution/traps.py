@@ -14,15 +14,15 @@ from mcheck.frontend.ptx.code import computes
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 
-FAILS = "__assertfail"
+ASSERT_FAIL = "__assertfail"
 """The function that the system's ``assert`` calls where it does not hold; it does not return."""
-PRINTS = "vprintf"
-OWN = frozenset(("param", "local"))
+PRINTF = "vprintf"
+LANE_SPACES = frozenset(("param", "local"))
 """The lane's own memory, which holds the arguments of a call."""
-SPARED = "no data leads to the trap at line {}"
+TRAP_PASSED = "no data leads to the trap at line {}"
 
 
-def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
+def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:
     """The trap that control reaches from a place, whatever the data, with nothing done before it except printing."""
     seen: set[int] = set()
     while at < len(function.body) and at not in seen:
@@ -31,7 +31,7 @@ def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
         name = statement.opcode[0]
         if name in ("bra", "trap", "call") and statement.guard is not None:
             return None
-        if name == "trap" or (name == "call" and _calls(statement, FAILS)):
+        if name == "trap" or (name == "call" and _calls(statement, ASSERT_FAIL)):
             return statement
         if name == "bra" and isinstance(statement.operands[0], ptx.Label):
             at = function.labels[statement.operands[0].name]
@@ -44,8 +44,8 @@ def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
 
 def _quiet(statement: ptx.Statement) -> bool:
     name = statement.opcode[0]
-    return (name in ("ld", "st") and not OWN.isdisjoint(statement.opcode)) or (
-        name == "call" and _calls(statement, PRINTS)
+    return (name in ("ld", "st") and not LANE_SPACES.isdisjoint(statement.opcode)) or (
+        name == "call" and _calls(statement, PRINTF)
     )
 
 
@@ -59,8 +59,8 @@ def pass_uncertain_trap(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *
     """
     known = c.lanes.quality[row]
     unknown = mask & ((known & np.uint8(taint.UNKNOWN)) != 0) & ((known & np.uint8(taint.MISSING)) == 0)
-    found = unknown | (mask & c.decided.chosen(row))
+    found = unknown | (mask & c.path_condition.chosen_lanes(row))
     if found.any():
-        c.assume(SPARED.format(trap.span.line))
-        c.decided.decide(row, c.decided.settle(row, unknown), holds=holds)
+        c.assume(TRAP_PASSED.format(trap.span.line))
+        c.path_condition.choose(row, c.path_condition.unknown_lanes(row, unknown), holds=holds)
     return np.asarray(found)

@@ -20,14 +20,14 @@ from mcheck.simt.execution.lanes import WARP, Lanes, Mask
 
 COMMUTATIVE = frozenset(("add", "mul", "min", "max", "fma", "mad", "and", "or", "xor"))
 """Instructions whose first two sources may be exchanged."""
-OF_A_WARP = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
+WARP_WIDE = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
 """Instructions whose results in one lane depend on operands of the other lanes of the warp."""
 
 _NONE = np.uint64(0)
 _STEP, _A, _B = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def scatter(value: Word) -> Word:
+def hash_number(value: Word) -> Word:
     """Hash a number (the finalizer of splitmix64)."""
     value = value + _STEP
     value = (value ^ value >> np.uint64(30)) * _A
@@ -39,7 +39,7 @@ def mix_numbers(first: int, words: Iterable[Word]) -> Word:
     """One name for several, in their order."""
     out = np.array([first], np.uint64)
     for word in words:
-        out = scatter(out ^ scatter(word))
+        out = hash_number(out ^ hash_number(word))
     return out
 
 
@@ -53,7 +53,7 @@ def number_warp(words: Sequence[Word], mask: Mask) -> Word:
 
 def number_contents(place: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     """Fresh names for bytes that something writes of which only the place is known."""
-    words = scatter(np.arange(place, place + (size + 7) // 8, dtype=np.uint64))
+    words = hash_number(np.arange(place, place + (size + 7) // 8, dtype=np.uint64))
     return words.view(np.uint8)[:size]
 
 
@@ -62,7 +62,7 @@ def _room(register: Register) -> int:
     return 64 if register.type == "pred" else width(register.type) or 64
 
 
-def namer(
+def result_namer(
     lanes: Lanes, rows: Callable[[Iterable[Register]], list[int]], statement: Statement
 ) -> Callable[[Mask], None]:
     """A function that names the results of an instruction with opaque meaning."""
@@ -70,7 +70,7 @@ def namer(
     sources, targets = rows(reads(statement)), rows(writes(statement))
     sizes = [_room(r) for r in writes(statement)]
     values, known = lanes.values, lanes.quality
-    whole, swaps = name in OF_A_WARP, name in COMMUTATIVE and len(sources) > 1
+    whole, swaps = name in WARP_WIDE, name in COMMUTATIVE and len(sources) > 1
     constants = crc32(repr([o for o in statement.operands if not isinstance(o, Register)]).encode())
 
     scale = statement.operands[3] if name == "wgmma" else None  # of 0: the accumulators are not read (9.7.15.5.2)
@@ -95,7 +95,7 @@ def namer(
             words = [number_warp(words, mask)]
         base = mix_numbers(opcode ^ constants << 32, words)
         for k, (row, size) in enumerate(zip(targets, sizes, strict=True)):
-            np.copyto(values[row], truncate(scatter(base + np.uint64(k)), size), where=mask)
+            np.copyto(values[row], truncate(hash_number(base + np.uint64(k)), size), where=mask)
             np.copyto(known[row], sure | np.uint8(taint.UNKNOWN), where=mask)
 
     return run

@@ -35,29 +35,29 @@ class Convergence:
 
     exists: Mask
     history: NDArray[np.uint64] = field(init=False)
-    apart: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    diverged: dict[int, tuple[Statement, int]] = field(default_factory=dict)
     """By warp whose histories differ: the statement where they diverged, and a lane that executed it."""
 
     def __post_init__(self) -> None:
         self.history = np.zeros(self.exists.shape, np.uint64)
 
-    def executed(self, mask: Mask, at: int, statement: Statement) -> None:
+    def record(self, mask: Mask, at: int, statement: Statement) -> None:
         """Record that these lanes execute the statement at this place in the code."""
         self.history[mask] = self.history[mask] * FACTOR + np.uint64(at + 1)
         some, every = (x.reshape(-1, WARP) for x in (mask, self.exists))
         for warp in np.flatnonzero(some.any(axis=1) & (some != every).any(axis=1)).tolist():
             lane = warp * WARP + int(np.flatnonzero(some[warp])[0])
-            self.apart.setdefault(warp, (statement, lane))
-        for warp in list(self.apart):
+            self.diverged.setdefault(warp, (statement, lane))
+        for warp in list(self.diverged):
             inside = slice(warp * WARP, (warp + 1) * WARP)
             found = self.history[inside][self.exists[inside]]
             if (found == found[0]).all():
-                del self.apart[warp]
+                del self.diverged[warp]
 
-    def parted(self) -> Iterator[tuple[Statement, int]]:
+    def divergences(self) -> Iterator[tuple[Statement, int]]:
         """Statements that some lanes of a warp have executed and others not, each once, with one of the lanes."""
         told: set[int] = set()
-        for statement, lane in self.apart.values():
+        for statement, lane in self.diverged.values():
             if id(statement) not in told:
                 told.add(id(statement))
                 yield statement, lane

@@ -303,7 +303,7 @@ class Touching(Placing):
     def _box(
         self, c: Cluster, statement: ptx.Statement, op: ops.TensorCopy, kind: str, address: int, parts: list[Value]
     ) -> None:
-        contents = c.store.map_at(address)
+        contents = c.store.read_map(address)
         spec = None if contents is None else decode(contents)
         tensor = None if spec is None else self._buffer(spec.global_address)
         if spec is None or tensor is None:

@@ -30,7 +30,7 @@ from mcheck.simt.grid.space import MOST_SYMBOLS, Space
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.parametric.affine import Value, select
 
-Before = Callable[[Cluster, Indices], None]
+BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
 
 IDLE = frozenset(
@@ -40,7 +40,7 @@ IDLE = frozenset(
 COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
 
 
-def space_of(launch: Launch) -> Space:
+def cluster_space(launch: Launch) -> Space:
     """The coordinates of the clusters of a launch."""
     counts = [launch.grid[k] // launch.cluster[k] for k in range(3)]
     first = [launch.first[k] // launch.cluster[k] for k in range(3)]
@@ -49,7 +49,7 @@ def space_of(launch: Launch) -> Space:
     )  # fmt: skip
 
 
-def signals(statement: ptx.Statement) -> bool:
+def may_signal(statement: ptx.Statement) -> bool:
     """Whether an instruction may order what different clusters do: all by which one can signal to another."""
     opcode = statement.opcode
     outside = not any(part.startswith("shared") for part in opcode)
@@ -58,25 +58,25 @@ def signals(statement: ptx.Statement) -> bool:
     return opcode[0] in ("multimem", "call", "trap") or (outside and opcode[0] in ("atom", "red"))
 
 
-def watch_of(launch: Launch) -> Watch | None:
+def grid_watch(launch: Launch) -> GridWatch | None:
     """Who watches a cluster of a launch; nobody, if there is no other one."""
-    space = space_of(launch)
-    return Watch(space) if space.clusters > 1 else None
+    space = cluster_space(launch)
+    return GridWatch(space) if space.clusters > 1 else None
 
 
 @dataclass(slots=True)
-class Watch(Touching):
+class GridWatch(Touching):
     """Watches one execution."""
 
     tainted: frozenset[int] = field(default_factory=frozenset)
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """The steps, watched where they have to do with coordinates or global memory."""
         self.begin(compiler)
         self.tainted = tainted(compiler.module, compiler.code)
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            self.footprint.signals |= signals(statement)
+            self.footprint.signals |= may_signal(statement)
             before = None if fault(statement) is not None else self._before(unit, statement)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:
@@ -90,7 +90,7 @@ class Watch(Touching):
         return row if row in self.tainted and row in self.compiler.code.wanted else None
 
     def _watched(
-        self, unit: Unit, statement: ptx.Statement, before: Before | None, guarded: int | None, step: Step
+        self, unit: Unit, statement: ptx.Statement, before: BeforeStep | None, guarded: int | None, step: Step
     ) -> Step:
         guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
         row = None if guard is None else unit.frame + guard.register.index
@@ -146,7 +146,7 @@ class Watch(Touching):
             if both.any():
                 self.when.setdefault(row, np.zeros(self.compiler.lanes.count, np.int32))[lanes] = both
 
-    def _before(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _before(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name = statement.opcode[0]
         used = {unit.frame + r.index for r in (*reads(statement), *writes(statement))}
         told = not COORDINATES.isdisjoint(specials(statement))
@@ -168,10 +168,10 @@ class Watch(Touching):
 
     # --- computations ---------------------------------------------------------------------------------------------
 
-    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
         targets = self._wanted(unit, writes(statement))
-        if not targets or not self.compiler.wants(unit, statement):
+        if not targets or not self.compiler.is_needed(unit, statement):
             return None
         operands = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         rows = [unit.frame + r.index for o in operands for r in registers(o)]
@@ -280,7 +280,7 @@ class Watch(Touching):
 
     # --- what lanes hand to each other ----------------------------------------------------------------------------
 
-    def _collective(self, unit: Unit, statement: ptx.Statement) -> Before:
+    def _collective(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """What a lane brings counts for others of its warp; a value that is one in the whole warp stays what it is."""
         brings = [unit.frame + r.index for r in reads(statement)]
         targets = self._wanted(unit, writes(statement))
@@ -321,7 +321,7 @@ class Watch(Touching):
         firsts = np.searchsorted(lanes // WARP, lanes // WARP)
         return bool((table == table[:, firsts]).all())
 
-    def _call(self, unit: Unit, statement: ptx.Statement) -> Before:
+    def _call(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """What a function gets is not followed into it, nor what it returns."""
         given = [unit.frame + r.index for r in reads(statement)]
         callees = [u for _, u, _ in call_of(self.compiler.module, self.compiler.code.units, statement)]

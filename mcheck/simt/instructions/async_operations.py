@@ -19,7 +19,7 @@ from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.instructions.matrix_descriptors import matrices
@@ -28,7 +28,7 @@ from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
-@compiles("mbarrier")
+@register_maker("mbarrier")
 def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mbarrier.*``."""
     op = template(unit.function, statement)
@@ -49,7 +49,7 @@ def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 return mask
 
             return run
-    return k.opaque(unit, statement)
+    return k.forget_results(unit, statement)
 
 
 def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
@@ -63,7 +63,7 @@ def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> No
         case ops.MbarrierTx():
             tx = int(found["tx"][0][j]) & 0xFFFFFFFF
             step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
-            c.change(address, lambda s: step(s, tx))
+            c.apply_to_mbarrier(address, lambda s: step(s, tx))
 
 
 def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
@@ -103,17 +103,17 @@ def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int],
     state = c.mbarriers.get(place)
     total = sum(counts)
     if state is not None and not op.drop and not op.no_complete and total <= state.pending:
-        c.change(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))
+        c.apply_to_mbarrier(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))
         return
     for count, more in zip(counts, tx, strict=True):
         if op.drop:
-            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_drop(s, n, tx=t))  # type: ignore[misc]
+            c.apply_to_mbarrier(place, lambda s, n=count, t=more: mbarrier.arrive_drop(s, n, tx=t))  # type: ignore[misc]
         else:
-            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
+            c.apply_to_mbarrier(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
 
 
 def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    rows = k.targets(unit, statement.operands[0]) if k.wants(unit, statement) else []
+    rows = k.destination_rows(unit, statement.operands[0]) if k.is_needed(unit, statement) else []
     values, known = k.lanes.values, k.lanes.quality
     if not is_spin_loop(unit.function, at - unit.start):
         return _poll(k, unit, statement, at, op)
@@ -137,26 +137,26 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
                 known[row][lanes] = 0
         every = np.zeros(mask.shape, np.uint64), np.zeros(mask.shape, np.uint64)
         every[0][lanes], every[1][lanes] = address, asked
-        c.settle_peeks(mask, every)
-        c.effect(mask)
+        c.check_assumed_failures(mask, every)
+        c.note_effect(mask)
         go = mask.copy()
         for place, what in {(a, b) for a, b in zip(address.tolist(), asked.tolist(), strict=True)}:
             some = np.zeros_like(mask)
             some[lanes[(address == place) & (asked == what)]] = True
             end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
             key = (at, place, what)
-            made = c.trace.once(
+            made = c.trace.intern(
                 key,
                 lambda place=place, end=end: ops.Await(  # type: ignore[misc]
                     inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
                 ),
             )
-            c.trace.add(made, np.flatnonzero(some))
+            c.trace.append(made, np.flatnonzero(some))
             phase = c.tokens[what] if by_state else None
-            go &= ~some | c.wait(some, place, None if by_state else what, phase)
+            go &= ~some | c.wait_for_phase(some, place, None if by_state else what, phase)
         if (go == mask).all():
             return mask
-        c.place[mask] = c.at + 1
+        c.pc[mask] = c.current_pc + 1
         return None
 
     return run
@@ -166,9 +166,9 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
     """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase. If it
     decides nothing there is no such wait: it is looked at for itself, since it has to find an mbarrier.
     """
-    if op.state is None and not k.wants(unit, statement):
+    if op.state is None and not k.is_needed(unit, statement):
         return emission(k, unit, statement, at)
-    rows = [r for r in k.targets(unit, statement.operands[0]) if r is not None]
+    rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
@@ -182,7 +182,7 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
             values[row][lanes] = 0
             known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
         for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
-            c.peeks[lane] = (place, what, None)
+            c.assumed_failures[lane] = (place, what, None)
         return mask
 
     return run
@@ -191,7 +191,7 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@compiles("cp")
+@register_maker("cp")
 def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if "prefetch" in statement.opcode:
@@ -208,7 +208,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 return None
             for j in range(len(lanes)):
                 if op.noinc:
-                    c.change(int(found["address"][0][j]), mbarrier.async_arrive_end)
+                    c.apply_to_mbarrier(int(found["address"][0][j]), mbarrier.async_arrive_end)
             return mask
 
         return arrive
@@ -253,8 +253,8 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
                     told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
                     place, to = _in_rank(place, told), _in_rank(to, rank)
                 c.store.forget(to, size)
-                c.tensor.overwritten(to, size)
-                c.change(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
+                c.tensor.record_overwrite(to, size)
+                c.apply_to_mbarrier(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
         return mask
 
     return run
@@ -279,7 +279,7 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
     """The bytes that a copy moves; none where its map is not given. Raises ``Misuse`` for a map that is none."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
-    contents = c.store.map_at(int(found["tensor_map"][0][j]))
+    contents = c.store.read_map(int(found["tensor_map"][0][j]))
     spec = None if contents is None else decode(contents)
     info = tuple(int(x[j]) for x in found.get("im2col_info", []))
     return None if spec is None else box_bytes(spec, op.mode, info)
@@ -288,7 +288,7 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
 # --- st.async, red.async ------------------------------------------------------------------------------------------
 
 
-@compiles("st.async", "red.async")
+@register_maker("st.async", "red.async")
 def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``st.async`` and ``red.async``: their bytes count on an mbarrier."""
     op = template(unit.function, statement)
@@ -304,7 +304,7 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
         if op.mbar is not None:
             for j in range(len(lanes)):
                 c.store.forget(int(found["address"][0][j]), size)
-                c.change(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
+                c.apply_to_mbarrier(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
         return mask
 
     return run
@@ -313,7 +313,7 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
 # --- wgmma ----------------------------------------------------------------------------------------------------------
 
 
-@compiles("wgmma")
+@register_maker("wgmma")
 def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``wgmma.mma_async`` reads what its descriptors describe; its fence and groups are the table's."""
     if statement.opcode[1] != "mma_async":
@@ -321,11 +321,11 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     read = matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
-    name = k.opaque(unit, statement) if k.code.named else None
+    name = k.forget_results(unit, statement) if k.code.named else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes: Indices = np.flatnonzero(mask)
         table = []
         for fetch, _ in fetches:
@@ -346,7 +346,7 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     reads += [(Const(window + at), Const(size)) for at, size in matrix.ranges(descriptor)]
                 return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
 
-            c.trace.add(c.trace.once((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
+            c.trace.append(c.trace.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
         return mask if name is None else name(c, mask)
 
     return run

@@ -18,9 +18,9 @@ from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import Wait
+from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.instructions.memory_accesses import (
     Indices,
     constant,
@@ -34,7 +34,7 @@ TAKEN = Reg("taken")
 """What a compare-and-swap has found that is repeated until it takes place."""
 
 
-@compiles("atom", "red")
+@register_maker("atom", "red")
 def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``atom`` and ``red``; what is returned depends on the order of the threads."""
     one, elements = _scalar(statement)
@@ -43,8 +43,8 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
     reach = None if k.code.named else cache(lambda: variable_range(k, unit, place))
-    wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    wanted = statement.opcode[0] == "atom" and k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [constant(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
@@ -75,23 +75,23 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
             if unsure or not changes:
                 continue
-            out[lane] = c.puts_off(lane, where, size, old, taken=where in taken)
+            out[lane] = c.defer_swap(lane, where, size, old, taken=where in taken)
             if not out[lane]:
                 taken.add(where)
         return out
 
-    def done(c: Cluster, mask: Mask, wait: Wait | None) -> None:
+    def done(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
         address = to_generic(address)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
-        c.settle_peeks(mask)
+        c.check_assumed_failures(mask)
         kept = np.ones(len(lanes), np.bool_)
         if reach is not None and (sure & taint.UNKNOWN).any() and (bounds := reach()) is not None:
             offset = address % np.uint64(SHARED_WINDOW)
             zero = (sure == taint.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
             if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.trace.gap("the address depends on data: that of zeros was followed", statement.span)
+                c.trace.note_gap("the address depends on data: that of zeros was followed", statement.span)
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
                 sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
                 kept = ~zero | np.isin(lanes, last)
@@ -102,7 +102,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if wait is not None and exact:
             locked(c, lanes, found, leaves, given, wait)
             return
-        c.effect(mask)
+        c.note_effect(mask)
         for element in range(elements if len(those) else 0):
             c.trace.emit(
                 (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
@@ -110,9 +110,9 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             )  # fmt: skip
         bound = exact and elements == 1
         if not bound:
-            c.trace.loose.update(found.tolist())
+            c.trace.unknown_atomics.update(found.tolist())
         elif any(row is not None for row in rows):
-            c.trace.decided.update(found.tolist())
+            c.trace.decisive_atomics.update(found.tolist())
         if not moved:
             for row in rows:
                 if row is not None:
@@ -121,7 +121,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
             held = "what is counted here begins with what the launch does not give"
-            c.trace.gap(f"{held}: {c.counters.start} was taken", statement.span)
+            c.trace.note_gap(f"{held}: {c.counters.start} was taken", statement.span)
             counted |= taint.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
@@ -130,10 +130,10 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if bound and not q[0]:
                 c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
             elif bound:
-                c.trace.loose.add(int(address[j]))
+                c.trace.unknown_atomics.add(int(address[j]))
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
-                c.counters.count(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
+                c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.NOTHING if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
@@ -142,11 +142,16 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     known[row][lane] = q[0] | counted
 
     def locked(
-        c: Cluster, lanes: Indices, address: Word, leaves: list[Word], given: list[tuple[Word, Quality]], wait: Wait
+        c: Cluster,
+        lanes: Indices,
+        address: Word,
+        leaves: list[Word],
+        given: list[tuple[Word, Quality]],
+        wait: AwaitedValue,
     ) -> None:
         """One of the lanes takes the lock, if it is free; the others are to ask again."""
         compare = wait.operator, Const(wait.right)
-        new = np.array([lane not in c.asking for lane in lanes.tolist()])
+        new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
         if new.any():
             c.trace.emit(
                 (at, wait), [leaf[new] for leaf in leaves], lanes[new],
@@ -156,25 +161,25 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 ),
                 spread=False,
             )  # fmt: skip
-        c.asking.update(lanes.tolist())
-        c.locked = True
+        c.lock_requests.update(lanes.tolist())
+        c.lock_taken = True
         (row,) = rows
         assert row is not None
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
             values[row][lane], known[row][lane] = old[0], q[0]
-            if q[0] or not wait.ends(int(old[0])):
-                c.spins(one)
+            if q[0] or not wait.accepts(int(old[0])):
+                c.note_failed_polls(one)
                 continue
-            c.asking.discard(lane)
-            c.effect(np.arange(len(c.place)) == lane)
+            c.lock_requests.discard(lane)
+            c.note_effect(np.arange(len(c.pc)) == lane)
             c.store.save(address[j : j + 1], size, one, given[1][0][j : j + 1], np.zeros(1, np.uint8))
 
     return run
 
 
-def _is_taken(wait: Wait, expected: Word, known: Quality, size: int) -> bool:
+def _is_taken(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
     """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
     same = not known.any() and not (expected != expected[:1]).any()
     return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0

@@ -14,9 +14,9 @@ from mcheck.frontend.ptx.lowering import template
 from mcheck.frontend.ptx.register_flow import registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.simt.execution.cluster import ARRIVED, STANDS, Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
-from mcheck.simt.execution.lanes import WARP, Mask, Quality, leaders
+from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
+from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
+from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
 from mcheck.simt.instructions.memory_accesses import sender
 
 FULL = 0xFFFFFFFF
@@ -25,7 +25,7 @@ FULL = 0xFFFFFFFF
 # --- barriers -------------------------------------------------------------------------------------------------
 
 
-@compiles("bar", "barrier")
+@register_maker("bar", "barrier")
 def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if "cluster" in statement.opcode:
@@ -35,8 +35,8 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op = template(unit.function, statement)
     assert isinstance(op, ops.Barrier)
     reduces = op.kind == "red"
-    wanted = reduces and k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    wanted = reduces and k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     given = k.fetch(unit, statement.operands[-1]) if wanted else None
     send = sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
 
@@ -48,7 +48,7 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         number[lanes] = found["barrier"][0].astype(np.int64)
         count = int(found["count"][0][0]) if "count" in found else None
         stands = op.kind != "arrive"
-        c.place[mask] = c.at + 1
+        c.pc[mask] = c.current_pc + 1
         if given is not None:
             settle_vote(c, k, unit, statement.operands[-1], mask, at, statement)
             for cta in np.unique(c.lanes.cta[mask]).tolist():
@@ -63,8 +63,8 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
             mine = mask & (c.lanes.cta == cta)
             for one in np.unique(number[mine]).tolist():
-                c.barrier(mine & (number == one), cta, one, count, stands=stands)
-        return None if (mask & (c.status == STANDS)).any() else mask
+                c.arrive_at_barrier(mine & (number == one), cta, one, count, stands=stands)
+        return None if (mask & (c.status == AT_BARRIER)).any() else mask
 
     return run
 
@@ -79,15 +79,15 @@ def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
         send(c, mask, {})
         if arrives:
             c.arrived |= mask
-            c.fill_cluster()
+            c.complete_cluster_barrier()
             return mask
         through = mask & c.standing
         c.standing[through] = False
         wait = mask & ~through
         if not wait.any():
             return mask
-        c.place[mask] = c.at + 1
-        c.status[wait] = ARRIVED
+        c.pc[mask] = c.current_pc + 1
+        c.status[wait] = AT_CLUSTER_BARRIER
         return None
 
     return run
@@ -107,7 +107,7 @@ def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.gather(mask, _members(fetch, mask), "sync", _nothing)
+        return c.converge(mask, _members(fetch, mask), "sync", _nothing)
 
     return run
 
@@ -117,24 +117,24 @@ def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Ma
     for register in registers(vote):
         row = unit.frame + register.index
         known = k.lanes.quality[row]
-        c.choose(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
+        c.choose_predicate(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
 
 
 def _nothing(_: Cluster, __: Mask) -> None:
     """Lanes that only meet."""
 
 
-@compiles("elect", "shfl", "vote", "match", "redux")
+@register_maker("elect", "shfl", "vote", "match", "redux")
 def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The lanes of a mask meet, and each gets what is made of what all bring (9.7.9.6, 9.7.13.9 to 9.7.13.14)."""
     op = template(unit.function, statement) if "sync" in statement.opcode else None
     if not isinstance(op, ops.Collective):
-        return k.opaque(unit, statement)
+        return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
     bare = replace(op, dsts=(None, None), srcs=tuple(Const(0) for _ in op.srcs))
     send = sender(k, unit, statement, at, bare)
-    wanted = k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    wanted = k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
     kind = statement.opcode[0]
     mode = op.op.partition(".")[2]
@@ -168,7 +168,7 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.gather(mask, _members(mask_of, mask), statement.name, exchange)
+        return c.converge(mask, _members(mask_of, mask), statement.name, exchange)
 
     return run
 
@@ -187,9 +187,9 @@ def _present(mask: Mask, members: Word) -> Mask:
 def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
     """The leader is not specified; here it is the lowest lane, or the highest in a run that looks at that."""
     present = _present(mask, members)
-    leader = leaders(present, last=c.last_leads)
+    leader = leader_lanes(present, last=c.last_lane_leads)
     if (present.sum(axis=1) > 1).any():
-        c.elects = True
+        c.has_elected = True
     lane = np.arange(len(mask)) % WARP
     return (leader.astype(np.uint64), (leader == lane).astype(np.uint64)), SURE
 

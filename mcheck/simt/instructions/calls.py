@@ -10,25 +10,25 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, call_of, call_parts, resolve_function
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
+from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.traps import FAILS, PRINTS
+from mcheck.simt.execution.traps import ASSERT_FAIL, PRINTF
 
 Carry = Callable[[Cluster, Mask], None]
 """Copies arguments or results, for the lanes of the mask."""
 Spot = tuple[Unit, ptx.Operand | ptx.Parameter]
 """What is copied, or copied to, and the function that it stands in."""
-HARMLESS = frozenset((PRINTS, "malloc", "free"))
+HARMLESS = frozenset((PRINTF, "malloc", "free"))
 """Functions of the system that do nothing that matters here, but for their results."""
 
 
-@compiles("call")
+@register_maker("call")
 def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``call``: the arguments are copied into the formal parameters, and back when the function returns."""
     result, target, given = call_parts(statement)
-    k.heads.add(at + 1)
+    k.block_starts.add(at + 1)
     if isinstance(target, ptx.Symbol) and resolve_function(k.module, target.name) is None:
-        return k.guarded(unit, statement, _outside(k, unit, target.name, result))
+        return k.with_guard(unit, statement, _outside(k, unit, target.name, result))
     found = call_of(k.module, k.code.units, statement)
     fetch = None if isinstance(target, ptx.Symbol) else k.fetch(unit, target)
     ways = {k.places.symbols["", u.function.name]: _way(k, unit, u, result, given, at) for _, u, _ in found}
@@ -45,7 +45,7 @@ def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             else:
                 ways[address](c, some)
 
-    return k.guarded(unit, statement, run)
+    return k.with_guard(unit, statement, run)
 
 
 def _way(
@@ -64,11 +64,11 @@ def _way(
         for copy in into:
             copy(c, mask)
         for lane in np.flatnonzero(mask).tolist():
-            if any(place == at + 1 for place, _ in c.returns[lane]):
+            if any(place == at + 1 for place, _ in c.return_stacks[lane]):
                 c.give_up(mask, f"{function.name} calls itself")
                 return
-            c.returns[lane].append((at + 1, carry))
-        c.place[mask] = callee.start
+            c.return_stacks[lane].append((at + 1, carry))
+        c.pc[mask] = callee.start
 
     return enter
 
@@ -94,7 +94,7 @@ def _copy(k: Compiler, source: Spot, target: Spot) -> Carry:
             else:
                 assert isinstance(target[1], ptx.Register | ptx.Parameter)
                 row = _row(target)
-                k.decided.forget((row,), mask, made=True)
+                k.path_condition.forget((row,), mask, made=True)
                 values[row][lanes], known[row][lanes] = value, sure
 
     return copy
@@ -113,19 +113,19 @@ def _spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | F
             found = next((r for r in unit.function.registers if r.name == what.name), None)
             return k.fetch(unit, found if found is not None else ptx.Immediate(0))
         offset = what.offset if isinstance(what, ptx.Symbol) else 0
-        return int(k.symbol(unit, what.name)[0]) + offset
+        return int(k.symbol_address(unit, what.name)[0]) + offset
     return k.fetch(unit, what)
 
 
 def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]) -> Step:
     """A function that the module does not have: the system's, or one that is linked to it later."""
-    if name == FAILS:
+    if name == ASSERT_FAIL:
         return lambda c, mask: c.give_up(mask, "an assertion fails")
     spots = [_spot(k, unit, x) for x in result]
 
     def run(c: Cluster, mask: Mask) -> Mask:
         if name not in HARMLESS:
-            c.trace.gap(f"{name} is not in the module", c.span)
+            c.trace.note_gap(f"{name} is not in the module", c.span)
         lanes = np.flatnonzero(mask)
         for spot in spots:
             if isinstance(spot, int):

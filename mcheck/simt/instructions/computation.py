@@ -19,10 +19,10 @@ from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, LOCAL_BASE, PARAM_B
 from mcheck.frontend.ptx.register_flow import writes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, skip
+from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.launch_answers import query_of
+from mcheck.simt.execution.launch_answers import query_function
 
 MOVES = frozenset(("mov", "cvta", "prmt"))
 """Instructions that move numbers and names alike."""
@@ -30,18 +30,18 @@ MOVES = frozenset(("mov", "cvta", "prmt"))
 
 def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction that has no effect but on registers, its guard and what is noted of them included."""
-    made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.flying)
-    return made if statement.guard is None or made is skip else _perhaps(k, unit, statement, made)
+    made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.in_flight)
+    return made if statement.guard is None or made is no_effect else _perhaps(k, unit, statement, made)
 
 
 def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
-    if not k.wants(unit, statement):
-        return skip
+    if not k.is_needed(unit, statement):
+        return no_effect
     try:
         made = _followed(k, unit, statement)
     except Unsupported:
         made = None
-    return k.opaque(unit, statement) if made is None else made
+    return k.forget_results(unit, statement) if made is None else made
 
 
 def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
@@ -50,8 +50,8 @@ def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> S
     """
     assert statement.guard is not None
     known = k.lanes.quality
-    guard, rows = unit.frame + statement.guard.register.index, k.rows(unit, writes(statement))
-    plain = k.guarded(unit, statement, made)
+    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, writes(statement))
+    plain = k.with_guard(unit, statement, made)
 
     def run(c: Cluster, mask: Mask) -> Mask:
         doubt = mask & (known[guard] & np.uint8(taint.UNKNOWN) != 0)
@@ -76,17 +76,17 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     if name in ("cvta", "mapa", "getctarank", "isspacep"):
         function = _address_function(statement.opcode)
     elif name == "clusterlaunchcontrol":
-        function = query_of(statement.opcode)
+        function = query_function(statement.opcode)
     else:
         function = arithmetic(statement.opcode)
     if function is None:
         return None
-    targets = k.targets(unit, operands[0])
+    targets = k.destination_rows(unit, operands[0])
     sources = [k.fetch(unit, o) for o in operands[1:]]
     mixes, divides = name == "selp", name in ("div", "rem")
     kind = statement.opcode[-1]
     compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
-    named = k.opaque(unit, statement) if k.code.named and name not in MOVES else None
+    named = k.forget_results(unit, statement) if k.code.named and name not in MOVES else None
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -97,7 +97,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
             sure = sure | pair[1]
         if sure.any():
             if compared and (sure & taint.COUNTED).any():
-                c.counters.compare(statement.opcode[1], compared, given, mask)
+                c.counters.record_comparison(statement.opcode[1], compared, given, mask)
             sure = _refined(name, kind, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
@@ -129,7 +129,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     if isinstance(source, ptx.Vector) and not isinstance(target, ptx.Vector):
         parts = [k.fetch(unit, o) for o in source.items]
         size = bits // len(parts)
-        (row,) = k.targets(unit, target)
+        (row,) = k.destination_rows(unit, target)
         assert row is not None
 
         def pack(_: Cluster, mask: Mask) -> Mask:
@@ -145,7 +145,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
         return pack
     if isinstance(source, ptx.Vector):
         return None
-    rows, fetch = k.targets(unit, target), k.fetch(unit, source)
+    rows, fetch = k.destination_rows(unit, target), k.fetch(unit, source)
     size = bits // len(rows)
 
     def move(_: Cluster, mask: Mask) -> Mask:
@@ -165,7 +165,7 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
     first = source.items[0] if isinstance(source, ptx.Vector) else source
     rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
     fetches = [k.fetch(unit, o) for o in (first, *rest)]
-    low, *high = k.targets(unit, target)
+    low, *high = k.destination_rows(unit, target)
     values, known = k.lanes.values, k.lanes.quality
 
     def move(_: Cluster, mask: Mask) -> Mask:
@@ -185,7 +185,7 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
 
 
 def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
-    (row,) = k.targets(unit, statement.operands[0])
+    (row,) = k.destination_rows(unit, statement.operands[0])
     assert row is not None
     values, known = k.lanes.values, k.lanes.quality
     bit = np.uint64(1) << (np.arange(k.lanes.count) % WARP).astype(np.uint64)

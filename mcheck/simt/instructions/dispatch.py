@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.instruction_forms import KNOWN, fault
 from mcheck.frontend.ptx.lowering import template
 from mcheck.frontend.ptx.reachability import reachable
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import MAKERS, Compiler, unfollowed
+from mcheck.simt.execution.compiler import MAKERS, Compiler, unsupported_step
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.instructions import (
@@ -52,7 +52,7 @@ def steps_of(k: Compiler) -> list[Step]:
     """The code; each function ends with a return."""
     out: list[Step] = []
     for unit in k.code.units:
-        k.heads |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
+        k.block_starts |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
         for at, statement in enumerate(unit.function.body):
             out.append(_deciding(k, unit, statement, unit.start + at))
         out.append(control_flow.leave)
@@ -61,23 +61,23 @@ def steps_of(k: Compiler) -> list[Step]:
 
 def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of a statement, after which nothing is thought of what its registers held before."""
-    made, decided = step(k, unit, statement, at), k.decided
-    rows = decided.touched(unit.frame, statement)
+    made, decided = step(k, unit, statement, at), k.path_condition
+    rows = decided.invalidated_rows(unit.frame, statement)
     if not rows:
         return made
     target = rows[0] if at in decided.literals else None
     known = k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        if not decided.idle:
+        if not decided.is_empty:
             decided.forget(rows, mask, made=True)
         rest = made(c, mask)
-        if not decided.idle:  # what the guard was chosen to be says something of the registers before
+        if not decided.is_empty:  # what the guard was chosen to be says something of the registers before
             decided.forget(rows, mask, made=False)
         if target is not None:
             unknown = mask & ((known[target] & np.uint8(taint.UNKNOWN)) != 0)
             if unknown.any():
-                decided.note(at, unknown)
+                decided.record_definition(at, unknown)
         return rest
 
     return run
@@ -95,15 +95,15 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     try:
         if maker is None:
             template(unit.function, statement)  # raises if it is no instruction at all
-            return unfollowed(statement, f"'{statement.text}' is not followed")
+            return unsupported_step(statement, f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
         return _mistaken(k, unit, statement, at, error)
     except Unsupported as error:
-        return unfollowed(statement, error.message)
+        return unsupported_step(statement, error.message)
     if name in OWN_GUARD:
         return made
-    return k.guarded(unit, statement, with_end_checks(made, unit, statement, at, k.flying))
+    return k.with_guard(unit, statement, with_end_checks(made, unit, statement, at, k.in_flight))
 
 
 def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
@@ -112,7 +112,7 @@ def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error:
     """
     if k.module.ptx > KNOWN:
         known, written = ".".join(map(str, KNOWN)), k.module.version
-        return unfollowed(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
+        return unsupported_step(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
     if error.span is None:
         error.span = statement.span
     k.mistakes[at] = error
@@ -123,4 +123,4 @@ def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error:
         first.others = tuple(others)
         raise first
 
-    return k.guarded(unit, statement, run)
+    return k.with_guard(unit, statement, run)

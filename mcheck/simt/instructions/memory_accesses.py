@@ -21,12 +21,12 @@ from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.tensor_map_values import decode
-from mcheck.simt.execution.cluster import Cluster, Missing, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, skip
+from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
+from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import Wait, find_awaited, tests_of
-from mcheck.simt.execution.trace import fill_operands, leaves_of
-from mcheck.simt.execution.value_numbering import number_warp, scatter
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_tests
+from mcheck.simt.execution.trace import decisive_operands, fill_operands
+from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.traces.dependent_grids import look_back
 
 Indices = NDArray[np.int64]
@@ -57,17 +57,17 @@ def visible_accesses(
             ((known & taint.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
         )
         if missing.any() and _is_shared(statement):
-            raise Missing(
+            raise MissingParameter(
                 f"the address of '{statement.text}' depends on a parameter that the launch does not give",
-                statement.span, hint=c.why_missing(statement),
+                statement.span, hint=c.explain_missing(statement),
             )  # fmt: skip
         unknown = (known & taint.UNKNOWN) != 0
         if unknown.any():
-            c.trace.gap("the address depends on data and was not followed", statement.span)
+            c.trace.note_gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
         if found & (taint.ORDER | taint.TOGETHER):
-            c.trace.ordered("an address depends on other threads", statement.span)
-            c.counters.places = c.counters.places or bool(found & taint.COUNTED)
+            c.trace.note_order_dependence("an address depends on other threads", statement.span)
+            c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
     return address[keep], lanes[keep]
 
 
@@ -113,15 +113,15 @@ def _space(statement: ptx.Statement) -> str:
     return "generic"
 
 
-@compiles("ld", "ldu")
+@register_maker("ld", "ldu")
 def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ld``: weak loads return what is there in the order of this run."""
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
     space, kind = _space(statement), statement.opcode[-1]
     size = type_size(kind)
-    wanted = k.wants(unit, statement)
-    rows = k.targets(unit, target) if wanted else []
+    wanted = k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, target) if wanted else []
     widths = [lane_arithmetic.width(r.type) or 64 for r in registers(target)]
     fetch = k.fetch(unit, place)
     values, known = k.lanes.values, k.lanes.quality
@@ -129,7 +129,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op: ops.Load | None = None
     if space in ("param", "local", "const"):
         if not wanted:
-            return skip
+            return no_effect
     else:
         opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode if p != "nc")
         made = template(unit.function, statement, opcode)
@@ -143,20 +143,20 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             loaded(c, some, wait)
         return mask
 
-    def loaded(c: Cluster, mask: Mask, wait: Wait | None) -> None:
+    def loaded(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
         followed = False
         if op is not None:
-            c.settle_peeks(mask)
+            c.check_assumed_failures(mask)
             if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
                 c.trace.assumptions["what ld.global.nc reads is not written while the kernel runs"] = None
             whole = to_generic(address)
             found, those = visible_accesses(c, statement, whole, sure, lanes)
             if len(those):
                 if not strong:
-                    c.effect(mask)
-                proxy = "async" if c.tensor.left(found) else op.proxy
+                    c.note_effect(mask)
+                proxy = "async" if c.tensor.holds_results(found) else op.proxy
                 if wait is not None:
                     c.trace.emit((at, wait), [found], those, lambda v: _await(op, wait, v[0]), spread=False, again=True)
                     those = those[:0]
@@ -174,7 +174,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 continue
             value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
             if k.code.counts:
-                c.counters.read(address, q)
+                c.counters.record_load(address, q)
             if size > 8:  # of 128 bits the lower half is followed
                 q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
             if signed:
@@ -182,49 +182,49 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             value = lane_arithmetic.truncate(value, widths[j])
             values[row][lanes] = value
             if strong and wait is None and j == 0:
-                c.asks(lanes, address, value)
+                c.note_loads(lanes, address, value)
             if wait is not None:
-                c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
+                c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
             order = np.uint8(taint.ORDER) if _ordered(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.trace.note(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
+                c.trace.record_loaded(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
 
     return run
 
 
-def _ordered(c: Cluster, op: ops.Load | None, wait: Wait | None) -> bool:
+def _ordered(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
     """Whether what a load brings depends on the order of the threads: that of a strong one, unless it waits for just
     that, and, where threads have taken locks in some order, that of any.
     """
     if op is None:
         return False
-    return c.locked if op.sem == "weak" else wait is None or not wait.told
+    return c.lock_taken if op.sem == "weak" else wait is None or not wait.condition_only
 
 
 def find_waits(
     k: Compiler, unit: Unit, at: int, size: int, *, unchanged: bool = False
-) -> Callable[[Mask], list[tuple[Mask, Wait | None]]] | None:
+) -> Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]] | None:
     """What lanes wait for at a load or an atomic that is repeated, those that wait for one value together; ``None`` if
     nothing tests what it brings. With ``unchanged`` the operands have to be the same each time.
     """
     statement = unit.function.body[at]
     target = statement.operands[0]
-    operands = list(dict.fromkeys(o for t in tests_of(unit.function, at) for o in unit.function.body[t].operands[1:]))
+    operands = list(dict.fromkeys(o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]))
     if operands and unchanged:
         operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}
-    known: dict[tuple[int | None, ...], Wait | None] = {}
+    known: dict[tuple[int | None, ...], AwaitedValue | None] = {}
     if not operands:
         return None
 
-    def waited(mask: Mask) -> list[tuple[Mask, Wait | None]]:
+    def waited(mask: Mask) -> list[tuple[Mask, AwaitedValue | None]]:
         lanes = np.flatnonzero(mask)
         given = {o: fetch_lanes(fetches[o], mask, lanes) for o in operands if o != target}
         states = [q.astype(np.uint64) for _, q in given.values()]
         table = np.stack([np.zeros(len(lanes), np.uint64), *(v for v, _ in given.values()), *states])
         kinds, back = np.unique(table, axis=1, return_inverse=True)
-        out: list[tuple[Mask, Wait | None]] = []
+        out: list[tuple[Mask, AwaitedValue | None]] = []
         for n in range(kinds.shape[1]):
             found = kinds[1:, n].tolist()
             # What an atomic has returned is that of the order that is followed, and there it is sure.
@@ -244,7 +244,7 @@ def find_waits(
     return waited
 
 
-def _await(op: ops.Load, wait: Wait, address: Expr) -> ops.Op:
+def _await(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     """A load that is repeated until its value is the one that is waited for."""
     kind = wait.type if wait.type[0] == "s" else op.type
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
@@ -252,7 +252,7 @@ def _await(op: ops.Load, wait: Wait, address: Expr) -> ops.Op:
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
-@compiles("st")
+@register_maker("st")
 def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``st``."""
     place, source = statement.operands[:2]
@@ -274,10 +274,10 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         address, sure = fetch_lanes(fetch, mask, lanes)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
         if op is not None:
-            c.settle_peeks(mask)
-            c.effect(mask)
+            c.check_assumed_failures(mask)
+            c.note_effect(mask)
             address = to_generic(address)
-            c.tensor.words.difference_update(address.tolist() if c.tensor.words else ())
+            c.tensor.result_words.difference_update(address.tolist() if c.tensor.result_words else ())
             found, those = visible_accesses(c, statement, address, sure, lanes)
             exact = (
                 (op.sem != "weak" or k.code.exact) and len(given) == len(items) and not any(q.any() for _, q in given)
@@ -292,7 +292,7 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=op.sem == "weak",
                 )  # fmt: skip
             if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
-                c.trace.keep(lanes, given)
+                c.trace.record_stored(lanes, given)
         if keeps and size > 8:
             given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.NOTHING, np.uint8))] * 2
         for j, (value, q) in enumerate(given):
@@ -326,7 +326,7 @@ def distinct_stores(
     left = one[_firsts([word[one] for word in key])]
     if len(left) < len(one):
         c.trace.assumptions[f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"] = None
-    c.trace.doubles |= len(np.unique(address[left])) < len(left)
+    c.trace.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
 
 
@@ -343,7 +343,7 @@ def _at(statement: ptx.Statement) -> str:
 # --- matrices -----------------------------------------------------------------------------------------------
 
 
-@compiles("ldmatrix", "stmatrix")
+@register_maker("ldmatrix", "stmatrix")
 def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there are rows
     (9.7.15.5.15, 9.7.15.5.16).
@@ -358,7 +358,7 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
     if "m16n8" in statement.opcode:
         rows = count * 8
-    opaque = _loaded(k, unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = _loaded(k, unit, statement) if loads and k.is_needed(unit, statement) else None
     sources = [k.fetch(unit, r) for r in registers(statement.operands[1])] if not loads and k.code.moved else []
 
     def made(address: Expr) -> ops.Op:
@@ -367,8 +367,8 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return ops.Store(srcs=(Reg("data"),) * 4, address=address, **common)  # type: ignore[arg-type]
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         lanes = lanes[lanes % 32 < rows]
         address, sure = fetch_lanes(fetch, mask, lanes)
@@ -381,7 +381,9 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 one = distinct_stores(c, statement, found, given, lanes)
                 found, those = found[one], those[one]
             for j in range(2 if sources else 0):
-                c.store.save(address + np.uint64(8 * j), 8, lanes, scatter(name + np.uint64(j))[lanes], state[lanes])
+                c.store.save(
+                    address + np.uint64(8 * j), 8, lanes, hash_number(name + np.uint64(j))[lanes], state[lanes]
+                )
         if len(those):
             c.trace.emit(at, [found], those, lambda v: made(v[0]), spread=True)
         if opaque is not None:
@@ -403,7 +405,7 @@ def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
 
 def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
     """What ``ldmatrix`` leaves in its registers: names made of what is in the rows, or nothing that is known."""
-    rows = k.rows(unit, writes(statement))
+    rows = k.register_rows(unit, writes(statement))
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask, address: Word, lanes: Indices) -> None:
@@ -415,7 +417,7 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
         lost = np.repeat((state.reshape(-1, WARP) & ~np.uint8(taint.UNKNOWN)).any(axis=1), WARP)
         name = number_warp([*words], mask)
         for j, row in enumerate(rows):
-            np.copyto(values[row], truncate(scatter(name + np.uint64(j)), 32), where=mask)
+            np.copyto(values[row], truncate(hash_number(name + np.uint64(j)), 32), where=mask)
             known[row][mask] = np.where(lost, taint.NOTHING, taint.UNKNOWN)[mask]
 
     return run
@@ -448,14 +450,14 @@ def sender(
     ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, of which several do what
     one does: CUTLASS lets a whole warp issue its tensor stores.
     """
-    leaves = leaves_of(op)
+    leaves = decisive_operands(op)
     names = [name for name, _ in leaves]
     fetches = [constant(expr, k, unit) for _, expr in leaves]
     op = plain(op)
 
     def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         found: Operands = {}
         flat: list[Word] = []
@@ -465,29 +467,33 @@ def sender(
             doubt = int(np.bitwise_or.reduce(sure))
             if doubt & taint.UNKNOWN:
                 if doubt & taint.MISSING:
-                    raise Missing(
+                    raise MissingParameter(
                         f"'{statement.text}' depends on a parameter that the launch does not give",
-                        statement.span, hint=c.why_missing(statement),
+                        statement.span, hint=c.explain_missing(statement),
                     )  # fmt: skip
                 if name == "coords":
                     unplaced = True
                 elif _of_global(op, name):
-                    c.trace.gap("the address in global memory depends on data and was not followed", statement.span)
-                    value = np.where(sure & taint.UNKNOWN, c.elsewhere(name, len(value)), value)
+                    c.trace.note_gap(
+                        "the address in global memory depends on data and was not followed", statement.span
+                    )
+                    value = np.where(sure & taint.UNKNOWN, c.unknown_addresses(name, len(value)), value)
                 elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
-                    c.trace.gap("how much is copied depends on data: what is read was not followed", statement.span)
+                    c.trace.note_gap(
+                        "how much is copied depends on data: what is read was not followed", statement.span
+                    )
                     value = np.full_like(value, _NOTHING_READ[name])
                 else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
             elif doubt & (taint.ORDER | taint.TOGETHER):
-                c.trace.ordered(f"the {name.replace('_', ' ')} depends on it", c.span)
+                c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on it", c.span)
             if name in ADDRESSES:
                 value = to_generic(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
         if unplaced:  # the image in shared memory is that of the tile at the origin
-            c.trace.gap("the coordinates depend on data: the tensor's side was not followed", statement.span)
+            c.trace.note_gap("the coordinates depend on data: the tensor's side was not followed", statement.span)
             more = {**more, "unplaced": True}
             flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
             found["coords"] = [np.zeros_like(v) for v in found["coords"]]
@@ -510,10 +516,10 @@ def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> b
     for place in np.unique(places).tolist():
         if not PARAM_BASE <= place < PARAM_BASE + GAP:
             continue
-        contents = c.store.map_at(place)
+        contents = c.store.read_map(place)
         if contents is None:
             text = f"'{statement.text}' needs a tensor map that the launch does not give"
-            raise Missing(text, statement.span, hint=c.why_missing(statement))
+            raise MissingParameter(text, statement.span, hint=c.explain_missing(statement))
         if decode(contents) is None:
             c.give_up(mask, "the tensor map of the copy is given as bytes, not by its fields")
             return False
@@ -546,7 +552,7 @@ def plain(op: ops.Op) -> ops.Op:
     return op
 
 
-@compiles("fence", "membar", "st.bulk", "multimem")
+@register_maker("fence", "membar", "st.bulk", "multimem")
 def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """Fences, and what else is just done."""
     return emission(k, unit, statement, at)
@@ -555,7 +561,7 @@ def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 OTHER_GRIDS = "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
 
 
-@compiles("griddepcontrol")
+@register_maker("griddepcontrol")
 def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """What it waits for, or lets go, is another grid, which is not followed."""
     waits = "wait" in statement.opcode
@@ -569,7 +575,7 @@ def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     return step
 
 
-@compiles("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
+@register_maker("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
 def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """Without effect on memory or control."""
-    return skip
+    return no_effect

@@ -21,7 +21,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
+from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
 from mcheck.simt.instructions.instruction_descriptors import Shape, product, source_of_copy
@@ -30,7 +30,7 @@ from mcheck.simt.instructions.memory_accesses import Indices, fetch_lanes, to_ge
 SECTION = "9.7.16"
 
 
-@compiles("tcgen05")
+@register_maker("tcgen05")
 def tcgen05(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """Every instruction whose name begins so."""
     name = statement.opcode[1]
@@ -46,8 +46,8 @@ Values = list[Word]
 
 def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
     """The lanes and the values of their operands; ``None``, the lanes given up, where one of them is not known."""
-    c.settle_peeks(mask)
-    c.effect(mask)
+    c.check_assumed_failures(mask)
+    c.note_effect(mask)
     lanes: Indices = np.flatnonzero(mask)
     values = []
     for fetch in fetches:
@@ -100,7 +100,7 @@ def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             return None
         for (place, columns), cta, lanes in _groups(c, found[0], found[1]):
             one = lanes[:1]
-            problem = c.tensor.forbids(cta, columns)
+            problem = c.tensor.allocation_error(cta, columns)
             if problem is not None:
                 _misuse(c, "UB602", problem, statement, one)
             first = None if problem else c.tensor.allocate(cta, columns, int(one[0]), statement)
@@ -109,8 +109,8 @@ def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 return None
             address = to_generic(np.array([place], np.uint64))
             op = _core("alloc", [], [(int(address[0]), 4)], statement)
-            c.trace.add(c.trace.once((at, place), lambda op=op: op), one)  # type: ignore[misc]
-            c.tensor.words.add(int(address[0]))
+            c.trace.append(c.trace.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
+            c.tensor.result_words.add(int(address[0]))
             c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return mask
 
@@ -119,20 +119,20 @@ def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 def _misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
     """What is against the rules in the order that is followed, if threads can have that order."""
-    if c.trace.possible:
+    if c.trace.order_is_possible:
         op = replace(_core(statement.opcode[1], [], [], statement), wrong=(code, problem))
-        c.trace.add(op, lanes)
+        c.trace.append(op, lanes)
 
 
 def end(c: Cluster) -> None:
     """All tensor memory is freed when the kernel ends (9.7.16.1.2): who has allocated some answers for it."""
-    for held in c.tensor.held():
+    for held in c.tensor.live_allocations():
         said = f"ends with {held.columns} columns of tensor memory allocated that nobody frees"
-        if not c.trace.possible:
-            c.trace.gap(said, held.statement.span)
+        if not c.trace.order_is_possible:
+            c.trace.note_gap(said, held.statement.span)
             continue
         op = replace(_core("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
-        c.trace.add(op, [held.lane])
+        c.trace.append(op, [held.lane])
 
 
 def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
@@ -144,16 +144,16 @@ def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
         if found is None:
             return None
         for (address, columns), cta, lanes in _groups(c, found[0], found[1]):
-            if not c.tensor.free(cta, address & COLUMN, columns):
+            if not c.tensor.deallocate(cta, address & COLUMN, columns):
                 said = f"frees {columns} columns of tensor memory from column {address & COLUMN} on: no allocation"
                 _misuse(c, "UB603", said, statement, lanes[:1])
                 c.give_up(mask, said)
                 return None
             for lane in lanes.tolist():
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
-                writes = c.tensor.rows(cta, address & COLUMN, Rectangle(rows, columns))
+                writes = c.tensor.rectangle_cells(cta, address & COLUMN, Rectangle(rows, columns))
                 op = _core("dealloc", [], writes, statement)
-                c.trace.add(c.trace.once((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
+                c.trace.append(c.trace.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
         return mask
 
     return run
@@ -162,7 +162,7 @@ def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
 def _relinquish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
-            c.tensor.given_up.setdefault(cta, statement)
+            c.tensor.relinquished.setdefault(cta, statement)
         return mask
 
     return run
@@ -187,7 +187,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         columns *= 2
     split = _split(statement) if shape == "16x32bx2" else None
     fetch = k.fetch(unit, place)
-    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = k.forget_results(unit, statement) if loads and k.is_needed(unit, statement) else None
     op = ops.TensorMove(
         family="tcgen05.ld" if loads else "tcgen05.st", address=Const(0), size=CELL * columns,
         span=statement.span, text=statement.text, section=SECTION,
@@ -208,7 +208,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             column = (base & COLUMN) + second * (split or 0)
             row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
             mine = row // WARP == quarter
-            where.append(c.tensor.row(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
+            where.append(c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
         c.trace.emit(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
         if opaque is not None:
             opaque(c, mask)
@@ -246,9 +246,9 @@ def _fence(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step: 
 
 def _plain(op: ops.Op, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
-        c.trace.add(c.trace.once((at,), lambda: op), np.flatnonzero(mask))
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
+        c.trace.append(c.trace.intern((at,), lambda: op), np.flatnonzero(mask))
         return mask
 
     return run
@@ -259,14 +259,14 @@ def _plain(op: ops.Op, at: int) -> Step:
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
     """Adds an operation; what a lane issues to its pipe with nothing in between is one operation."""
-    op = c.trace.once((at, *key), lambda: op)  # type: ignore[assignment]
+    op = c.trace.intern((at, *key), lambda: op)  # type: ignore[assignment]
     for lane in lanes.tolist():
         code = c.trace.code[lane]
         last = code[-1] if code else None
         if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma":
-            code[-1] = c.trace.once(("joined", id(last), id(op)), lambda last=last: _together(last, op))  # type: ignore[misc]
+            code[-1] = c.trace.intern(("joined", id(last), id(op)), lambda last=last: _together(last, op))  # type: ignore[misc]
         else:
-            c.trace.add(op, [lane])
+            c.trace.append(op, [lane])
 
 
 def _together(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
@@ -298,16 +298,16 @@ def _mma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for other in _ctas(statement, cta):
             window = SHARED_BASE + other * SHARED_WINDOW
             if a_in_tensor:
-                reads += c.tensor.rows(other, found[1], rows.a_cells)
+                reads += c.tensor.rectangle_cells(other, found[1], rows.a_cells)
             else:
                 reads += [(window + x, size) for x, size in rows.a.ranges(found[1])]
             reads += [(window + x, size) for x, size in rows.b.ranges(found[2])]
             more = found[4:]
             if meta is not None:
-                reads += c.tensor.rows(other, more.pop(0), rows.meta)
+                reads += c.tensor.rectangle_cells(other, more.pop(0), rows.meta)
             for address, cells in zip(more, rows.scales, strict=False):
-                reads += c.tensor.rows(other, address & 0x3FFFFFFF, cells)
-            writes += c.tensor.rows(other, found[0], rows.d)
+                reads += c.tensor.rectangle_cells(other, address & 0x3FFFFFFF, cells)
+            writes += c.tensor.rectangle_cells(other, found[0], rows.d)
         return _core("mma", reads, writes, statement)
 
     return _piped(k, statement, at, fetches, made, "operand of the product")
@@ -324,7 +324,7 @@ def _copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for other in _ctas(statement, cta):
             window = SHARED_BASE + other * SHARED_WINDOW
             reads += [(window + x, size) for x, size in matrix.ranges(found[1])]
-            writes += c.tensor.rows(other, found[0], cells)
+            writes += c.tensor.rectangle_cells(other, found[0], cells)
         return _core("cp", reads, writes, statement)
 
     return _piped(k, statement, at, fetches, made, "operand of the copy")
@@ -337,7 +337,7 @@ def _shift(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
         lane = found[0] >> 16
         cells = Rectangle(((0, max(TENSOR_LANES - lane, 1)),), 8)
-        writes = [x for other in _ctas(statement, cta) for x in c.tensor.rows(other, found[0], cells)]
+        writes = [x for other in _ctas(statement, cta) for x in c.tensor.rectangle_cells(other, found[0], cells)]
         return _core("shift", [], writes, statement)
 
     return _piped(k, statement, at, fetches, made, "address in tensor memory")
@@ -378,7 +378,7 @@ def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 text=statement.text,
                 section=SECTION,
             )
-            c.trace.add(c.trace.once((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
+            c.trace.append(c.trace.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
             ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
             for rank in ranks:
                 here = (
@@ -387,7 +387,7 @@ def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     else SHARED_BASE + rank * SHARED_WINDOW + (place - SHARED_BASE) % SHARED_WINDOW
                 )
                 for _ in range(len(lanes)):
-                    c.change(here, mbarrier.async_arrive_end)
+                    c.apply_to_mbarrier(here, mbarrier.async_arrive_end)
         return mask
 
     return run

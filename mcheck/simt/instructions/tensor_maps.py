@@ -18,14 +18,14 @@ from mcheck.ir.expr import Const
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
-from mcheck.simt.execution.lanes import WARP, Mask, leaders
+from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, sender, to_generic
 
 WORD = 8
 
 
-@compiles("tensormap.replace")
+@register_maker("tensormap.replace")
 def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``tensormap.replace``: one field of a map in shared or global memory."""
     op = template(unit.function, statement)
@@ -39,11 +39,13 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         for j in range(len(lanes)):
             address = int(to_generic(found["address"][0][j : j + 1])[0])
             ordinal = int(found["ordinal"][0][j]) if "ordinal" in found else None
-            contents = c.store.map_at(address)
+            contents = c.store.read_map(address)
             if contents is None:
                 continue  # the engine tells what is copied by it
             try:
-                c.store.put_map(address, replace_map_field(op.field_name, contents, int(found["value"][0][j]), ordinal))
+                c.store.write_map(
+                    address, replace_map_field(op.field_name, contents, int(found["value"][0][j]), ordinal)
+                )
             except Misuse:
                 return mask  # the engine's to report
         return mask
@@ -51,7 +53,7 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
     return run
 
 
-@compiles("tensormap.cp_fenceproxy")
+@register_maker("tensormap.cp_fenceproxy")
 def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
@@ -69,15 +71,15 @@ def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask | None:
         rows = mask.reshape(-1, WARP)
         chosen = np.zeros_like(rows)
-        chosen[np.arange(len(rows)), leaders(rows, last=c.last_leads)] = rows.any(axis=1)
+        chosen[np.arange(len(rows)), leader_lanes(rows, last=c.last_lane_leads)] = rows.any(axis=1)
         leads = chosen.reshape(-1)
         lanes, found = send(c, leads, {})
         if not found:
             return None
         for j in range(len(lanes)):
-            contents = c.store.map_at(int(found["src"][0][j]))
+            contents = c.store.read_map(int(found["src"][0][j]))
             if contents is not None:
-                c.store.put_map(int(found["dst"][0][j]), contents)
+                c.store.write_map(int(found["dst"][0][j]), contents)
         others = np.flatnonzero(mask & ~leads)
         if len(others):
             address, _ = fetch_lanes(source, mask, others)

@@ -16,7 +16,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic, visible_accesses
 
@@ -40,7 +40,7 @@ def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
     return (height, width, bits) if "row" in opcode else (width, height, bits)
 
 
-@compiles("wmma")
+@register_maker("wmma")
 def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
     loads = statement.opcode[1] == "load"
@@ -49,7 +49,7 @@ def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
     fetch = k.fetch(unit, statement.operands[place])
     after = statement.operands[place + (1 if loads else 2) :]
     stride = k.fetch(unit, after[0] if after else ptx.Immediate(width))
-    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = k.forget_results(unit, statement) if loads and k.is_needed(unit, statement) else None
     size = max(width * bits // 8, 4)
     pieces = [(start, min(ALIGNED, size - start) // 4) for start in range(0, size, ALIGNED)]
     common = {
@@ -63,8 +63,8 @@ def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
         return ops.Store(srcs=(Reg("data"),) * words, address=address, **common)  # type: ignore[arg-type]
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         lanes = lanes[lanes % WARP < count]
         address, sure = fetch_lanes(fetch, mask, lanes)

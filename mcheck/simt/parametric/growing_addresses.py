@@ -22,7 +22,7 @@ from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Before
+from mcheck.simt.execution.loop_visits import BeforeStep
 from mcheck.simt.parametric.affine import Value
 from mcheck.simt.parametric.invariant_registers import AFTER, BEFORE, InvariantRegisters
 
@@ -37,7 +37,7 @@ class Growing(InvariantRegisters):
     grown: set[int] = field(default_factory=set)
     """The objects that are read at addresses that grow."""
 
-    def _load(self, unit: Unit, statement: ptx.Statement) -> Before:
+    def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode[-1])
@@ -68,7 +68,7 @@ class Growing(InvariantRegisters):
 
         return before
 
-    def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> Before:
+    def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> BeforeStep:
         def before(_: Cluster, mine: Mask) -> None:
             for register, row in based:
                 self._sure(statement, register, row, mine)
@@ -90,7 +90,7 @@ class Growing(InvariantRegisters):
         slopes[2] = np.where(whole, 1, 0)
         return slopes, touched & ~whole
 
-    def _copy(self, unit: Unit, statement: ptx.Statement) -> Before:
+    def _copy(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """``cp.async`` and its like: what they read in global memory may grow with the rounds."""
         opcode, operands = statement.opcode, statement.operands
         loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
@@ -103,7 +103,7 @@ class Growing(InvariantRegisters):
                 return self._source_of(unit, statement, source)
         return self._effect(unit, statement, reads(statement))
 
-    def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
+    def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
         fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, registers(source))
         others = [r for o in statement.operands if o is not source for r in registers(o)]
         effect = self._effect(unit, statement, others)
@@ -148,7 +148,7 @@ class Growing(InvariantRegisters):
         if (slopes[2] % unit).any():
             self.numbers.spare = 0
 
-    def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
+    def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
         coords = [r for o in source.rest for r in registers(o)]
         items = [x for o in source.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         rows = self._wanted(unit, coords)
@@ -176,7 +176,7 @@ class Growing(InvariantRegisters):
 
     def _box(self, c: Cluster, statement: ptx.Statement, address: int, value: Value, *, first: bool) -> None:
         """A box that goes on with the rounds in the tensor of the map at an address."""
-        contents = c.store.map_at(address)
+        contents = c.store.read_map(address)
         spec = None if contents is None else decode(contents)
         found = None if spec is None else c.places.memory.find(spec.global_address)
         plain = spec is not None and spec.interleave_layout == "none" and spec.elemtype[:1] in "usfbt"

@@ -15,10 +15,10 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Argument
 from mcheck.frontend.ptx.register_flow import reads, registers, writes
 from mcheck.ir.loop_unrolling import Aperiodic
-from mcheck.simt.execution.cluster import DONE, Cluster
+from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.loop_visits import Before, Mark
+from mcheck.simt.execution.loop_visits import BeforeStep, LoopMark
 from mcheck.simt.parametric.affine import Numbers, Value
 
 BEFORE, INSIDE, AFTER = range(3)
@@ -38,7 +38,7 @@ class InvariantRegisters:
     numbers: Numbers
     argument: Argument
     period: int = 0
-    marks: Mapping[int, Mark] = field(default_factory=dict)
+    marks: Mapping[int, LoopMark] = field(default_factory=dict)
     compiler: Compiler = field(init=False)
     slopes: NDArray[np.int64] = field(init=False)
     bad: Mask = field(init=False)
@@ -94,7 +94,7 @@ class InvariantRegisters:
         rows = [(r, unit.frame + r.index) for r in dict.fromkeys(found)]
         return [(r, row) for r, row in rows if row in self.compiler.code.wanted]
 
-    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
+    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
         """An instruction whose operands are to be the same for all numbers."""
         name = statement.opcode[0]
         rows = self._wanted(unit, used)
@@ -114,7 +114,7 @@ class InvariantRegisters:
     def _meet(self, c: Cluster, statement: ptx.Statement, mine: Mask) -> None:
         """Lanes that hand values to each other are all of their warp, as far in their loops."""
         there = mine.reshape(-1, WARP)
-        if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != DONE).reshape(-1, WARP)).any():
+        if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != EXITED).reshape(-1, WARP)).any():
             raise Aperiodic(f"'{statement.text}', to which lanes of a warp come one after the other", statement.span)
         for warp in np.flatnonzero(there.any(axis=1)).tolist():
             lanes = warp * WARP + np.flatnonzero(there[warp])

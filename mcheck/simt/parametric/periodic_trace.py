@@ -28,10 +28,10 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Mark, Visits
+from mcheck.simt.execution.loop_visits import LoopMark, LoopVisits
 from mcheck.simt.parametric.affine import Numbers
-from mcheck.simt.parametric.watched_execution import Watch
-from mcheck.simt.trace_extraction import ClusterTrace, Runner, Way
+from mcheck.simt.parametric.watched_execution import ParameterWatch
+from mcheck.simt.trace_extraction import ClusterTrace, PathChoices, Runner
 
 FIRST_TRIES = (48, 96)
 ROUNDS = 24
@@ -95,7 +95,7 @@ class Finder:
     module: Module
     launched: Launched
     argument: Argument
-    way: Way
+    way: PathChoices
     limit: Limit
     name: str
     keys: dict[int, tuple[Op, object]] = field(default_factory=dict)
@@ -117,10 +117,10 @@ class Finder:
         assert problem is not None
         raise problem
 
-    def others(self) -> Iterator[Way]:
+    def others(self) -> Iterator[PathChoices]:
         """Ways that differ from this one in a choice that it made."""
         runner = self.runner(FIRST_TRIES[1])
-        yield from runner.others(self.way, runner.run(self.way))
+        yield from runner.alternatives(self.way, runner.run(self.way))
 
     def runner(self, number: int) -> Runner:
         """What runs the kernel with a number."""
@@ -131,11 +131,11 @@ class Finder:
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
-    def tried(self) -> tuple[tuple[int, Visits], tuple[int, Visits, Cluster]]:
+    def tried(self) -> tuple[tuple[int, LoopVisits], tuple[int, LoopVisits, Cluster]]:
         """Two numbers with what was seen of the loops."""
         low, high = FIRST_TRIES
         while True:
-            small, large = Visits(), Visits()
+            small, large = LoopVisits(), LoopVisits()
             self.runner(low).run(self.way, small)
             cluster = self.runner(high).run(self.way, large)
             for gap in cluster.trace.gaps.values():
@@ -146,7 +146,7 @@ class Finder:
             low, high = 8 * low, 8 * high
 
     def marks(
-        self, small: tuple[int, Visits], large: tuple[int, Visits, Cluster]
+        self, small: tuple[int, LoopVisits], large: tuple[int, LoopVisits, Cluster]
     ) -> tuple[dict[int, tuple[int, int, int]], int]:
         """By lane its loop, how often it is entered with the larger number and how many numbers make one round more;
         and how many make a period.
@@ -195,20 +195,20 @@ class Finder:
     # --- periods --------------------------------------------------------------------------------------------------
 
     def repeating(
-        self, large: tuple[int, Visits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int, periods: int,
-        more: int,
+        self, large: tuple[int, LoopVisits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int,
+        periods: int, more: int,
     ) -> PeriodicTrace:  # fmt: skip
         """The kernel as what repeats from the visit on that is ``periods`` - 1 periods behind the first one, with so
         many numbers ``more`` periods behind that.
         """
         marks, start = {}, 0
         for lane, (head, visits, each) in loops.items():
-            marks[lane] = Mark(head, 1 + (periods - 1) * (step // each), step // each)
+            marks[lane] = LoopMark(head, 1 + (periods - 1) * (step // each), step // each)
             wanted = marks[lane].first + marks[lane].visits * (1 + more) + 4
             start = max(start, large[0] - (visits - wanted) * each)
         steps = self.steps(start, marks, step)
         start += self.watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1  # the first of its like
-        found: list[tuple[int, Watch, Cluster]] = []
+        found: list[tuple[int, ParameterWatch, Cluster]] = []
         number, last = start, (1 << 8 * self.argument.size) - 1
         while number < start + step:
             watch, cluster = self.watched(number, start + step - 1 - number, step, marks, steps)
@@ -217,7 +217,7 @@ class Finder:
             number += watch.numbers.spare + 1
         below = tuple(self.below(start))
         runner = self.runner(start)
-        ways = [runner.followed(cluster, whole=True) for _, _, cluster in found]
+        ways = [runner.cluster_trace(cluster, whole=True) for _, _, cluster in found]
         lanes = np.flatnonzero(found[0][2].lanes.exists).tolist()
         heads, bodies = self.cut(ways[0], found[0][1], lanes)
         grown = set().union(*(watch.grown for _, watch, _ in found))
@@ -238,7 +238,7 @@ class Finder:
         return PeriodicTrace(ways[0], tuple(n for n, _, _ in found), step, below, heads, bodies, tuple(tails), last)
 
     def cut(
-        self, way: ClusterTrace, watch: Watch, lanes: list[int]
+        self, way: ClusterTrace, watch: ParameterWatch, lanes: list[int]
     ) -> tuple[tuple[tuple[Op, ...], ...], tuple[tuple[Op, ...], ...]]:
         """What the threads do before their loops, and in a period."""
         heads, bodies = [], []
@@ -259,9 +259,9 @@ class Finder:
             found.append(kept[1])
         return tuple(found)
 
-    def steps(self, start: int, marks: Mapping[int, Mark], step: int) -> dict[int, Step]:
+    def steps(self, start: int, marks: Mapping[int, LoopMark], step: int) -> dict[int, Step]:
         """How far registers go on in a period, and which do not go on by the same always."""
-        visits = Visits(marks)
+        visits = LoopVisits(marks)
         self.runner(start + 2 * step).run(self.way, visits)
         out = {}
         for lane in marks:
@@ -276,15 +276,15 @@ class Finder:
         return out
 
     def watched(
-        self, number: int, spare: int, step: int, marks: Mapping[int, Mark], steps: dict[int, Step]
-    ) -> tuple[Watch, Cluster]:
+        self, number: int, spare: int, step: int, marks: Mapping[int, LoopMark], steps: dict[int, Step]
+    ) -> tuple[ParameterWatch, Cluster]:
         """A number that is followed closely; registers that are found not to go on by their steps join those that do
         not.
         """
         least = min(ENOUGH, 1 << 8 * self.argument.size - 2) // step
         while True:
             most = ((1 << 8 * min(self.argument.size, 7)) - 1 - number) // step
-            watch = Watch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
+            watch = ParameterWatch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
             cluster = self.runner(number).run(self.way, watch)
             watch.finish(cluster)
             if not watch.unlike:
@@ -297,7 +297,7 @@ class Finder:
         number = count = 0
         while number < start:
             yield number
-            watch = Watch(Numbers(0, 0, start - 1 - number), self.argument)
+            watch = ParameterWatch(Numbers(0, 0, start - 1 - number), self.argument)
             cluster = self.runner(number).run(self.way, watch)
             watch.finish(cluster)
             number += watch.numbers.spare + 1

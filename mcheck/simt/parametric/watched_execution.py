@@ -24,10 +24,10 @@ from mcheck.frontend.ptx.instruction_forms import fault
 from mcheck.frontend.ptx.lane_arithmetic import arithmetic, width
 from mcheck.frontend.ptx.register_flow import writes
 from mcheck.ir.loop_unrolling import Aperiodic
-from mcheck.simt.execution.cluster import DONE, Cluster, Step
+from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Before, jump_target, statements, with_visit
+from mcheck.simt.execution.loop_visits import BeforeStep, jump_target, statements, with_action
 from mcheck.simt.parametric.affine import Value, logical, rule_of, select
 from mcheck.simt.parametric.growing_addresses import Growing
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
@@ -40,7 +40,7 @@ IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "br
 
 
 @dataclass(slots=True)
-class Watch(Growing):
+class ParameterWatch(Growing):
     """What other numbers would change. ``steps`` are by lane how far its registers go on in a period, and which of them
     go on by other steps.
     """
@@ -53,7 +53,7 @@ class Watch(Growing):
     widths: NDArray[np.int64] = field(init=False)
     entered: dict[int, tuple[object, ...]] = field(default_factory=dict)
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """The steps, watched."""
         self.begin(compiler)
         self.widths = np.array(
@@ -61,10 +61,10 @@ class Watch(Growing):
         )
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            out[at] = with_visit(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
+            out[at] = with_action(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
         return out
 
-    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
+    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         """What to look at before an instruction is executed."""
         name = statement.opcode[0]
         if fault(statement) is not None:  # its step says so
@@ -85,7 +85,7 @@ class Watch(Growing):
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
-    def _jump(self, target: int, at: int) -> Before | None:
+    def _jump(self, target: int, at: int) -> BeforeStep | None:
         if target > at:
             return None
 
@@ -109,8 +109,8 @@ class Watch(Growing):
         self.part[lane] = INSIDE
         self.parts[lane] = [len(c.trace.code[lane])]
         self.entered[lane] = (
-            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.peeks.get(lane),
-            list(c.returns[lane]),
+            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.assumed_failures.get(lane),
+            list(c.return_stacks[lane]),
         )  # fmt: skip
 
     def _leave(self, c: Cluster, lane: int) -> None:
@@ -122,7 +122,7 @@ class Watch(Growing):
         unlike = ~bad & (self.bad[:, lane] | ~same | (gone != step))  # type: ignore[operator]
         if unlike.any():
             self.unlike.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
-        if peeks != c.peeks.get(lane) or returns != c.returns[lane]:
+        if peeks != c.assumed_failures.get(lane) or returns != c.return_stacks[lane]:
             raise Aperiodic("a poll in one round that decides something in the next one", c.span)
         now[1] = 0
         self.part[lane] = AFTER
@@ -132,16 +132,16 @@ class Watch(Growing):
         """Looks at what has come of the execution; raises ``Aperiodic``."""
         for gap in c.trace.gaps.values():
             raise Aperiodic(gap.reason, gap.span)
-        for span in c.open.values():
+        for span in c.chosen_spans.values():
             raise Aperiodic("control depends on data", span)
-        if c.trace.doubles:
+        if c.trace.has_conflicting_stores:
             raise Aperiodic("several lanes store to one place")
-        if (c.status != DONE).any():
+        if (c.status != EXITED).any():
             raise Aperiodic("a wait that does not end")
         if any(self.part[lane] != AFTER for lane in self.marks):
             raise Aperiodic("a loop that does not run on")
 
-    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
         targets = [row for _, row in self._wanted(unit, writes(statement))]
         if not targets:
@@ -182,7 +182,7 @@ class Watch(Growing):
         return before
 
 
-def _refusing(statement: ptx.Statement) -> Before:
+def _refusing(statement: ptx.Statement) -> BeforeStep:
     def before(_: Cluster, __: Mask) -> None:
         raise Aperiodic(f"'{statement.text}', which is not followed over any number of rounds", statement.span)
 

@@ -49,7 +49,9 @@ def look_back(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
             for kind, address, size in _accesses(c, performed_operation(op), lane):
                 found = c.places.memory.find(address)
                 if found is not None and found.object.space == "global":
-                    c.trace.early.setdefault((op.span, kind, wait.span), Early(lane, op, kind, address, size, wait))
+                    c.trace.early_accesses.setdefault(
+                        (op.span, kind, wait.span), Early(lane, op, kind, address, size, wait)
+                    )
                     break
 
 
@@ -83,7 +85,7 @@ def _accesses(c: Cluster, op: Op, lane: int) -> Iterator[tuple[str, int, int]]:
         case ops.TensormapCopyFence():
             yield "write", at(op.dst), MAP_SIZE
         case ops.TensorCopy():
-            contents = c.store.map_at(at(op.tensor_map))
+            contents = c.store.read_map(at(op.tensor_map))
             spec = None if contents is None else decode(contents)
             if spec is not None:
                 yield "read" if op.kind == "load" else "write", spec.global_address, 0

@@ -15,12 +15,12 @@ from mcheck.simt.execution.warp_convergence import SECTIONS
 
 def end(c: Cluster) -> None:
     """All lanes have come to their ends."""
-    if not c.trace.possible or c.open:
+    if not c.trace.order_is_possible or c.chosen_spans:
         return
-    for statement, lane in c.together.parted():
+    for statement, lane in c.convergence.divergences():
         _wrong(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
-    c.flight.tell(c.lanes.exists, WAITS)
-    for statement, code, text, lane in c.flight.told():
+    c.async_writes.check_uses(c.lanes.exists, WAITS)
+    for statement, code, text, lane in c.async_writes.early_findings():
         _wrong(c, statement, code, text, "", lane)
 
 
@@ -29,4 +29,4 @@ def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str,
         kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
         section=section,
     )  # fmt: skip
-    c.trace.add(op, [lane])
+    c.trace.append(op, [lane])
