@@ -1,7 +1,7 @@
-"""The body of a function: statements, labels, nested blocks and the directives between them (PTX ISA 4.2, 4.3, 11).
+"""Parser of function bodies: statements, labels, nested blocks and the directives between them (PTX ISA 4.2, 4.3, 11).
 
-One expression finds a statement, whatever it is; equal operands are looked at once per block. Both are for speed: a
-module has tens of thousands of lines.
+One regular expression matches any statement, and operands with equal text are parsed once per block. Both are for
+speed: a module has tens of thousands of lines.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _DEEPEST = 256
 _BRANCHES = ("bra", "brx")
 _HEADS = (".entry", ".func", ".version", ".target")
 _FATAL = ("PTX008", "PTX009", "PTX028")
-"""Mistakes behind which nobody knows what belongs to what."""
+"""Errors after which the structure of the text is unknown."""
 _LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
 
 @dataclass(slots=True)
 class Body:
-    """What the body of a function holds."""
+    """The contents of a function body."""
 
     statements: list[Statement]
     labels: dict[str, int]
@@ -63,12 +63,12 @@ class Body:
     prototypes: dict[str, Prototype]
     pragmas: list[str]
     end: int
-    """The offset behind the closing brace."""
+    """The offset after the closing brace."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A use of a label, which may stand before the label."""
+    """A use of a label, which may come before its definition."""
 
     statement: int
     operand: int
@@ -78,7 +78,7 @@ class _Pending:
 
 
 class Reader:
-    """Reads the body that begins at an offset, behind its opening brace."""
+    """Parser of the body that begins at an offset, after its opening brace."""
 
     def __init__(
         self, source: Source, start: int, names: Names, scope: Scope, lines: Lines, title: str, mistakes: Mistakes
@@ -103,7 +103,7 @@ class Reader:
         self._body = Body([], {}, {}, {}, {}, [], start)
 
     def read(self) -> Body:
-        """The body; without meaning if there are mistakes. Raises ``InputError`` where nobody can read on."""
+        """Parse the body; incomplete if there were errors. Raises ``InputError`` where parsing cannot continue."""
         match_at, clean = _STATEMENT.match, self._clean
         while self._depth:
             match = match_at(clean, self._at)
@@ -132,8 +132,8 @@ class Reader:
         return self._body
 
     def _keep(self, error: InputError, match: re.Match[str]) -> None:
-        """Notes a mistake and goes on behind its statement. What may follow from another one is not told: that a name
-        is undeclared once more, or behind a broken declaration.
+        """Record an error and continue after its statement. Errors that may follow from another one are dropped: a name
+        that is undeclared once more, or after a broken declaration.
         """
         if error.code in _FATAL or (match.lastgroup == "directive" and match["directive"] in _HEADS):
             raise error
@@ -147,7 +147,7 @@ class Reader:
         self._tell(error)
 
     def _tell(self, error: InputError) -> None:
-        """Adds a mistake, unless it is a name that is undeclared because of another mistake."""
+        """Record an error, unless it is a name that is undeclared because of another error."""
         key = f"{error.code} {error.message}"
         if error.code not in ("PTX030", "PTX031") or (key not in self._told and error.code not in self._doubtful):
             self._mistakes.add(error)
@@ -201,7 +201,7 @@ class Reader:
         return Cursor(self._source, start, end)
 
     def _use(self, cursor: Cursor, position: int) -> Label:
-        """Takes the name of a label, which is resolved at the end of the function."""
+        """Parse the name of a label, which is resolved at the end of the function."""
         name, span = cursor.text, cursor.span()
         cursor.take(NAME, "a label")
         self._pending.append(_Pending(len(self._body.statements), position, name, self._scope, span))
@@ -219,7 +219,7 @@ class Reader:
         return tuple(found)
 
     def _call(self, first: int, last: int) -> tuple[Operand, ...]:
-        """``call (ret), f, (a, b), prototype``: all but the callee may be left out."""
+        """Parse ``call (ret), f, (a, b), prototype``, in which all but the callee are optional."""
         cursor = self._cursor(first, last)
         found: list[Operand] = []
         if cursor.text == "(":
@@ -273,7 +273,7 @@ class Reader:
         return found
 
     def _list(self, cursor: Cursor, name: str, start: int) -> None:
-        """Takes ``.branchtargets L0, L1;`` and its like behind their label."""
+        """Parse ``.branchtargets L0, L1;`` and similar lists after their label."""
         known = self._define(name, start)
         word = cursor.text
         cursor.advance()
@@ -312,12 +312,12 @@ class Reader:
         self._scope = Scope(self._names, self._scope, start)
 
     def _resolve(self) -> None:
-        """Puts the labels in their places, now that all are known."""
+        """Resolve the labels, now that all are known."""
         body = self._body
         for use in self._pending:
             found = self._found(use.name, use.scope, use.span)
             if self._mistakes:
-                continue  # the numbers of the statements are not right
+                continue  # the indices of the statements are wrong
             statement = body.statements[use.statement]
             given = list(statement.operands)
             given[use.operand] = Label(found)
@@ -390,7 +390,7 @@ class Reader:
         return problem("PTX008", span, what=what, line=line, expected="'}'")
 
     def _astray(self) -> InputError:
-        """The error where no statement could be found."""
+        """The error where no statement matches."""
         clean = self._clean
         cursor = self._cursor(self._at, len(clean))
         if cursor.kind == END:
@@ -420,7 +420,7 @@ class Reader:
 
 
 def pragmas(cursor: Cursor) -> list[str]:
-    """Takes what follows ``.pragma``: ``"nounroll";``."""
+    """Parse the strings after ``.pragma``: ``"nounroll";``."""
     found = [cursor.take(STRING, "a string")[1:-1]]
     while cursor.accept(","):
         found.append(cursor.take(STRING, "a string")[1:-1])
@@ -429,9 +429,9 @@ def pragmas(cursor: Cursor) -> list[str]:
 
 
 def skip(cursor: Cursor, name: str) -> None:
-    """Takes what follows ``.file`` or ``.section``, which is for debuggers."""
+    """Skip what follows ``.file`` or ``.section``, which is for debuggers."""
     if name == "file":
-        cursor.take(NUMBER, "the number of the file")
+        cursor.take(NUMBER, "a file number")
         while cursor.kind == STRING or cursor.text == ",":
             if cursor.accept(","):
                 cursor.take(NUMBER, "a number")

@@ -1,7 +1,7 @@
-"""The functions that an entry can reach, as one array of code, and what of them has to be evaluated.
+"""The functions that an entry can reach, as one array of code, with the registers that must be evaluated.
 
-A register matters if control, an address or an operand of synchronisation can depend on it; what computes only others
-is not executed at all.
+A register is needed if control, an address or an operand of synchronisation can depend on it; instructions that compute
+only other registers are not executed at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcheck.frontend.ptx.register_flow import reads, registers, writes
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A function in the code: where it starts, and the first row of its registers."""
+    """A function in the code: its first place, and the first row of its registers."""
 
     function: ptx.Function
     start: int
@@ -25,10 +25,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """All functions, the entry first. ``wanted`` are the rows of the registers that matter. ``moved`` says whether
-    control, or a tensor map that the kernel edits, depends on what was stored to memory, ``exact`` whether the engine
-    has to know what is stored (for maps, and for words whose atomics decide something), ``named`` whether what is
-    stored matters too, by its name, ``counts`` whether control or an address depends on the result of an atomic.
+    """All reachable functions, the entry first. ``wanted`` are the rows of the needed registers. ``moved`` says whether
+    control, or a tensor map that the kernel edits, depends on stored values, ``exact`` whether the engine has to know
+    stored values (for maps, and for words whose atomics decide something), ``named`` whether stored values need names,
+    ``counts`` whether control or an address depends on the result of an atomic.
     """
 
     units: tuple[Unit, ...]
@@ -45,7 +45,7 @@ class Code:
 
 
 def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
-    """The code that an entry can reach. With ``named`` all data that is stored matters."""
+    """Collect the code that an entry can reach. With ``named`` all stored data is needed."""
     names, todo = [entry], [entry]
     while todo:
         for name in _callees(module, module.functions[todo.pop()]):
@@ -67,7 +67,7 @@ def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
 
 
 def _decides(statement: ptx.Statement) -> bool:
-    """Whether others may wait for what is stored: an atomic, or a load that may be asked again until a value comes."""
+    """Whether other threads may wait for the stored value: an atomic, or a load that may be a poll."""
     return statement.opcode[0] == "atom" or (statement.opcode[0] == "ld" and not STRONG.isdisjoint(statement.opcode))
 
 
@@ -106,7 +106,7 @@ DATA = frozenset(_NAMES.split())
 
 
 def computes(statement: ptx.Statement) -> bool:
-    """Whether a statement has no effect but on registers."""
+    """Whether a statement has no effect except on registers."""
     name = statement.opcode[0]
     if name == "wmma":
         return "mma" in statement.opcode
@@ -114,8 +114,8 @@ def computes(statement: ptx.Statement) -> bool:
 
 
 def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
-    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic, with an ``else`` or not,
-    and whatever branches lie within that: its guard decides nothing unless something depends on that.
+    """The statements that the branch ``k`` of a function skips, if they are only arithmetic, with an ``else`` or not,
+    and nested branches of that kind: its guard decides nothing unless something depends on those results.
     """
     body, labels = unit.function.body, unit.function.labels
     if not _jumps(body[k]):
@@ -183,7 +183,7 @@ def _flow(
     module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement,
     into: tuple[set[int], list[tuple[set[int], set[int]]], list[set[int]], set[int]],
 ) -> None:  # fmt: skip
-    """What a statement makes of the registers: wanted, flowing into others, loaded, stored."""
+    """Add the data flow of a statement: needed registers, flows into others, loaded ones, stored ones."""
     wanted, flows, loads, data = into
 
     def rows(found: Iterable[ptx.Register]) -> set[int]:
@@ -223,14 +223,14 @@ def _flow(
 
 
 def _own(statement: ptx.Statement) -> bool:
-    """Whether a load reads what is the lane's own or given."""
+    """Whether a load reads memory of the lane's own or given by the launch."""
     return bool({"param", "local", "const", "param::entry", "param::func"} & set(statement.opcode))
 
 
 def _passed(
     module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement
 ) -> Iterator[tuple[set[int], set[int]]]:
-    """Arguments that are registers, into the formal ones and back."""
+    """The flow of register arguments into formal parameters and back."""
     for result, callee, given in call_of(module, units, statement):
         names = {r.name: callee.frame + r.index for r in callee.function.registers}
         for formal, actual in zip(callee.function.parameters, given, strict=False):
@@ -244,7 +244,7 @@ def _passed(
 def call_of(
     module: ptx.Module, units: Iterable[Unit], statement: ptx.Statement
 ) -> list[tuple[tuple[ptx.Operand, ...], Unit, tuple[ptx.Operand, ...]]]:
-    """The functions that a call can mean, with what it takes back and hands over."""
+    """The functions that a call may enter, each with results and arguments."""
     result, target, given = call_parts(statement)
     by_name: Mapping[str, Unit] = {u.function.name: u for u in units}
     if isinstance(target, ptx.Symbol):
@@ -256,7 +256,7 @@ def call_of(
 def call_parts(
     statement: ptx.Statement,
 ) -> tuple[tuple[ptx.Operand, ...], ptx.Operand, tuple[ptx.Operand, ...]]:
-    """What a call takes back, the callee, what it hands over."""
+    """Results, callee and arguments of a call."""
     operands = list(statement.operands)
     result: tuple[ptx.Operand, ...] = ()
     if isinstance(operands[0], ptx.Arguments):

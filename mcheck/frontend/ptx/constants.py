@@ -22,7 +22,9 @@ _SIGN = {"f32": 1 << 31, "f64": 1 << 63}
 
 
 def literal(cursor: Cursor) -> Immediate:
-    """Takes a number: decimal, ``0x``, octal or ``0b``, perhaps with ``U``; ``0f`` or ``0d`` with the bits; ``1.5``."""
+    """Parse a number: decimal, ``0x``, octal or ``0b``, optionally with ``U``; ``0f`` or ``0d`` with the bits;
+    ``1.5``.
+    """
     text = cursor.text
     if cursor.kind != NUMBER:
         raise cursor.unexpected("a number")
@@ -47,7 +49,7 @@ def literal(cursor: Cursor) -> Immediate:
 
 
 def _bits(text: str) -> int:
-    """``0f3F800000`` as the integer that its digits are."""
+    """The integer of the digits of ``0f3F800000``."""
     return int("0x" + text[2:], 16)
 
 
@@ -63,7 +65,7 @@ def _float(value: Immediate) -> float:
 
 
 def constant(cursor: Cursor, depth: int = 0) -> Immediate:
-    """Takes a constant expression."""
+    """Parse a constant expression."""
     condition = _binary(cursor, 0, depth)
     if not cursor.accept("?"):
         return condition

@@ -1,4 +1,4 @@
-"""Declarations: registers, variables with their initialisers, parameters (PTX ISA 5.4, 6.2, 11.6)."""
+"""Parser of declarations: registers, variables with their initialisers, parameters (PTX ISA 5.4, 6.2, 11.6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"\{(\s*+(?:0|[1-9]\d{0,17})\s*+(?:,\s*+(?:0|[1-9]\d{0,17})\
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What stands before the names of a declaration."""
+    """The type and the attributes of a declaration, before its names."""
 
     type: str
     width: int
@@ -43,7 +43,7 @@ class Kind:
 
 
 def number(cursor: Cursor) -> int:
-    """Takes a constant expression that is an integer."""
+    """Parse a constant expression that is an integer."""
     start = cursor.start
     found = constant(cursor)
     if found.kind != "int":
@@ -52,7 +52,7 @@ def number(cursor: Cursor) -> int:
 
 
 def kind(cursor: Cursor) -> Kind:
-    """Takes ``.align``, ``.attribute``, ``.ptr``, ``.v2`` and the type of a declaration."""
+    """Parse ``.align``, ``.attribute``, ``.ptr``, ``.v2`` and the type of a declaration."""
     width, name = 1, ""
     align: int | None = None
     found_attributes: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def kind(cursor: Cursor) -> Kind:
 
 
 def attributes(cursor: Cursor) -> tuple[str, ...]:
-    """Takes ``(.managed, .unified(1, 2))``."""
+    """Parse ``(.managed, .unified(1, 2))``."""
     found = []
     cursor.expect("(")
     while True:
@@ -105,7 +105,7 @@ def attributes(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _shape(cursor: Cursor) -> tuple[int | None, ...]:
-    """Takes ``[4][16]``; the first may be open."""
+    """Parse ``[4][16]``; the first may be open."""
     shape: list[int | None] = []
     while cursor.accept("["):
         if not shape and cursor.accept("]"):
@@ -121,7 +121,7 @@ def _shape(cursor: Cursor) -> tuple[int | None, ...]:
 
 
 def registers(cursor: Cursor, scope: Scope) -> None:
-    """Takes what follows ``.reg``: ``.pred %p<3>, q;``."""
+    """Parse what follows ``.reg``: ``.pred %p<3>, q;``."""
     what = kind(cursor)
     while True:
         span = cursor.span()
@@ -137,7 +137,7 @@ def registers(cursor: Cursor, scope: Scope) -> None:
 
 
 def variables(cursor: Cursor, space: str, linkage: str, scope: Scope) -> list[Variable]:
-    """Takes what follows ``.global`` and the like; ``scope`` is where initialisers look names up."""
+    """Parse what follows ``.global`` and similar directives; initialisers look names up in ``scope``."""
     what = kind(cursor)
     found: list[Variable] = []
     while True:
@@ -175,7 +175,7 @@ def variables(cursor: Cursor, space: str, linkage: str, scope: Scope) -> list[Va
 
 
 def _initialised(cursor: Cursor, variable: Variable, what: Kind, scope: Scope, start: int) -> Variable:
-    """Takes an initialiser; nested braces give each row its place, what is missing in one is zero."""
+    """Parse an initialiser; nested braces give each row its place, missing elements are zero."""
     if what.type in OPAQUE:
         _skip_braces(cursor)
         return variable
@@ -210,7 +210,7 @@ def _fill(
     at: int,
     elements: list[tuple[int, int, Immediate | Symbol]],
 ) -> int:
-    """Takes ``{…}`` whose items begin at element ``at``; the element behind the last one that is given."""
+    """Parse ``{…}`` whose items begin at element ``at``; returns the element after the last one given."""
     row = rows[min(level, len(rows) - 1)]
     plain = _PLAIN.match(cursor.source.clean, cursor.start, cursor.end)
     if plain is not None:
@@ -236,7 +236,7 @@ def _fill(
 
 
 def _value(cursor: Cursor, what: Kind, scope: Scope) -> Immediate | Symbol:
-    """Takes a constant, ``name + 4``, ``generic(name) + 4`` or ``0xFF(name)`` (a byte of an address)."""
+    """Parse a constant, ``name + 4``, ``generic(name) + 4`` or ``0xFF(name)`` (a byte of an address)."""
     size = SIZES[what.type]
     if cursor.kind == NAME and cursor.text != "WARP_SZ":
         return _symbol(cursor, scope)
@@ -273,7 +273,7 @@ def _symbol(cursor: Cursor, scope: Scope) -> Symbol:
 
 
 def _skip_braces(cursor: Cursor) -> None:
-    """Takes ``{…}`` whatever stands in it."""
+    """Skip ``{…}`` with any contents."""
     cursor.expect("{")
     while cursor.text != "}":
         if cursor.kind == END:
@@ -286,7 +286,7 @@ def _skip_braces(cursor: Cursor) -> None:
 
 
 def parameters(cursor: Cursor) -> tuple[Parameter, ...]:
-    """Takes ``(.param .u64 .ptr .global .align 16 a, .reg .b32 n)``."""
+    """Parse ``(.param .u64 .ptr .global .align 16 a, .reg .b32 n)``."""
     found: list[Parameter] = []
     cursor.expect("(")
     if cursor.accept(")"):

@@ -1,6 +1,7 @@
-"""What is no instruction in a module that has other mistakes: told with them, so that all are mended at once.
+"""Illegal instructions of a module that has other errors: reported with them, so that all can be fixed at once.
 
-In a module without them it is a mistake only where it is executed (``mcheck.simt.instructions.dispatch``).
+In a module without other errors an illegal instruction is an error only where it is executed
+(``mcheck.simt.instructions.dispatch``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from mcheck.frontend.ptx.reachability import LEAVES
 
 
 def illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
-    """A complaint for each statement that is no instruction, but for those behind a branch that nothing leads to. In a
-    module of a later PTX than the tables are of it may be one that came since.
+    """The errors of statements that are not instructions, except those after a branch that nothing reaches. In a module
+    of a later PTX version than the instruction tables, such a statement may be a newer instruction.
     """
     if release(version) <= KNOWN:
         for function in functions:

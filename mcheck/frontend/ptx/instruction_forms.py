@@ -1,6 +1,6 @@
-"""What an instruction must have for its step to be made: parts of its name, a type, operands (PTX ISA 9.7).
+"""The syntactic form that an instruction must have: parts of its name, a type, operands (PTX ISA 9.7).
 
-Only instructions that are followed without the instruction table stand here; the table judges the others itself.
+Only instructions that are executed without the instruction table are listed here; the table checks the others itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
 
 KNOWN = (9, 1)
-"""The PTX ISA that the tables of instructions are of: what a later one adds they lack."""
+"""The PTX ISA version of the instruction tables: they lack what later versions add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Form:
 
 
 ANY = 99
-"""As many operands as there are."""
+"""Any number of operands."""
 _COMBINING = frozenset(("and", "or", "xor"))
 _MANY = 24
-"""Of more legal words only the nearest is named."""
+"""With more legal words than this, only the nearest is named."""
 FORMS = {
     **dict.fromkeys(("and", "or", "xor", "div", "rem", "shl", "shr", "add", "sub", "mul", "mul24"), Form(2, 3, 3)),
     **dict.fromkeys(("min", "max"), Form(2, 3, 4)),
@@ -68,7 +68,7 @@ WORDS: dict[tuple[str, ...], Form] = {
     ("clusterlaunchcontrol", "try_cancel"): Form(3, 2, 2),
     ("clusterlaunchcontrol", "query_cancel"): Form(4, 2, 2),
 }
-"""The same for instructions that their first two words name."""
+"""The same for instructions named by their first two words."""
 ADDRESS = {"ld": 1, "ldu": 1, "st": 0, "ldmatrix": 1, "stmatrix": 0}
 """Which operand of an instruction is an address."""
 COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tcgen05"}
@@ -91,19 +91,23 @@ QUALIFIERS: dict[str, frozenset[str]] = {
     "bfind": frozenset(("shiftamt",)),
     "prmt": frozenset(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")),
 }  # fmt: skip
-"""What may stand between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to 9.7.8)."""
+"""The qualifiers allowed between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to
+9.7.8).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an instruction is none: what is wrong, with which part of its name if it is one, what is legal there."""
+    """Why a statement is not an instruction: the message, the part of its name at fault if it is one, what is legal
+    there.
+    """
 
     message: str
     part: int | None = None
     legal: tuple[str, ...] = ()
 
     def error(self, statement: Statement) -> InputError:
-        """The complaint about the statement."""
+        """The error at the statement."""
         spans = statement.parts()
         span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
         word = statement.opcode[self.part] if self.part is not None else ""
@@ -118,7 +122,9 @@ class Fault:
 
 
 def fault(statement: Statement) -> Fault | None:
-    """What an instruction lacks from which its step is made; what no form knows the instruction table judges."""
+    """The fault in the form of a statement, if any; instructions without a form here are checked by the instruction
+    table.
+    """
     opcode, operands = statement.opcode, statement.operands
     name = opcode[0]
     form = WORDS.get(opcode[:2]) or FORMS.get(name)
@@ -152,15 +158,17 @@ def fault(statement: Statement) -> Fault | None:
 
 
 def _takes(opcode: tuple[str, ...]) -> int | None:
-    """How many operands an instruction has whose form leaves it open; ``None`` where its name does not tell."""
+    """The number of operands of an instruction whose form leaves it open; ``None`` where its name does not
+    decide it.
+    """
     name, kind = opcode[0], opcode[-1]
     match name:
         case "setp":
             return 4 if _COMBINING.intersection(opcode) else 3
-        case "min" | "max" if not is_floating(kind):  # only of f32 there is one of three numbers (9.7.3.11, 9.7.3.12)
+        case "min" | "max" if not is_floating(kind):  # only .f32 has a form with three inputs (9.7.3.11, 9.7.3.12)
             return 3
         case "cvt" if "pack" not in opcode and not any(is_floating(part) for part in opcode[-2:]):
             return 2
-        case "lop3":  # that with a predicate names how it is combined (9.7.8.6)
+        case "lop3":  # the form with a predicate names the combination (9.7.8.6)
             return 6 if _COMBINING.intersection(opcode) else 5
     return None

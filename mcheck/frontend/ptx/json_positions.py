@@ -1,4 +1,4 @@
-"""JSON whose values know their places, so that a mistake in a launch is shown where it stands."""
+"""JSON whose values have source locations, so that an error in a launch is shown where it is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Node:
 
     @property
     def span(self) -> Span | None:
-        """The place of the value, if it comes from a text."""
+        """The location of the value, if it comes from a text."""
         if self.source is None:
             return None
         start = _locate(self.source.clean, self.keys)
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def key_span(self) -> Span | None:
-        """The place of the key that the value stands under; the value's own at an index."""
+        """The location of the value's key; for an index, that of the value."""
         if self.source is None or not self.keys or isinstance(self.keys[-1], int):
             return self.span
         text, found = self.source.clean, _locate(self.source.clean, self.keys[:-1])
@@ -62,7 +62,7 @@ class Node:
     def fail_at_key(
         self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object
     ) -> NoReturn:
-        """Raises the error ``code`` at the key, where that is wrong whatever its value is."""
+        """Raises the error ``code`` at the key, where that is wrong whatever its value."""
         self._fail(code, self.key_span, expected, hint, fields)
 
     def _fail(
@@ -73,7 +73,7 @@ class Node:
 
 
 def document(text: str, path: str) -> Node:
-    """The JSON document that ``text`` is (comments are allowed); raises ``InputError``."""
+    """Parse the JSON document ``text`` (comments are allowed); raises ``InputError``."""
     source = Source(text, path, COMMENTS)
     twice: list[str] = []
 
@@ -98,7 +98,7 @@ def document(text: str, path: str) -> Node:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _reason(error: json.JSONDecodeError) -> str:
@@ -106,7 +106,7 @@ def _reason(error: json.JSONDecodeError) -> str:
 
 
 def _locate(text: str, keys: tuple[str | int, ...]) -> int:
-    """The offset of the value that the keys lead to."""
+    """The offset of the value at the path ``keys``."""
     at = _skip(text, 0)
     for key in keys:
         at = _member(text, at, key)
@@ -120,7 +120,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _repeated(source: Source) -> Span | None:
-    """The first key that its object has already."""
+    """The first key that its object already has."""
     text, known = source.clean, list[set[str]]()
     for token in _TOKEN.finditer(text):
         match token.group()[0]:

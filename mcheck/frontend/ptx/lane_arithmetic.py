@@ -24,7 +24,7 @@ _WIDTH = {"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "bf16"
 
 @cache
 def width(kind: str) -> int:
-    """The bits of a PTX type; 0 for what is none."""
+    """The bits of a PTX type; 0 for an unknown type."""
     if kind in _WIDTH:
         return _WIDTH[kind]
     digits = kind[1:]
@@ -32,23 +32,23 @@ def width(kind: str) -> int:
 
 
 def is_floating(kind: str) -> bool:
-    """Whether a type is one of floating point, packed or not."""
+    """Whether a type is a floating-point type, packed or not."""
     return kind.startswith(("f", "bf", "tf", "e"))
 
 
 @cache
 def ones(bits: int) -> np.uint64:
-    """A mask of so many bits."""
+    """A mask of the low bits."""
     return _U64((1 << min(bits, 64)) - 1)
 
 
 def truncate(value: Word, bits: int) -> Word:
-    """The low bits."""
+    """The low bits of a value."""
     return value if bits >= 64 else value & ones(bits)
 
 
 def signed(value: Word, bits: int) -> NDArray[np.int64]:
-    """The value of a two's complement number."""
+    """The value as a two's complement number."""
     if bits >= 64:
         return value.astype(np.int64)
     up = _U64(64 - bits)
@@ -61,7 +61,7 @@ def _bits(value: Any) -> Word:
 
 
 def number_of(value: Word, kind: str) -> Any:
-    """The values as numbers of a type of integers."""
+    """The values as numbers of an integer type."""
     bits = width(kind)
     return signed(value, bits) if kind[0] == "s" else truncate(value, bits)
 
@@ -99,7 +99,7 @@ def _simple(name: str, kind: str) -> Function | None:
 
 
 def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
-    """Quotient and remainder, towards zero; by zero anything, for there is none."""
+    """Quotient and remainder, rounded towards zero; any value for a division by zero."""
     bits = width(kind)
     safe = np.where(b == 0, _ONE, b)
     if kind[0] == "u":
@@ -111,14 +111,14 @@ def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
 
 
 def divides_by_zero(opcode: tuple[str, ...], sources: Sequence[Word]) -> NDArray[np.bool_]:
-    """In which lanes a quotient or a remainder is unspecified (9.7.1.8)."""
+    """The lanes in which a quotient or a remainder is unspecified (9.7.1.8)."""
     if opcode[0] not in ("div", "rem") or is_floating(opcode[-1]):
         return np.zeros(1, np.bool_)
     return np.asarray(truncate(sources[1], width(opcode[-1])) == 0)
 
 
 def popcount(a: Word) -> Word:
-    """The bits that are set."""
+    """The number of bits that are set."""
     a = a - (a >> _ONE & _U64(0x5555555555555555))
     a = (a & _U64(0x3333333333333333)) + (a >> _U64(2) & _U64(0x3333333333333333))
     a = a + (a >> _U64(4)) & _U64(0x0F0F0F0F0F0F0F0F)
@@ -126,7 +126,7 @@ def popcount(a: Word) -> Word:
 
 
 def _length(a: Word) -> Word:
-    """The bits of a number up to its highest one."""
+    """The number of bits of a value up to its highest one."""
     out = np.zeros_like(a)
     rest = a.copy()
     for step in (32, 16, 8, 4, 2, 1):
@@ -168,7 +168,7 @@ def _high(a: Word, b: Word, kind: str) -> Word:
 
 
 def _shift(name: str, a: Word, by: Word, kind: str) -> Word:
-    """Amounts from the width on shift everything out (9.7.8.7, 9.7.8.8)."""
+    """Shift; amounts from the width on shift everything out (9.7.8.7, 9.7.8.8)."""
     bits = width(kind)
     by = truncate(by, 32)
     if name == "shl":
@@ -186,7 +186,7 @@ _INTEGER_TESTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_lanes(test: str, kind: str, a: Word, b: Word) -> NDArray[np.bool_] | None:
-    """``a test b``; ``None`` for a type that is not followed."""
+    """``a test b``; ``None`` for an unsupported type."""
     if kind in _FLOAT:
         raw, real = _FLOAT[kind]
         x, y = (np.asarray(v).astype(raw).view(real) for v in (a, b))
@@ -335,7 +335,7 @@ def _shf(opcode: tuple[str, ...]) -> Function:
 
 @cache
 def arithmetic(opcode: tuple[str, ...]) -> Function | None:
-    """What an instruction computes from its sources, ``None`` if that is not followed."""
+    """The function that an instruction computes from its sources, ``None`` if it is opaque."""
     name, kind = opcode[0], opcode[-1]
     if "cc" in opcode or (name in ("add", "sub", "mad") and "sat" in opcode) or name in ("addc", "subc", "madc"):
         return None

@@ -1,4 +1,4 @@
-"""The parameters of a launch: numbers, bytes, pointers to buffers, tensor maps, blocks of all of them."""
+"""Reader of the parameters of a launch: numbers, bytes, pointers to buffers, tensor maps, blocks of all of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ POINTER: Final = 8
 MAP_BYTES: Final = 128
 MOST_BYTES: Final = 1 << 48
 MOST_PARAMETER: Final = 32_764
-"""Bytes of all parameters of a kernel, at most."""
+"""Maximum bytes of all parameters of a kernel."""
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...]:
-    """What each parameter of ``entry`` is given, by name or by index; what nothing says is unknown."""
+    """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown."""
     named: dict[str, Node] = {}
     for key, node in given.items():
         name = _name(entry, key, node)
@@ -47,7 +47,7 @@ def _name(entry: Function, key: str, node: Node) -> str:
 
 
 class _Reader:
-    """Parameters may name one another: a tensor map the buffer that it describes."""
+    """Reader of all parameters, which may refer to one another: a tensor map to the buffer that it describes."""
 
     def __init__(self, given: Mapping[str, Node]) -> None:
         self._given = given
@@ -86,7 +86,7 @@ class _Reader:
         return self._block(node, parameter)
 
     def _block(self, node: Node, parameter: Parameter) -> Argument:
-        """``{"hex": …, "at": {"64": {"buffer": null}}}``."""
+        """Read ``{"hex": …, "at": {"64": {"buffer": null}}}``."""
         name, size = parameter.name, parameter.size or 0
         data = bytearray(size)
         known: list[tuple[int, int]] = []
@@ -122,7 +122,7 @@ class _Reader:
     def _place(
         self, node: Node, name: str, parameter: str, offset: int, size: int
     ) -> tuple[tuple[int, Buffer | Map], ...]:
-        """The pointer or the tensor map that lies at ``offset``; nothing for ``{"tensormap": {}}``, a map unknown."""
+        """The pointer or the tensor map at ``offset``; nothing for ``{"tensormap": {}}``, an unknown map."""
         if "buffer" in node.value:
             _fits(node, parameter, offset, POINTER, size)
             found = self._buffers.get(name) or self._buffer(node, name)
@@ -140,7 +140,7 @@ class _Reader:
         return ((offset, made),)
 
     def _buffer(self, node: Node, name: str) -> Buffer:
-        """``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
+        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
         _only(node, ("buffer", "init"))
         size = node.value["buffer"]
         if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES):
@@ -175,7 +175,7 @@ class _Reader:
         return Map(fields.spec(0), buffer)
 
     def _described(self, node: Node, name: str) -> Buffer:
-        """The buffer of a ``global_address``: a parameter's, or one of its own."""
+        """The buffer of a ``global_address``: that of a parameter, or one of its own."""
         if isinstance(node.value, dict):
             if "buffer" not in node.value:
                 node.fail("PTX103", what="buffer", expected='the name of a buffer parameter, or {"buffer": bytes}')
@@ -203,7 +203,7 @@ _EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, 
 
 
 def _only(node: Node, keys: tuple[str, ...]) -> None:
-    """Complains unless the value is an object that has none but these members."""
+    """Raise an error unless the value is an object with no other members than these."""
     if not isinstance(node.value, dict):
         node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
     for key, item in node.items():
@@ -223,7 +223,7 @@ def _hex(node: Node) -> bytes:
 
 def _offset(node: Node, key: str, size: int, name: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) < 7):
-        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is no offset", expected="a number of bytes")
+        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is not an offset", expected="a number of bytes")
     if int(key) >= size:
         node.fail_at_key("PTX112", name=name, reason=f"it has {size} bytes")
     return int(key)
@@ -235,7 +235,7 @@ def _fits(node: Node, name: str, offset: int, wide: int, size: int) -> None:
 
 
 def _without(known: list[tuple[int, int]], offset: int, wide: int) -> list[tuple[int, int]]:
-    """The ranges without the bytes that something else stands in."""
+    """The ranges without bytes that are overwritten."""
     found = []
     for start, end in known:
         found += [(start, min(end, offset)), (max(start, offset + wide), end)]
@@ -254,7 +254,7 @@ def _number(node: Node, parameter: Parameter) -> bytes:
         try:
             return struct.pack(_FLOATS[size], value)
         except (OverflowError, struct.error):
-            node.fail("PTX112", name=parameter.name, reason=f"a float of {size} bytes is no larger")
+            node.fail("PTX112", name=parameter.name, reason=f"it exceeds the largest float of {size} bytes")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         node.fail("PTX112", name=parameter.name, reason=f"it has {size} bytes")
     return int(value).to_bytes(size, "little", signed=value < 0)

@@ -1,7 +1,7 @@
-"""From the JSON of a launch, the options and the module to a ``Launch``; every mistake is named with its place.
+"""Reader of launches: from JSON, options and the module to a ``Launch``; every error has its location.
 
-The rules are those of the driver (CUDA programming guide, compute capabilities) and of the directives of the entry
-(PTX ISA 11.4). What is missing is asked for in one error.
+The rules are those of the driver (CUDA programming guide, compute capabilities) and of the directives of the entry (PTX
+ISA 11.4). All missing fields are reported in one error.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ MOST_BLOCK: Final = (1024, 1024, 64)
 MOST_THREADS: Final = 1024
 MOST_CLUSTER: Final = 16
 MOST_SHARED: Final = 227 << 10
-"""Bytes of dynamic shared memory that any target has (sm_90, sm_100)."""
+"""Maximum dynamic shared memory of any target, in bytes (sm_90, sm_100)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What somebody said of a launch, unchecked: fields, and parameters by name or index."""
+    """The description of a launch, unchecked: fields, and parameters by name or index."""
 
     fields: Mapping[str, Node] = field(default_factory=dict)
     params: Mapping[str, Node] = field(default_factory=dict)
 
     def over(self, other: Given) -> Given:
-        """This where it says something, else ``other``."""
+        """This description where it has a value, else ``other``."""
         return Given({**other.fields, **self.fields}, {**other.params, **self.params})
 
 
 def from_json(text: str, path: str) -> Given:
-    """The launch that a JSON document describes; raises ``InputError``."""
+    """The launch described by a JSON document; raises ``InputError``."""
     whole = document(text, path)
     if not isinstance(whole.value, dict):
         whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
@@ -71,7 +71,7 @@ def from_file(path: str) -> Given:
 
 
 def from_object(launch: Mapping[str, Any]) -> Given:
-    """The launch that a dictionary of the same form describes; raises ``InputError``."""
+    """The launch described by a dictionary of the same form; raises ``InputError``."""
     try:
         text = json.dumps(launch, indent=1)
     except (TypeError, ValueError) as error:
@@ -80,7 +80,7 @@ def from_object(launch: Mapping[str, Any]) -> Given:
 
 
 def from_words(fields: Iterable[tuple[str, str]], params: Iterable[tuple[str, str]]) -> Given:
-    """The launch that options describe: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
+    """The launch described by options: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
     return Given(
         {name: Node(_word(name, value), f"--{name}") for name, value in fields},
         {name: Node(_parameter(value), f"--param {name}") for name, value in params},
@@ -97,7 +97,7 @@ def _word(name: str, value: str) -> object:
 
 
 def _parameter(value: str) -> object:
-    """JSON, a hexadecimal number, or a word."""
+    """Parse JSON, a hexadecimal number, or a word."""
     try:
         return int(value, 16) if value.lower().startswith("0x") else json.loads(value)
     except (ValueError, RecursionError):
@@ -105,11 +105,11 @@ def _parameter(value: str) -> object:
 
 
 _SUCH_AS = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "cluster": "2,1,1", "shared": "N"}
-"""The options for what a launch has to say, with what may stand there."""
+"""The options for the required fields, each with an example value."""
 
 
 def launch(module: Module, given: Given) -> Launch:
-    """The launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
+    """Validate the launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
     if module.address_size != 64:
         message = MESSAGES["PTX120"].format(bits=module.address_size)
         raise Unsupported(message, Span(module.path, 1, 1), code="PTX120", hint=".address_size 64")
@@ -140,7 +140,9 @@ def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
 def _incomplete(
     missing: list[str], given: Given, unknown: tuple[str, ...], head: Span, most: Extent | None = None
 ) -> InputError:  # fmt: skip
-    """The error at the launch file, or without one at the entry, which has ``most`` threads in a CTA."""
+    """The error about missing fields, at the launch file or else at the entry, which has at most ``most`` threads in a
+    CTA.
+    """
     such_as = _SUCH_AS if most is None else {**_SUCH_AS, "block": ",".join(map(str, most))}
     expected = None
     if unknown:
@@ -151,14 +153,15 @@ def _incomplete(
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     if not nodes:
         hint += (
-            "; mcheck.integrations.cuda records it from a host program, mcheck.integrations.triton makes it of a kernel"
+            "; mcheck.integrations.cuda records the launches of a host program,"
+            " mcheck.integrations.triton derives one from a kernel"
         )
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 
 
 class _Shape:
-    """One launch of one entry."""
+    """Validation of one launch of one entry."""
 
     def __init__(self, module: Module, entry: Function, given: Given) -> None:
         self._module = module
@@ -207,7 +210,7 @@ class _Shape:
         full = (*values, 1, 1)[:3]
         for axis, value, limit in zip("xyz", full, most, strict=True):
             if not 1 <= value <= limit:
-                node.fail("PTX108", what=f"{name}.{axis}", found=value, limit=f"from 1 to {limit} are possible")
+                node.fail("PTX108", what=f"{name}.{axis}", found=value, limit=f"expected 1 to {limit}")
         return full[0], full[1], full[2]
 
     def _directive(self, name: str) -> Extent | None:
@@ -232,7 +235,7 @@ class _Shape:
             limit = min(limit, prod(most))
         if prod(block) > limit:
             why = (
-                f"the entry says .maxntid {_words(most)}" if most is not None else f"a CTA has at most {limit} threads"
+                f"a CTA has at most {limit} threads" if most is None else f"the entry requires .maxntid {_words(most)}"
             )
             self._at("block").fail("PTX108", what="block", found=_words(block), limit=why)
         return block
@@ -305,7 +308,7 @@ def _words(extent: Extent) -> str:
 
 
 def _dynamic(module: Module, entry: Function) -> set[str]:
-    """The variables of open size in shared memory that the entry, or a function that it may call, names."""
+    """The dynamic shared variables that the entry, or a function that it may call, refers to."""
     found: set[str] = set()
     seen, todo = {entry.name}, [entry]
     while todo:

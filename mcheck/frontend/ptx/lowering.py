@@ -1,4 +1,4 @@
-"""From a statement to the operation that the instruction table has for it, with registers by their index."""
+"""Lowering of a statement to the operation of the instruction table, with registers by their index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.isa.instruction import Operand, Vector
 
 
 def template(function: Function, statement: Statement, opcode: tuple[str, ...] | None = None) -> Op:
-    """The operation, without its guard; its expressions name registers and symbols as the function does.
+    """The operation of a statement, without its guard; its expressions name registers and symbols as the function does.
 
     Raises ``InputError`` and ``Unsupported`` as ``mcheck.isa.decode`` does.
     """

@@ -1,9 +1,9 @@
-"""Where the variables of a module and the buffers of a launch lie, in the flat map of ``mcheck.ir.memory``.
+"""The layout of a module's variables and a launch's buffers in the flat map of ``mcheck.ir.memory``.
 
-The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones behind the
-others; the first bytes are left to the system. Parameters lie in one block of constant memory, of which only the tensor
-maps are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory
-and the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
+The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones last; the
+first bytes are reserved for the system. Parameters lie in one block of constant memory, of which only the tensor maps
+are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory and
+the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mcheck.ir.memory import (
 from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 
 SYSTEM = 1024
-"""The bytes at the beginning of a shared window that no variable gets."""
+"""The bytes at the beginning of a shared window that are reserved for the system."""
 DYNAMIC_ALIGN = 1024
 PARAM_BASE = GLOBAL_BASE
 GAP = 1 << 16
@@ -45,39 +45,43 @@ UNKNOWN_SIZE = 1 << 33
 LOCAL_BASE = 1 << 50
 POINTER = 8
 MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 << 10, "param": 512 << 10}
-"""The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
+"""The largest variable of a kind that fits any target; parameters of a ``.func`` are a lane's own memory."""
 MOST_OWN = 1 << 28
-"""Bytes of memory of their own that all lanes may have together: so much can be followed."""
+"""Maximum bytes of lane-owned memory of all lanes together that can be followed."""
 MOST_TOLD = 1 << 20
-"""Bytes of the largest variable of which it is known what an initialiser leaves; of larger ones nothing is."""
+"""The largest variable whose initial contents are tracked; contents of larger ones are unknown."""
 RESERVED = "reserved"
 """The system's part of shared memory, which cooperative groups use for tiles of several warps."""
 RESERVED_OFFSETS: Mapping[str, int] = {
     "reserved_smem_offset_begin": 0, "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 64,
     "reserved_smem_offset_end": SYSTEM, "reserved_smem_offset_cap": SYSTEM,
 }  # fmt: skip
-"""What the registers say of it (chapter 10); behind the last of its parts ``cooperative_groups`` expects 288 bytes."""
+"""The values of the registers that describe it (chapter 10); after the last of its parts ``cooperative_groups`` expects
+288 bytes.
+"""
 LAUNCH_CONTROL = "launch control"
-"""What answers of clusterlaunchcontrol are copied from."""
+"""The source object of clusterlaunchcontrol responses."""
 ELSEWHERE = "elsewhere"
-"""Where copies go and come from of whose other end nobody knows where in global memory it is."""
+"""The object that stands in for unknown global addresses of copies."""
 ELSEWHERE_SIZE = 1 << 32
 GRID_WORKSPACE = "grid workspace"
-"""What the driver gives a cooperative launch, zeroed: cooperative groups count there who has come to ``grid.sync``."""
+"""The workspace that the driver gives a cooperative launch, zeroed: cooperative groups count arrivals at ``grid.sync``
+there.
+"""
 WORKSPACE_SIZE = 64
 WORKSPACE_HALVES = {"envreg1": 32, "envreg2": 0}
-"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read
-as ``cooperative_groups`` does).
+"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read as
+``cooperative_groups`` does).
 """
 FUNCTION_BASE = 1 << 51
-"""The address of function number k is k more than this."""
+"""The address of function k is this plus k."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``symbols`` has the address of every module-level name and of those of functions as (function, name); that of a
-    shared one is its offset in the window. ``buffers`` are the addresses of buffers by name, ``local_size`` the bytes
-    of a lane's own memory.
+    """The memory layout. ``symbols`` has the address of every module-level name and of those of functions as (function,
+    name); that of a shared one is its offset in the window. ``buffers`` are the addresses of buffers by name,
+    ``local_size`` the bytes of a lane's own memory.
     """
 
     memory: MemoryMap
@@ -87,13 +91,13 @@ class Places:
     shared_size: int
     local_size: int
     contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
+    """Initial contents of memory outside the CTAs, by address, with the quality of each byte."""
     initialised: Mapping[int, str] = field(default_factory=dict)
-    """By address, the global variables that hold what their initialisers say, unless the host has changed it."""
+    """By address, the global variables that hold their initialisers, unless the host has changed them."""
 
 
 def with_contents(places: Places, words: Mapping[int, bytes]) -> Places:
-    """The same places, but some words of unknown contents, by address, hold these bytes at first."""
+    """The same layout with given initial contents for some words of unknown contents, by address."""
     if not words:
         return places
     instances = []
@@ -106,7 +110,7 @@ def with_contents(places: Places, words: Mapping[int, bytes]) -> Places:
 
 @dataclass(slots=True)
 class _Builder:
-    """Hands out addresses."""
+    """Allocates addresses."""
 
     objects: list[tuple[MemObject, int]] = field(default_factory=list)
     shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
@@ -116,14 +120,14 @@ class _Builder:
     next_shared: int = SYSTEM
     next_local: int = LOCAL_BASE
     given: Span | None = None
-    """What is placed: a variable, or a parameter, in the launch if that says something of it."""
+    """The location of what is being placed: a variable, or a parameter (in the launch if it is given there)."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
     tables: dict[int, Variable] = field(default_factory=dict)
-    """Variables whose contents are known, by address; their initialisers may name what gets its address later."""
+    """Variables with known contents, by address; their initialisers may name variables that get addresses later."""
 
     def variable(self, owner: str, name: str, item: Variable) -> None:
-        """A declared variable."""
+        """Place a declared variable."""
         key, self.given = (owner, name), item.span
         check_size(item, MOST.get(item.space))
         if item.space == "shared":
@@ -152,7 +156,7 @@ class _Builder:
                 self.tables[at] = item
 
     def reserve(self, size: int, align: int) -> int:
-        """Room in global memory."""
+        """Allocate global memory."""
         at = _up(self.next_global, max(align, 256))
         self.next_global = at + size + GAP
         size = self.next_global - GLOBAL_BASE
@@ -161,9 +165,9 @@ class _Builder:
 
 
 def check_size(item: Variable | Parameter, most: int | None) -> None:
-    """Complains of a variable that no memory has room for."""
+    """Raise an error for a variable that fits no memory."""
     if most is not None and item.size is not None and item.size > most:
-        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"there is room for {most}")
+        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"at most {most} fit")
 
 
 def _followed(span: Span | None, what: str, size: int, most: int) -> None:
@@ -187,13 +191,11 @@ def _object(
 
 _LENGTH = re.compile(r"(?<!\d)(?<!L[a-z])\d+")
 _END = re.compile(r"E*(?:_\d|__\d+_)?")
-"""What may follow the last part of a mangled name: ends of what encloses it, and which one of its function it is."""
+"""What may follow the last part of a mangled name: ends of what encloses it, and its index in its function."""
 
 
 def _short(name: str) -> str:
-    """The last part of a name that C++ has mangled, else the name. The arguments of a template may stand before it, or
-    behind it.
-    """
+    """The last part of a mangled C++ name, else the name. The arguments of a template may stand before or after it."""
     if not name.startswith("_Z"):
         return name
     for length in reversed(list(_LENGTH.finditer(name))):
@@ -217,7 +219,7 @@ def _initial(item: Variable) -> bytes:
 
 
 def _addresses(b: _Builder) -> None:
-    """Writes the addresses that initialisers name: tables of functions, pointers to variables."""
+    """Write the addresses that initialisers name: tables of functions, pointers to variables."""
     for at, item in b.tables.items():
         named = [(offset, size, v) for offset, size, v in item.initial or () if isinstance(v, Symbol)]
         if not named:
@@ -236,7 +238,7 @@ def _addresses(b: _Builder) -> None:
 
 
 def place_variables(module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
-    """Addresses for all variables that these functions can name, and for what the launch brings."""
+    """Allocate addresses for all variables that these functions can name, and for the buffers of the launch."""
     b = _Builder()
     for name, item in module.variables.items():
         b.variable("", name, item)
@@ -288,7 +290,7 @@ def place_variables(module: Module, functions: Sequence[Function], launch: Launc
 
 
 def _copies(opcode: Sequence[str]) -> bool:
-    """Whether an instruction copies from or to a place in global memory that it names by an address."""
+    """Whether an instruction copies from or to global memory by address."""
     return opcode[0] == "cp" and "global" in opcode and "tensor" not in opcode
 
 
@@ -297,7 +299,7 @@ def _names_workspace(operand: Operand) -> bool:
 
 
 def workspace(places: Places) -> dict[str, int]:
-    """What the registers hold that name the workspace of a cooperative launch, if the kernel asks."""
+    """The registers that address the workspace of a cooperative launch, with their values, if the kernel uses it."""
     at = places.symbols.get(("", GRID_WORKSPACE))
     return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
 
@@ -307,12 +309,12 @@ def _names_reserved(operand: Operand) -> bool:
 
 
 def reserved(places: Places) -> dict[str, int]:
-    """What the registers hold that name the system's part of shared memory, if the kernel asks."""
+    """The registers that describe the system's part of shared memory, with their values, if the kernel uses it."""
     return dict(RESERVED_OFFSETS) if ("", RESERVED) in places.symbols else {}
 
 
 def _dynamic(b: _Builder, launch: Launch) -> None:
-    """The dynamic shared variables all begin at one place."""
+    """Place the dynamic shared variables, which all begin at one address."""
     if not b.dynamic:
         return
     align = max(DYNAMIC_ALIGN if not b.shared_objects else 128, *(item.align for _, item in b.dynamic))
@@ -327,7 +329,7 @@ def _dynamic(b: _Builder, launch: Launch) -> None:
 
 
 def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
-    """The parameters, one after the other in one block, and the buffers that they point to."""
+    """Place the parameters, one after the other in one block, and the buffers that they point to."""
     buffers: dict[str, int] = {}
     offset = 0
     for formal, given in zip(entry.parameters, launch.arguments, strict=True):
@@ -341,8 +343,8 @@ def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
 
 
 def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
-    """The bytes of a parameter with their quality. A number of eight bytes that is not given may well be a pointer:
-    it is one to memory of its own, and everything but an address that depends on it is not known.
+    """The bytes of a parameter with their quality. A number of eight bytes that is not given may be a pointer: it
+    becomes one to memory of its own, and everything that depends on it except an address is unknown.
     """
     data, sure = bytearray(given.data), bytearray([MISSING | UNKNOWN] * given.size)
     for start, end in given.known:
@@ -363,7 +365,7 @@ def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) ->
 
 
 def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
-    """The address of a buffer, which gets one if it has none yet."""
+    """The address of a buffer, allocated on first use."""
     if buffer.name not in buffers:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
@@ -381,7 +383,7 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
 
 
 def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
-    """Places a tensor map; what its bytes are."""
+    """Place a tensor map and return its bytes."""
     spec = replace(given.spec, global_address=_buffer(b, buffers, given.buffer))
     b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))
     return encode(spec).to_bytes(MAP_SIZE, "little")

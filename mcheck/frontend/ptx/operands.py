@@ -1,4 +1,4 @@
-"""Operands of statements (PTX ISA 6): registers, constants, addresses, vectors, pairs."""
+"""Parser of operands (PTX ISA 6): registers, constants, addresses, vectors, pairs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mcheck.frontend.ptx.types import ELEMENTS, SIZES, SPECIAL
 _PIECE = re.compile(
     r"[^,\[\]{}()]*+(?:(?:\[[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+\]|\{[^{}]*+\}|\([^()]*+\))[^,\[\]{}()]*+)*+(,|\Z)"
 )
-"""An operand and the comma behind it, if its brackets are nested as they mostly are."""
+"""An operand and the comma after it, with brackets nested as usual."""
 _SELECTOR = re.compile(r"\.(?:[bh][0-3]{1,4}|[xyzwrgba])")
 _DEEPEST = 8
 
 
 def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operand, ...]:
-    """The operands that stand in ``source.clean[start:end]``."""
+    """Parse the operands in ``source.clean[start:end]``."""
     text = source.clean[start:end]
     known = scope.operands
     found = known.get(text)
@@ -53,7 +53,7 @@ def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operan
 
 
 def _slowly(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
-    """Operands whose brackets are nested deeper, or do not match."""
+    """Parse operands whose brackets are nested deeper, or do not match."""
     made = [operand(cursor, scope)]
     while cursor.accept(","):
         made.append(operand(cursor, scope))
@@ -63,7 +63,7 @@ def _slowly(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
 
 
 def _left_over(cursor: Cursor) -> InputError:
-    """The error for what follows the operands: a further line, mostly."""
+    """The error for text after the operands: usually the next line."""
     expected = "',' and a further operand, or ';'"
     if "\n" in cursor.source.clean[cursor.last : cursor.start]:
         return problem("PTX015", cursor.source.span(cursor.last), expected=expected)
@@ -78,7 +78,7 @@ def _whole(cursor: Cursor, scope: Scope) -> Operand:
 
 
 def operand(cursor: Cursor, scope: Scope, depth: int = 0) -> Operand:
-    """Takes one operand."""
+    """Parse one operand."""
     text = cursor.text
     if depth > _DEEPEST:
         raise problem("PTX014", cursor.span(), expected=f"at most {_DEEPEST} levels")
@@ -118,7 +118,7 @@ def _list(cursor: Cursor, scope: Scope, end: str, depth: int) -> tuple[Operand, 
 
 
 def _named(cursor: Cursor, scope: Scope) -> Operand:
-    """Takes a name with what belongs to it: an element, an offset, an index."""
+    """Parse a name with its suffix: an element, an offset, an index."""
     name = cursor.text
     if cursor.kind != NAME:
         raise cursor.unexpected("a register or '_'")
@@ -160,14 +160,14 @@ def _special(cursor: Cursor, scope: Scope, name: str, start: int) -> Operand:
 
 
 def undeclared(cursor: Cursor, scope: Scope, name: str, start: int) -> InputError:
-    """The error for a name that nothing declares."""
+    """The error for an undeclared name."""
     span = place(cursor.source, start, start + len(name))
     expected = "a declared register" if name[0] == "%" else "a declared register, variable or function"
     return problem("PTX030", span, name=name, expected=expected, hint=scope.hint(name))
 
 
 def _offset(cursor: Cursor, scope: Scope, symbol: Symbol) -> Symbol:
-    """``a``, ``a+4``, ``a-4``, ``a[2]`` (the element's address)."""
+    """Parse ``a``, ``a+4``, ``a-4``, ``a[2]`` (the element's address)."""
     if cursor.text in ("+", "-"):
         return replace(symbol, offset=symbol.offset + _number(cursor))
     while cursor.text == "[":
@@ -185,7 +185,7 @@ def _element(scope: Scope, name: str) -> int:
 
 
 def _number(cursor: Cursor) -> int:
-    """Takes ``+ constant`` or ``- constant``, an integer."""
+    """Parse ``+ constant`` or ``- constant``, an integer."""
     start = cursor.start
     negative = cursor.text == "-"
     cursor.advance()
@@ -197,7 +197,7 @@ def _number(cursor: Cursor) -> int:
 
 
 def _address(cursor: Cursor, scope: Scope, depth: int) -> Address:
-    """Takes ``[…]``."""
+    """Parse ``[…]``."""
     cursor.expect("[")
     start = cursor.start
     base: Register | Symbol | Special | None = None

@@ -1,4 +1,4 @@
-"""Which statements control may come to, whatever data and the launch say."""
+"""Reachable statements: those that control may reach, whatever the data and the launch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mcheck.frontend.ptx.code import Code, Unit, call_of
 from mcheck.frontend.ptx.module import Label, Module
 
 LEAVES = ("ret", "exit", "trap")
-"""Instructions behind which, without a guard, control does not go on in their function."""
+"""Instructions after which, without a guard, control leaves the function."""
 
 
 def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
-    """The places in the code that there is a way to from the beginning of the entry. What stands at ``opaque`` places
-    is taken to go on.
+    """The places in the code reachable from the beginning of the entry. Statements at ``opaque`` places are assumed to
+    fall through.
     """
     owners = [(unit.start, unit) for unit in code.units]
     found: set[int] = set()

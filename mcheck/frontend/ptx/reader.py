@@ -1,6 +1,6 @@
-"""Reading a module: its head, its variables and functions (PTX ISA 4, 11).
+"""Reader of PTX modules: header, variables and functions (PTX ISA 4, 11).
 
-Everything that NVIDIA's assembler takes is taken; whether an instruction exists is asked where one is executed.
+It accepts everything that NVIDIA's assembler accepts; whether an instruction exists is checked where it is executed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.source_lines import Lines, files, strings
 
 MAX_BYTES: Final = 64 * MEBIBYTE
-"""The largest modules that compilers emit have some ten."""
+"""The largest modules that compilers emit have about ten."""
 
 _PERFORMANCE: Final = (
     "maxnreg", "maxntid", "reqntid", "minnctapersm", "maxnctapersm", "noreturn", "pragma", "abi_preserve",
@@ -39,21 +39,21 @@ _ARCHITECTURE = re.compile(r"sm_\d+[af]?")
 
 
 def read(path: str) -> Module:
-    """The module in the file at ``path``; raises ``InputError``."""
+    """Read the module in the file at ``path``; raises ``InputError``."""
     return module(text(path), path)
 
 
 def text(path: str) -> str:
-    """The text of the file at ``path``; raises ``InputError`` if it cannot be read or is no text."""
+    """The text of the file at ``path``; raises ``InputError`` if it cannot be read or is not text."""
     data = read_bytes(path, MAX_BYTES)
     if b"\0" in data.rstrip(b"\0"):
-        hint = "cuobjdump -ptx takes the PTX out of a program or an object file"
+        hint = "cuobjdump -ptx extracts the PTX from a program or an object file"
         raise problem("PTX003", Span(path, 1, 1), hint=hint)
     return text_of(data.rstrip(b"\0"), path, MAX_BYTES)
 
 
 def module(text: str, path: str = "<ptx>") -> Module:
-    """The module that ``text`` is; ``path`` is for messages. Raises ``InputError``."""
+    """Parse the module ``text``; ``path`` is for messages. Raises ``InputError``."""
     return _Reader(Source(text, path, COMMENTS)).read()
 
 
@@ -115,7 +115,7 @@ class _Reader:
             cursor.seek(len(self._clean) if newline < 0 else newline)
             return
         if cursor.kind != DIRECTIVE:
-            hint = "a '}' may be one too many" if word == "}" else None
+            hint = "there may be one '}' too many" if word == "}" else None
             raise cursor.unexpected("a directive, such as .entry or .global", hint)
         cursor.advance()
         linkage = ""
@@ -167,7 +167,7 @@ class _Reader:
         self._known[alias] = target
 
     def _declare(self, variable: Variable) -> None:
-        """A declaration may be repeated, ``.extern`` and without an initialiser first."""
+        """Record a declaration, which may be repeated, ``.extern`` and without an initialiser first."""
         before = self._variables.get(variable.name)
         if before is not None:
             both = (before.linkage, variable.linkage)
@@ -260,7 +260,7 @@ class _Reader:
         )
 
     def _directives(self, cursor: Cursor) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-        """Takes what stands between the head and the body."""
+        """Parse the directives between the head and the body."""
         found: dict[str, tuple[int, ...]] = {}
         strings_: list[str] = []
         while cursor.kind == DIRECTIVE:

@@ -1,6 +1,7 @@
-"""Which registers a statement reads and writes, whatever it does (PTX ISA 9): all that is known of opaque instructions.
+"""The registers that a statement reads and writes, whatever it does (PTX ISA 9): all that is known of opaque
+instructions.
 
-The first operand is what is written, unless it is an address or the instruction has no result.
+The first operand is written, unless it is an address or the instruction has no result.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def writes(statement: Statement) -> tuple[Register, ...]:
 
 
 def reads(statement: Statement) -> tuple[Register, ...]:
-    """The registers that the statement reads, its guard included; one may stand twice."""
+    """The registers that the statement reads, its guard included; one may occur twice."""
     read = statement.operands
     if _has_result(statement) and statement.opcode[:2] not in _ACCUMULATES:
         read = read[isinstance(read[0], Part) ^ 1 :]  # writing a part keeps the rest of the register

@@ -1,4 +1,4 @@
-"""Where the code came from: ``.file``, ``.loc`` and the names of inlined functions (PTX ISA 11.5)."""
+"""Source locations of the code: ``.file``, ``.loc`` and the names of inlined functions (PTX ISA 11.5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOC = re.compile(
 
 
 def files(clean: str) -> dict[int, str]:
-    """The ``.file`` table, which mostly stands behind the functions that use it."""
+    """The ``.file`` table, which usually follows the functions that use it."""
     return {int(match[1]): match[2] for match in _FILE.finditer(clean)}
 
 
@@ -48,14 +48,14 @@ def _text(data: bytearray) -> str:
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of one function as its ``.loc`` directives name them."""
+    """The source lines of one function from its ``.loc`` directives."""
 
     files: Mapping[int, str]
     strings: Mapping[str, str]
     _seen: dict[tuple[str, str, str], SourceLine] = field(default_factory=dict)
 
     def take(self, match: re.Match[str]) -> SourceLine | None:
-        """The place that a match of ``LOC`` names; ``None`` for line 0, which stands for code without a source."""
+        """The location that a match of ``LOC`` names; ``None`` for line 0, which marks code without a source."""
         where = (match[1], match[2], match[3])
         at = None
         if match[5] is not None:

@@ -1,4 +1,4 @@
-"""Whether the target of a module has its instructions: the assembler would not take the module otherwise."""
+"""Check that the target of a module has its instructions: the assembler would not accept the module otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcheck.isa import decode
 def check_target(module: Module) -> None:
     """Raises ``InputError`` at the first instruction that exists and that the module's target does not have.
 
-    What the table of instructions does not know is left alone.
+    Instructions that the table does not know are skipped.
     """
     seen: set[tuple[object, ...]] = set()
     for function in module.functions.values():

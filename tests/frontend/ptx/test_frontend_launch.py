@@ -62,11 +62,11 @@ def test_directives_need_not_be_repeated() -> None:
 
 
 def test_what_is_missing_is_asked_for_at_once() -> None:
-    assert refused(FIXED, {}).message == "the launch lacks grid, shared (the bytes of smem)"
+    assert refused(FIXED, {}).message == "the launch does not give grid, shared (the bytes of smem)"
     assert (refused(FIXED, {}).hint or "").startswith("--grid 4,1,1 --shared N, or a field of the launch file")
-    assert refused(TWO, {}).message == "the launch lacks entry (one of k, l)"
+    assert refused(TWO, {}).message == "the launch does not give entry (one of k, l)"
     assert (refused(TWO, {"entry": "l"}).hint or "").startswith("--block 64,2,1 --grid 4,1,1, or a field"), "what fits"
-    assert refused(TWO, {"entry": "k"}).message == "the launch lacks block, cluster, grid"
+    assert refused(TWO, {"entry": "k"}).message == "the launch does not give block, cluster, grid"
     assert refused(PLAIN, {"params": {"n": 4}}).expected == "parameters that are not given are unknown: a, beta"
 
 
@@ -235,5 +235,5 @@ def test_modules_that_have_no_launch() -> None:
         made(module(f"{HEAD}.func f() {{ ret; }}"), SHAPE)
     with pytest.raises(InputError, match="unknown target 'sm_52'"):
         made(module(".version 8.0 .target sm_52 .address_size 64 .entry k() { ret; }"), SHAPE)
-    with pytest.raises(Unsupported, match="32 bits"):
+    with pytest.raises(Unsupported, match="32-bit addresses"):
         made(module(".version 8.0 .target sm_90 .address_size 32 .entry k() { ret; }"), SHAPE)
