@@ -14,11 +14,18 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.code import Code, code_of, computes
+from mcheck.frontend.ptx.code import Code, collect_code, only_computes
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.memory_layout import SYSTEM, Places, place_variables, reserved, with_contents, workspace
+from mcheck.frontend.ptx.memory_layout import (
+    SYSTEM_BYTES,
+    MemoryLayout,
+    place_variables,
+    reserved_registers,
+    with_contents,
+    workspace_registers,
+)
 from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Symbol
-from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, Cluster, Step
@@ -81,10 +88,10 @@ def extract_traces(
         watch = None if alone else grid_watch(launch)
         cluster = runner.run(way, watch)
         named, counters = (
-            cluster.trace.has_conflicting_stores or runner.code.named,
+            cluster.trace.has_conflicting_stores or runner.code.stores_named,
             cluster.counters.new_counters(excluded),
         )
-        if (named, counters) != (runner.code.named, runner.counters):
+        if (named, counters) != (runner.code.stores_named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
             todo, planned = [PathChoices()], {PathChoices()}
             continue
@@ -124,10 +131,10 @@ class Runner:
         counters: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
-        self.code: Code = code_of(module, launch.entry, named=named)
+        self.code: Code = collect_code(module, launch.entry, named=named)
         self.ctas = cluster_ctas(launch)
         functions = [u.function for u in self.code.units]
-        self.places: Places = place_variables(module, functions, launch, self.ctas)
+        self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
         self.counters = counters or {}
         """The bytes of the words that are followed as counters, by address."""
 
@@ -151,15 +158,15 @@ class Runner:
         lanes = Lanes(self.launch, self.code.rows)
         counters = Counters(self.counters, way.counter_start)
         places = with_contents(self.places, counters.initial_contents())
-        system = reserved(places)
-        given = workspace(places) | system
+        system = reserved_registers(places)
+        given = workspace_registers(places) | system
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
         steps = steps_of(compiler)
         if watch is not None:
             steps = watch.instrument(compiler, steps)
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
-                      named=self.code.named)  # fmt: skip
+                      named=self.code.stores_named)  # fmt: skip
         cluster = Cluster(
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
             compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
@@ -167,7 +174,7 @@ class Runner:
             swap_failures=way.swap_failures,
         )  # fmt: skip
         if system:
-            store.zero(SYSTEM)
+            store.zero(SYSTEM_BYTES)
             cluster.trace.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
@@ -188,7 +195,7 @@ class Runner:
 
     def _missing(self, statement: Statement) -> str:
         names = [a.name for a in self.launch.arguments]
-        absent = [a.name for a in self.launch.arguments if not a.given]
+        absent = [a.name for a in self.launch.arguments if not a.is_given]
         read = _sources(self.code, statement, names)
         wanted = [n for n in read if n in absent]
         if wanted or not read:
@@ -230,7 +237,7 @@ class Runner:
         )  # fmt: skip
 
 
-def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
+def _contents(places: MemoryLayout) -> Iterator[tuple[int, bytes, bytes]]:
     for at, (data, sure) in places.contents.items():
         yield at, data, sure
 
@@ -238,13 +245,13 @@ def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
     """Those of the named parameters from which the operands of a statement are computed."""
     unit = next(u for u in code.units if any(s is statement for s in u.function.body))
-    wanted: set[Register] = set(reads(statement))
+    wanted: set[Register] = set(read_registers(statement))
     found: list[str] = []
     changed = True
     while changed:
         changed = False
         for other in unit.function.body:
-            if not wanted & set(writes(other)):
+            if not wanted & set(written_registers(other)):
                 continue
             taken = [o.name for o in other.operands if isinstance(o, Symbol) and o.name in names]
             found += [name for name in taken if name not in found]
@@ -252,7 +259,7 @@ def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
                 base = other.operands[1].base
                 if isinstance(base, Symbol) and base.name in names and base.name not in found:
                     found.append(base.name)
-            elif computes(other) and not set(reads(other)) <= wanted:
-                wanted |= set(reads(other))
+            elif only_computes(other) and not set(read_registers(other)) <= wanted:
+                wanted |= set(read_registers(other))
                 changed = True
     return found

@@ -11,8 +11,8 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.execution.tensor_memory import Rectangle, TensorMemory
 from mcheck.simt.instructions.instruction_descriptors import Shape, product
 
@@ -121,9 +121,9 @@ PRODUCT_LAUNCH: dict[str, object] = {"grid": 1, "params": {"src": {"buffer": 409
 
 def ask(text: str, given: Mapping[str, object]) -> Answer:
     """The answer about a module, as ``mcheck check`` has it."""
-    read = module(text)
+    read = parse_module(text)
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def found_lines(text: str, found: Answer) -> list[str]:
@@ -326,7 +326,7 @@ def test_where_accumulators_lie(opcode: str, m: int, n: int, lanes: int, columns
 
 def test_columns_are_allocated_where_none_are_taken() -> None:
     memory = TensorMemory()
-    statement = module(PRODUCT).functions["product"].body[0]
+    statement = parse_module(PRODUCT).functions["product"].body[0]
 
     def allocated(columns: int) -> int | None:
         return memory.allocate(0, columns, 0, statement)

@@ -24,7 +24,7 @@ from mcheck.checking.modules.answer import answer
 from mcheck.checking.modules.grid_coverage import covers_of
 from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
 from mcheck.checking.policy.question import Question
-from mcheck.frontend.ptx.launch import Any, Argument, Launch
+from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.loop_unrolling import Rounds
 from mcheck.ir.program import Program
@@ -244,7 +244,7 @@ class _Every:
 
 
 def _is_any(argument: Argument) -> bool:
-    return any(isinstance(place, Any) for _, place in argument.places)
+    return any(isinstance(place, AnyNumber) for _, place in argument.places)
 
 
 def _with(launch: Launch, numbers: dict[str, int]) -> Launch:

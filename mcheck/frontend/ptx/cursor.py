@@ -84,7 +84,7 @@ class Cursor:
 
     def span_since(self, start: int) -> Span:
         """The text from ``start`` to the last token consumed, cut at the end of the line."""
-        return place(self.source, start, self.last)
+        return line_span(self.source, start, self.last)
 
     def unexpected(self, expected: str, hint: str | None = None) -> InputError:
         """The error for a current token that is not ``expected``."""
@@ -94,7 +94,7 @@ class Cursor:
         return problem("PTX010", self.span(), found=found, expected=expected, hint=hint)
 
 
-def place(source: Source, start: int, end: int) -> Span:
+def line_span(source: Source, start: int, end: int) -> Span:
     """The location of the text from ``start`` to ``end``, cut at the end of its first line."""
     newline = source.clean.find("\n", start, end)
     return source.span(start, max(1, (end if newline < 0 else newline) - start))

@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sin
 from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
 
-KNOWN = (9, 1)
+TABLES_VERSION = (9, 1)
 """The PTX ISA version of the instruction tables: they lack what later versions add."""
 
 
@@ -29,25 +29,25 @@ class Form:
     typed: bool = True
 
 
-ANY = 99
+ANY_COUNT = 99
 """Any number of operands."""
 _COMBINING = frozenset(("and", "or", "xor"))
-_MANY = 24
+_MAX_LISTED = 24
 """With more legal words than this, only the nearest is named."""
 FORMS = {
     **dict.fromkeys(("and", "or", "xor", "div", "rem", "shl", "shr", "add", "sub", "mul", "mul24"), Form(2, 3, 3)),
     **dict.fromkeys(("min", "max"), Form(2, 3, 4)),
     **dict.fromkeys(("mov", "not", "neg", "cnot", "abs", "popc", "clz", "brev", "bfind", "cvta"), Form(2, 2, 2)),
     **dict.fromkeys(("bfe", "prmt", "selp", "sad", "mad", "mad24", "fma"), Form(2, 4, 4)),
-    **dict.fromkeys(("ld", "ldu", "st"), Form(2, 2, ANY)),
+    **dict.fromkeys(("ld", "ldu", "st"), Form(2, 2, ANY_COUNT)),
     **dict.fromkeys(("ldmatrix", "stmatrix"), Form(2, 2, 2, typed=False)),
-    **dict.fromkeys(("wgmma", "tcgen05"), Form(2, 0, ANY, typed=False)),
+    **dict.fromkeys(("wgmma", "tcgen05"), Form(2, 0, ANY_COUNT, typed=False)),
     "activemask": Form(2, 1, 1),
     "bfi": Form(2, 5, 5),
     "bra": Form(1, 1, 1, typed=False),
     "brx": Form(2, 2, 2, typed=False),
-    "call": Form(1, 1, ANY, typed=False),
-    "cvt": Form(3, 2, ANY, typed=False),
+    "call": Form(1, 1, ANY_COUNT, typed=False),
+    "cvt": Form(3, 2, ANY_COUNT, typed=False),
     "getctarank": Form(2, 2, 2),
     "isspacep": Form(2, 2, 2, typed=False),
     "lop3": Form(2, 5, 6),
@@ -56,13 +56,13 @@ FORMS = {
     "shf": Form(4, 4, 4),
 }
 WORDS: dict[tuple[str, ...], Form] = {
-    ("wgmma", "mma_async"): Form(7, 3, ANY),
+    ("wgmma", "mma_async"): Form(7, 3, ANY_COUNT),
     ("tcgen05", "alloc"): Form(3, 2, 2),
     ("tcgen05", "dealloc"): Form(3, 2, 2),
-    ("tcgen05", "mma"): Form(3, 5, ANY, typed=False),
+    ("tcgen05", "mma"): Form(3, 5, ANY_COUNT, typed=False),
     ("tcgen05", "cp"): Form(3, 2, 2, typed=False),
-    ("tcgen05", "ld"): Form(5, 2, ANY),
-    ("tcgen05", "st"): Form(5, 2, ANY),
+    ("tcgen05", "ld"): Form(5, 2, ANY_COUNT),
+    ("tcgen05", "st"): Form(5, 2, ANY_COUNT),
     ("tcgen05", "commit"): Form(3, 1, 2),
     ("tcgen05", "shift"): Form(3, 1, 1, typed=False),
     ("clusterlaunchcontrol", "try_cancel"): Form(3, 2, 2),
@@ -106,7 +106,7 @@ class Fault:
     part: int | None = None
     legal: tuple[str, ...] = ()
 
-    def error(self, statement: Statement) -> InputError:
+    def to_error(self, statement: Statement) -> InputError:
         """The error at the statement."""
         spans = statement.parts()
         span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
@@ -116,12 +116,12 @@ class Fault:
             self.message,
             span,
             code=ILLEGAL,
-            expected=", ".join(f".{name}" for name in self.legal) if len(self.legal) <= _MANY else None,
+            expected=", ".join(f".{name}" for name in self.legal) if len(self.legal) <= _MAX_LISTED else None,
             hint=f"did you mean '.{near}'?" if near is not None else None,
         )
 
 
-def fault(statement: Statement) -> Fault | None:
+def find_fault(statement: Statement) -> Fault | None:
     """The fault in the form of a statement, if any; instructions without a form here are checked by the instruction
     table.
     """
@@ -134,7 +134,7 @@ def fault(statement: Statement) -> Fault | None:
         return Fault(f"'{statement.name}' lacks a part of its name, such as its type")
     if not form.least <= len(operands) <= form.most:
         wanted = f"{form.least}" + (
-            "" if form.most == form.least else " or more" if form.most == ANY else f" to {form.most}"
+            "" if form.most == form.least else " or more" if form.most == ANY_COUNT else f" to {form.most}"
         )
         return Fault(f"'{statement.name}' takes {wanted} operands, {len(operands)} given")
     if form.typed and opcode[-1] not in SIZES:
@@ -145,7 +145,7 @@ def fault(statement: Statement) -> Fault | None:
             return Fault(f"'.{part}' is not a qualifier of '{name}'", at, tuple(sorted(legal)))
     if name == "setp" and opcode[1] not in _TESTS:
         return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
-    takes = _takes(opcode)
+    takes = _operand_count(opcode)
     if takes is not None and len(operands) != takes:
         return Fault(f"'{statement.name}' takes {takes} operands, {len(operands)} given")
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
@@ -157,7 +157,7 @@ def fault(statement: Statement) -> Fault | None:
     return None
 
 
-def _takes(opcode: tuple[str, ...]) -> int | None:
+def _operand_count(opcode: tuple[str, ...]) -> int | None:
     """The number of operands of an instruction whose form leaves it open; ``None`` where its name does not
     decide it.
     """

@@ -32,7 +32,7 @@ class Node:
         """The location of the value, if it comes from a text."""
         if self.source is None:
             return None
-        start = _locate(self.source.clean, self.keys)
+        start = _value_offset(self.source.clean, self.keys)
         end = _DECODER.raw_decode(self.source.clean, start)[1]
         newline = self.source.clean.find("\n", start, end)
         return self.source.span(start, max(1, (end if newline < 0 else newline) - start))
@@ -42,8 +42,8 @@ class Node:
         """The location of the value's key; for an index, that of the value."""
         if self.source is None or not self.keys or isinstance(self.keys[-1], int):
             return self.span
-        text, found = self.source.clean, _locate(self.source.clean, self.keys[:-1])
-        start = _key(text, found, self.keys[-1])
+        text, found = self.source.clean, _value_offset(self.source.clean, self.keys[:-1])
+        start = _key_offset(text, found, self.keys[-1])
         return self.source.span(start, _DECODER.raw_decode(text, start)[1] - start)
 
     def child(self, key: str | int) -> Node:
@@ -72,7 +72,7 @@ class Node:
         raise problem(code, span, expected=expected, hint=hint, where=where, **fields)
 
 
-def document(text: str, path: str) -> Node:
+def parse_document(text: str, path: str) -> Node:
     """Parse the JSON document ``text`` (comments are allowed); raises ``InputError``."""
     source = Source(text, path, COMMENTS)
     twice: list[str] = []
@@ -85,31 +85,31 @@ def document(text: str, path: str) -> Node:
         return made
 
     try:
-        value = json.loads(source.clean, object_pairs_hook=pairs, parse_constant=_refuse, strict=False)
+        value = json.loads(source.clean, object_pairs_hook=pairs, parse_constant=_reject_constant, strict=False)
     except json.JSONDecodeError as error:
-        raise problem("PTX101", Span(path, error.lineno, max(error.colno, 1)), reason=_reason(error)) from None
+        raise problem("PTX101", Span(path, error.lineno, max(error.colno, 1)), reason=_describe_error(error)) from None
     except RecursionError:
         raise problem("PTX101", Span(path, 1, 1), reason="it is nested too deeply") from None
     except ValueError as error:
         raise problem("PTX101", Span(path, 1, 1), reason=str(error)) from None
     if twice:
-        raise problem("PTX102", _repeated(source), name=twice[0])
+        raise problem("PTX102", _repeated_key(source), name=twice[0])
     return Node(value, "", source)
 
 
-def _refuse(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _reason(error: json.JSONDecodeError) -> str:
+def _describe_error(error: json.JSONDecodeError) -> str:
     return error.msg[0].lower() + error.msg[1:]
 
 
-def _locate(text: str, keys: tuple[str | int, ...]) -> int:
+def _value_offset(text: str, keys: tuple[str | int, ...]) -> int:
     """The offset of the value at the path ``keys``."""
     at = _skip(text, 0)
     for key in keys:
-        at = _member(text, at, key)
+        at = _member_offset(text, at, key)
     return at
 
 
@@ -119,7 +119,7 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _repeated(source: Source) -> Span | None:
+def _repeated_key(source: Source) -> Span | None:
     """The first key that its object already has."""
     text, known = source.clean, list[set[str]]()
     for token in _TOKEN.finditer(text):
@@ -136,10 +136,10 @@ def _repeated(source: Source) -> Span | None:
     return None
 
 
-def _member(text: str, at: int, key: str | int) -> int:
+def _member_offset(text: str, at: int, key: str | int) -> int:
     """The offset of the member ``key`` of the object or list at ``at``."""
     if isinstance(key, str):
-        at = _DECODER.raw_decode(text, _key(text, at, key))[1]
+        at = _DECODER.raw_decode(text, _key_offset(text, at, key))[1]
         return _skip(text, _skip(text, at) + 1)
     at = _skip(text, at + 1)
     for _ in range(key):
@@ -147,7 +147,7 @@ def _member(text: str, at: int, key: str | int) -> int:
     return at
 
 
-def _key(text: str, at: int, key: str) -> int:
+def _key_offset(text: str, at: int, key: str) -> int:
     """The offset of the key ``key`` of the object at ``at``."""
     at = _skip(text, at + 1)
     while True:

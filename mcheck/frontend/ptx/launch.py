@@ -38,7 +38,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class AnyNumber:
     """A parameter that may be any number from 0 on."""
 
 
@@ -54,11 +54,11 @@ class Argument:
     size: int
     data: bytes
     known: tuple[tuple[int, int], ...] = ()
-    places: tuple[tuple[int, Buffer | Map | Any], ...] = ()
+    places: tuple[tuple[int, Buffer | Map | AnyNumber], ...] = ()
     span: Span | None = field(default=None, compare=False)
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether the launch gives any part of the parameter."""
         return bool(self.known or self.places)
 

@@ -275,7 +275,7 @@ class Function:
     span: Span = field(compare=False)
 
 
-def release(version: str) -> tuple[int, int]:
+def parse_version(version: str) -> tuple[int, int]:
     """A PTX version as numbers; (0, 0) if it has another form."""
     major, _, minor = version.partition(".")
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
@@ -304,7 +304,7 @@ class Module:
     @property
     def ptx(self) -> tuple[int, int]:
         """The PTX version that the module declares."""
-        return release(self.version)
+        return parse_version(self.version)
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.types import ELEMENTS
 _MOST_DIGITS = 9
 
 
-class Names:
+class FunctionNames:
     """All names of a function; ``unique`` makes an unused one."""
 
     def __init__(self, module: Mapping[str, object]) -> None:
@@ -27,7 +27,7 @@ class Names:
         count = self._taken[name] = self._taken.get(name, 0) + 1
         return name if count == 1 else f"{name}#{count}"  # no name of a module has a '#' in it
 
-    def register(self, name: str, kind: str) -> Register:
+    def new_register(self, name: str, kind: str) -> Register:
         """Make a new register."""
         made = Register(self.unique(name), kind, len(self.registers))
         self.registers.append(made)
@@ -39,7 +39,7 @@ class Scope:
 
     __slots__ = ("_declared", "_known", "_ranges", "labels", "names", "operands", "outer", "start")
 
-    def __init__(self, names: Names, outer: Scope | None, start: int) -> None:
+    def __init__(self, names: FunctionNames, outer: Scope | None, start: int) -> None:
         self.names = names
         self.outer = outer
         self.start = start
@@ -73,29 +73,29 @@ class Scope:
         """Resolve a name: a register, the elements of a vector register, the address of a variable."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope._here(name)  # noqa: SLF001 - an other one of its kind
+            found = scope._find_here(name)  # noqa: SLF001 - an other one of its kind
             if found is not None:
                 return found
             scope = scope.outer
         return Symbol(name) if name in self.names.module else None
 
-    def _here(self, name: str) -> Operand | None:
+    def _find_here(self, name: str) -> Operand | None:
         known = self._known.get(name)
         if known is not None:
             return known
-        declared = self._declared.get(name) or self._ranged(name)
+        declared = self._declared.get(name) or self._find_range(name)
         if declared is None:
             return None
         kind, width = declared
         if width == 1:
-            made: Operand = self.names.register(name, kind)
+            made: Operand = self.names.new_register(name, kind)
         else:
             letters = list(ELEMENTS)[:width]
-            made = Vector(tuple(self.names.register(f"{name}.{letter}", kind) for letter in letters))
+            made = Vector(tuple(self.names.new_register(f"{name}.{letter}", kind) for letter in letters))
         self._known[name] = made
         return made
 
-    def _ranged(self, name: str) -> tuple[str, int] | None:
+    def _find_range(self, name: str) -> tuple[str, int] | None:
         """The type and width of ``%r12`` if there is a range ``%r<13>`` or ``%r1<3>``."""
         end = len(name)
         start = end
@@ -106,7 +106,7 @@ class Scope:
                 return found[0], found[1]
         return None
 
-    def hint(self, name: str) -> str | None:
+    def suggest(self, name: str) -> str | None:
         """A suggestion for a name that is not declared."""
         scope: Scope | None = self
         known: list[str] = [*self.names.module]
@@ -118,7 +118,7 @@ class Scope:
             scope = scope.outer
         return did_you_mean(name, known)
 
-    def chain(self) -> Iterator[Scope]:
+    def enclosing(self) -> Iterator[Scope]:
         """This scope and the enclosing ones, innermost first."""
         scope: Scope | None = self
         while scope is not None:

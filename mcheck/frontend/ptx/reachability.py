@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mcheck.frontend.ptx.code import Code, Unit, call_of
+from mcheck.frontend.ptx.code import Code, Unit, possible_callees
 from mcheck.frontend.ptx.module import Label, Module
 
-LEAVES = ("ret", "exit", "trap")
+LEAVING = ("ret", "exit", "trap")
 """Instructions after which, without a guard, control leaves the function."""
 
 
-def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
+def reachable_places(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
     """The places in the code reachable from the beginning of the entry. Statements at ``opaque`` places are assumed to
     fall through.
     """
@@ -25,17 +25,17 @@ def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[i
         found.add(at)
         unit = next(unit for start, unit in reversed(owners) if start <= at)
         if at - unit.start < len(unit.function.body):
-            todo += [at + 1] if at in opaque else _next(module, code, unit, at)
+            todo += [at + 1] if at in opaque else _successors(module, code, unit, at)
     return found
 
 
-def _next(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
+def _successors(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
     statement = unit.function.body[at - unit.start]
     name = statement.opcode[0]
-    if statement.guard is not None or name not in ("bra", "brx", *LEAVES):
+    if statement.guard is not None or name not in ("bra", "brx", *LEAVING):
         yield at + 1
     if name == "call":
-        yield from (callee.start for _, callee, _ in call_of(module, code.units, statement))
+        yield from (callee.start for _, callee, _ in possible_callees(module, code.units, statement))
     if name in ("bra", "brx"):
         label = statement.operands[-1]
         if isinstance(label, Label):

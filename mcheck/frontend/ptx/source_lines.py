@@ -17,12 +17,12 @@ LOC = re.compile(
 )
 
 
-def files(clean: str) -> dict[int, str]:
+def file_table(clean: str) -> dict[int, str]:
     """The ``.file`` table, which usually follows the functions that use it."""
     return {int(match[1]): match[2] for match in _FILE.finditer(clean)}
 
 
-def strings(clean: str) -> dict[str, str]:
+def debug_strings(clean: str) -> dict[str, str]:
     """The strings of ``.debug_str`` by their labels."""
     found: dict[str, str] = {}
     for section in _STRINGS.finditer(clean):
@@ -33,16 +33,16 @@ def strings(clean: str) -> dict[str, str]:
         for match in _STRING.finditer(clean, section.end(), end):
             if match[1] is not None:
                 if label is not None:
-                    found[label] = _text(data)
+                    found[label] = _decode_string(data)
                 label, data = match[1], bytearray()
             else:
                 data += bytes(int(word) & 255 for word in match[2].split(",") if word.strip().isdecimal())
         if label is not None:
-            found[label] = _text(data)
+            found[label] = _decode_string(data)
     return found
 
 
-def _text(data: bytearray) -> str:
+def _decode_string(data: bytearray) -> str:
     return bytes(data).partition(b"\0")[0].decode("utf-8", "replace")
 
 

@@ -25,7 +25,7 @@ from mcheck.ir.expr import Special as SpecialExpr
 from mcheck.isa import instruction as isa
 
 
-def instruction(statement: Statement) -> isa.Instruction:
+def to_table_form(statement: Statement) -> isa.Instruction:
     """The statement for ``mcheck.isa.decode``. Registers and names are spelled as in the function, with ``%``; floats
     are their bits; ``[reg + 16]`` is a sum. Calls have no such form.
     """

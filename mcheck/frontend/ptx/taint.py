@@ -10,7 +10,7 @@ MISSING = 4
 """The value comes from a parameter that the launch does not give."""
 POLL = 8
 """The answer of a poll of an mbarrier outside a waiting loop; assumed to be false."""
-TOGETHER = 16
+CONVERGED = 16
 """``activemask``: the lanes that converged here."""
 TOKEN = 32
 """The state that an arrive returned, by an internal number."""
@@ -18,4 +18,4 @@ NAMELESS = 64
 """With ``UNKNOWN``: the value has no name either (``mcheck.simt.execution.value_numbering``); it may be any."""
 COUNTED = 128
 """With ``ORDER``: it depends on the assumed initial value of a counter (``mcheck.simt.execution.counters``)."""
-NOTHING = UNKNOWN | NAMELESS
+UNKNOWN_NAMELESS = UNKNOWN | NAMELESS

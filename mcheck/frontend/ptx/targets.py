@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mcheck.base.errors import McheckError
 from mcheck.frontend.ptx.module import Arguments, Module, Statement
-from mcheck.frontend.ptx.table_forms import instruction
+from mcheck.frontend.ptx.table_forms import to_table_form
 from mcheck.isa import decode
 
 
@@ -24,11 +24,11 @@ def check_target(module: Module) -> None:
             spelling = (statement.opcode, *map(type, statement.operands))
             if spelling not in seen:
                 seen.add(spelling)
-                _check(module.target, types, statement)
+                _check_statement(module.target, types, statement)
 
 
-def _check(target: str, types: Mapping[str, str], statement: Statement) -> None:
-    written = instruction(statement)
+def _check_statement(target: str, types: Mapping[str, str], statement: Statement) -> None:
+    written = to_table_form(statement)
     try:
         decode(written, register_type=types.get, dialect=False)
     except McheckError:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.simt.execution.lanes import Mask
 
 Numbers = NDArray[np.int64]
@@ -68,8 +68,8 @@ def used_registers(statement: Statement) -> tuple[Register, ...]:
     if is_move(statement) or name == "call" or (name == "st" and SPILL_SPACES & {*words}):
         return ()
     if produced_kind(statement) == "wgmma":  # its accumulators are those of the ones before it
-        return tuple(r for operand in statement.operands[1:] for r in registers(operand))
-    return reads(statement)
+        return tuple(r for operand in statement.operands[1:] for r in operand_registers(operand))
+    return read_registers(statement)
 
 
 def is_move(statement: Statement) -> bool:
@@ -80,13 +80,13 @@ def is_move(statement: Statement) -> bool:
 def in_flight_rows(units: Iterable[Unit]) -> frozenset[int]:
     """The rows of the registers that asynchronous writes may target."""
     statements = [(unit, statement) for unit in units for statement in unit.function.body]
-    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in writes(s)}
+    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in written_registers(s)}
     size = -1
     while found and size < len(found):
         size = len(found)
         for unit, s in statements:
-            if is_move(s) and any(unit.frame + r.index in found for r in reads(s)):
-                found |= {unit.frame + r.index for r in writes(s)}
+            if is_move(s) and any(unit.frame + r.index in found for r in read_registers(s)):
+                found |= {unit.frame + r.index for r in written_registers(s)}
     return frozenset(found)
 
 

@@ -17,7 +17,7 @@ from mcheck.base.budget import TimeOut
 from mcheck.base.errors import InputError, Span
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.memory_layout import ELSEWHERE, ELSEWHERE_SIZE, Places
+from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZE, MemoryLayout
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
@@ -73,7 +73,7 @@ class Cluster:
     """The state of the execution. ``pc`` is the place of each lane in the code, ``returns`` its call stack."""
 
     lanes: Lanes
-    places: Places
+    places: MemoryLayout
     store: Store
     trace: Trace
     steps: list[Step]
@@ -158,11 +158,11 @@ class Cluster:
         """Stand-in addresses for the ends of copies whose global address is unknown: a source that nothing else
         touches, and a destination of its own for each copy.
         """
-        base = self.places.symbols["", ELSEWHERE]
+        base = self.places.symbols["", UNKNOWN_GLOBAL]
         if side == "src":
             return np.full(count, base, np.uint64)
         numbers = np.arange(self.unknown_copies, self.unknown_copies + count, dtype=np.uint64) % np.uint64(
-            ELSEWHERE_SIZE // UNKNOWN_STRIDE - 1
+            UNKNOWN_GLOBAL_SIZE // UNKNOWN_STRIDE - 1
         )
         self.unknown_copies += count
         return np.uint64(base) + (numbers + np.uint64(1)) * np.uint64(UNKNOWN_STRIDE)
@@ -327,7 +327,7 @@ class Cluster:
                 f"'{statement.text}' branches on a parameter that the launch does not give",
                 statement.span, hint=self.explain_missing(statement),
             )  # fmt: skip
-        if bits & (taint.ORDER | taint.TOGETHER | taint.TOKEN) and not bits & taint.UNKNOWN:
+        if bits & (taint.ORDER | taint.CONVERGED | taint.TOKEN) and not bits & taint.UNKNOWN:
             why = "what was read from other threads" if bits & taint.ORDER else "which lanes converge"
             self.trace.note_order_dependence(f"control depends on {why}", statement.span)
         if bits & taint.POLL:

@@ -14,10 +14,10 @@ import numpy as np
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Code, Unit, computes
-from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
-from mcheck.frontend.ptx.memory_layout import Places
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.code import Code, Unit, only_computes
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -53,7 +53,7 @@ class Compiler:
     module: ptx.Module
     code: Code
     lanes: Lanes
-    places: Places
+    places: MemoryLayout
     block_starts: set[int] = field(default_factory=set)
     """Places where a run of steps begins: functions, labels, and what follows a branch."""
     mistakes: dict[int, InputError] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Compiler:
             case ptx.Special(name):
                 found = self.lanes.special.get(name)
                 if found is None:
-                    unknown = np.zeros(1, np.uint64), np.array([taint.NOTHING], np.uint8)
+                    unknown = np.zeros(1, np.uint64), np.array([taint.UNKNOWN_NAMELESS], np.uint8)
                     return lambda: unknown
                 return lambda: (found, SURE)
             case ptx.Symbol(name, offset):
@@ -95,7 +95,7 @@ class Compiler:
                 inner, more = self.fetch(unit, base), np.uint64(offset & (1 << 64) - 1)
                 if not offset:
                     return inner
-                narrow = isinstance(base, ptx.Register) and width(base.type) == 32
+                narrow = isinstance(base, ptx.Register) and type_bits(base.type) == 32
                 if narrow:
                     return lambda: (truncate(inner()[0] + more, 32), inner()[1])
                 return lambda: (inner()[0] + more, inner()[1])
@@ -134,7 +134,7 @@ class Compiler:
 
     def is_needed(self, unit: Unit, statement: ptx.Statement) -> bool:
         """Whether anything depends on the result of a statement."""
-        return any(row in self.code.wanted for row in self.register_rows(unit, writes(statement)))
+        return any(row in self.code.needed_rows for row in self.register_rows(unit, written_registers(statement)))
 
     def with_guard(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
         """A step executed only by the lanes for which the guard holds."""
@@ -166,9 +166,9 @@ class Compiler:
 
     def forget_results(self, unit: Unit, statement: ptx.Statement) -> Step:
         """A step after which the results of a statement are unknown."""
-        rows = self.register_rows(unit, writes(statement))
+        rows = self.register_rows(unit, written_registers(statement))
         known = self.lanes.quality
-        if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
+        if self.code.stores_named and (only_computes(statement) or statement.opcode[0] == "wgmma"):
             name = result_namer(self.lanes, partial(self.register_rows, unit), statement)
 
             def named(_: Cluster, mask: Mask) -> Mask:
@@ -179,7 +179,7 @@ class Compiler:
 
         def run(_: Cluster, mask: Mask) -> Mask:
             for row in rows:
-                known[row][mask] = taint.NOTHING
+                known[row][mask] = taint.UNKNOWN_NAMELESS
             return mask
 
         return run

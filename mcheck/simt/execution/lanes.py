@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.taint import NOTHING
+from mcheck.frontend.ptx.taint import UNKNOWN_NAMELESS
 from mcheck.ir.memory import Cta
 
 WARP = 32
@@ -61,7 +61,7 @@ class Lanes:
         self.cta = index // self.width
         self.exists = inside < self.threads
         self.values = np.zeros((self.rows, self.count), np.uint64)
-        self.quality = np.full((self.rows, self.count), NOTHING, np.uint8)
+        self.quality = np.full((self.rows, self.count), UNKNOWN_NAMELESS, np.uint8)
         self.special = {k: np.asarray(v).astype(np.uint64) for k, v in self._special(inside).items()}
 
     def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

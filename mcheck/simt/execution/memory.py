@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
-from mcheck.frontend.ptx.taint import NOTHING, UNKNOWN
+from mcheck.frontend.ptx.taint import UNKNOWN, UNKNOWN_NAMELESS
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.semantics.tensor_map_values import MAP_SIZE
 from mcheck.simt.execution.lanes import Quality
@@ -37,8 +37,8 @@ class Store:
         self.size = max(shared, 1)
         self.local = max(local, 1)
         self.ctas = ctas
-        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, NOTHING, np.uint8)
-        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, NOTHING, np.uint8)
+        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, UNKNOWN_NAMELESS, np.uint8)
+        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, UNKNOWN_NAMELESS, np.uint8)
         self.named = named
         self.times = 0
         self.maps: dict[int, int] = {}
@@ -52,7 +52,7 @@ class Store:
     def load(self, address: Word, size: int, lanes: Index) -> tuple[Word, Quality]:
         """Read up to eight bytes in each lane."""
         value = mix_numbers(size, [address]) if self.named else np.zeros(len(lanes), np.uint64)
-        quality = np.full(len(lanes), UNKNOWN if self.named else NOTHING, np.uint8)
+        quality = np.full(len(lanes), UNKNOWN if self.named else UNKNOWN_NAMELESS, np.uint8)
         for some, (data, known), at in self._places(address, size, lanes):
             where = at[:, None] + np.arange(size)
             raw = np.zeros((len(at), 8), np.uint8)
@@ -80,7 +80,7 @@ class Store:
         cta, offset = divmod(low, SHARED_WINDOW)
         if 0 <= cta < self.ctas and offset < self.size:
             first, last = cta * self.size + offset, cta * self.size + min(offset + size, self.size)
-            self.shared[1][first:last] = UNKNOWN if self.named else NOTHING
+            self.shared[1][first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
             if self.named:
                 self.times += 1
                 self.shared[0][first:last] = number_contents(self.times << 32, last - first)

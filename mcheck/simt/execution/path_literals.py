@@ -5,7 +5,7 @@ recognised: comparisons of a register (9.7.7.2), and combinations of predicates 
 from __future__ import annotations
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.lane_arithmetic import is_floating, width
+from mcheck.frontend.ptx.lane_arithmetic import is_floating, type_bits
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
 
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
@@ -76,7 +76,7 @@ def literal_registers(literal: Literal) -> tuple[Register, ...]:
 
 def to_number(value: int, kind: str) -> int:
     """The bits of a register as a number of an integer type."""
-    bits = width(kind)
+    bits = type_bits(kind)
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
 
@@ -105,7 +105,7 @@ def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound |
         return None
     if is_floating(kind):
         return _related(left, right, test, OPPOSITE.get(test), qualifiers)
-    if kind[0] not in "bsu" or kind.endswith("x2") or not width(kind):
+    if kind[0] not in "bsu" or kind.endswith("x2") or not type_bits(kind):
         return None
     if test in UNSIGNED:
         test, kind = UNSIGNED[test], "u" + kind[1:]

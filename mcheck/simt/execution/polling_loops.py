@@ -8,10 +8,10 @@ import numpy as np
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic, divides_by_zero, width
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.code import only_computes
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.expr import apply_binary
 from mcheck.simt.execution.traps import find_trap
 
@@ -30,8 +30,8 @@ def is_spin_loop(function: ptx.Function, at: int) -> bool:
     statement = function.body[at]
     if statement.guard is not None:
         return False
-    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
-    known = {r.index: 0 for r in writes(statement)}
+    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
+    known = {r.index: 0 for r in written_registers(statement)}
     return _returns(function, (at,), asked, at + 1, known, LOOKAHEAD, set(known))
 
 
@@ -48,7 +48,7 @@ class AwaitedValue:
 
     def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
-        return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
+        return bool(apply_binary(self.operator, _number(value, self.type, type_bits(self.type)), self.right))
 
 
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -68,7 +68,7 @@ def find_tests(function: ptx.Function, at: int) -> list[int]:
         if (s := function.body[k]).opcode[0] == "setp"
         and len(s.opcode) == 3
         and target in s.operands[1:]
-        and fault(s) is None
+        and find_fault(s) is None
     ]
 
 
@@ -80,8 +80,13 @@ def find_awaited(
     """
     statement = function.body[at]
     target = statement.operands[0]
-    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
-    given = {r.index: v for o in statement.operands[1:] for r in registers(o) if r == o and (v := value(o)) is not None}
+    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
+    given = {
+        r.index: v
+        for o in statement.operands[1:]
+        for r in operand_registers(o)
+        if r == o and (v := value(o)) is not None
+    }
     fixed = given if unchanged else None
     for place in find_tests(function, at):
         test = function.body[place]
@@ -91,8 +96,14 @@ def find_awaited(
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
         operator = operator if left == target else SWAPPED[operator]
-        size = width(kind)
-        env = {r.index: v for o in (left, right) if o != target for r in registers(o) if (v := value(o)) is not None}
+        size = type_bits(kind)
+        env = {
+            r.index: v
+            for o in (left, right)
+            if o != target
+            for r in operand_registers(o)
+            if (v := value(o)) is not None
+        }
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         back = {
@@ -130,10 +141,10 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
             continue
         known.add(k)
         statement = function.body[k]
-        if register in reads(statement):
+        if register in read_registers(statement):
             return False
         if statement.opcode[0] in ("brx", "call") and any(
-            register in reads(s) for j, s in enumerate(function.body) if j != place
+            register in read_registers(s) for j, s in enumerate(function.body) if j != place
         ):
             return False  # its targets and arguments are not analysed
         if statement.opcode[0] == "bra":
@@ -141,7 +152,9 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
             assert isinstance(label, ptx.Label)
             todo.append(function.labels[label.name])
         ends = statement.guard is None
-        if not (ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in writes(statement))):
+        if not (
+            ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in written_registers(statement))
+        ):
             todo.append(k + 1)
     return True
 
@@ -165,14 +178,14 @@ def _returns(
         if k >= len(function.body):
             return False
         statement, first = function.body[k], function.body[polls[0]]
-        if fault(statement) is not None:  # a mistake, if it is ever executed
+        if find_fault(statement) is not None:  # a mistake, if it is ever executed
             return False
         name, guard = statement.opcode[0], statement.guard
         if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
             if asked & varying:
                 return False
             polls = (*polls, k)
-            known |= {r.index: 0 for r in writes(statement)}
+            known |= {r.index: 0 for r in written_registers(statement)}
         elif name == "trap":
             return guard is None or _returns(
                 function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
@@ -189,9 +202,12 @@ def _returns(
                 k = function.labels[label.name]
                 continue
         elif name not in QUIET:
-            if not computes(statement):
+            if not only_computes(statement):
                 return find_trap(function, k) is not None
-            targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
+            targets, used = (
+                {r.index for r in written_registers(statement)},
+                {r.index for r in read_registers(statement)},
+            )
             written |= targets
             varying = varying | targets if used & (varying | targets) else varying - targets
             _compute(statement, known)
@@ -209,12 +225,12 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 
 def _compute(statement: ptx.Statement, known: Known) -> None:
     """Evaluate a computation on the known values."""
-    targets = [r.index for r in writes(statement)]
+    targets = [r.index for r in written_registers(statement)]
     goes = _goes(statement.guard, known)
     if goes is False:
         return
     sources = [_value(o, known) for o in statement.operands[1:]]
-    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else arithmetic(statement.opcode)
+    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else lane_function(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
         given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import computes
+from mcheck.frontend.ptx.code import only_computes
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 
@@ -35,7 +35,7 @@ def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:
             return statement
         if name == "bra" and isinstance(statement.operands[0], ptx.Label):
             at = function.labels[statement.operands[0].name]
-        elif computes(statement) or _quiet(statement):
+        elif only_computes(statement) or _quiet(statement):
             at += 1
         else:
             return None

@@ -13,9 +13,9 @@ from zlib import crc32
 import numpy as np
 
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
 from mcheck.frontend.ptx.module import Immediate, Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask
 
 COMMUTATIVE = frozenset(("add", "mul", "min", "max", "fma", "mad", "and", "or", "xor"))
@@ -59,7 +59,7 @@ def number_contents(place: int, size: int) -> np.ndarray[tuple[int], np.dtype[np
 
 def _room(register: Register) -> int:
     """The bits of a name; one bit of a predicate would be too few."""
-    return 64 if register.type == "pred" else width(register.type) or 64
+    return 64 if register.type == "pred" else type_bits(register.type) or 64
 
 
 def result_namer(
@@ -67,8 +67,8 @@ def result_namer(
 ) -> Callable[[Mask], None]:
     """A function that names the results of an instruction with opaque meaning."""
     name, opcode = statement.opcode[0], crc32(".".join(statement.opcode).encode())
-    sources, targets = rows(reads(statement)), rows(writes(statement))
-    sizes = [_room(r) for r in writes(statement)]
+    sources, targets = rows(read_registers(statement)), rows(written_registers(statement))
+    sizes = [_room(r) for r in written_registers(statement)]
     values, known = lanes.values, lanes.quality
     whole, swaps = name in WARP_WIDE, name in COMMUTATIVE and len(sources) > 1
     constants = crc32(repr([o for o in statement.operands if not isinstance(o, Register)]).encode())

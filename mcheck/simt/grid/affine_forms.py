@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
-from mcheck.frontend.ptx.lane_arithmetic import number_of, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.space import MOST_SYMBOLS, Space, trimmed
 from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
@@ -150,18 +150,18 @@ class Coordinates(Numbers):
 
 def made(opcode: tuple[str, ...]) -> Rule | None:
     """The rule of an instruction; ``None`` where what depends on the coordinates is not followed through it."""
-    if opcode[0] == "and" and width(opcode[-1]) > 1:
+    if opcode[0] == "and" and type_bits(opcode[-1]) > 1:
         return _masked(opcode, rule_of(opcode))
     if opcode[0] == "bfe" and opcode[-1][0] == "u":
         return _field(opcode[-1])
     if opcode[0] == "bfi":
-        return _inserted(width(opcode[-1]))
+        return _inserted(type_bits(opcode[-1]))
     return rule_of(opcode)
 
 
 def _field(kind: str) -> Rule:
     """``bfe``: what is left of a quotient by a power of two, of which whole multiples of another one are taken off."""
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind)
@@ -181,7 +181,7 @@ def _inserted(bits: int) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         given, into, position, length = s
         at, size = (np.minimum(truncate(x.base, 8), np.uint64(64)).astype(np.int64) for x in (position, length))
-        base = number_of(given.base, f"u{bits}")
+        base = to_number(given.base, f"u{bits}")
         fits = at + size >= bits
         for many in np.unique(size[~fits]).tolist():
             some = ~fits & (size == many)
@@ -198,7 +198,7 @@ def _inserted(bits: int) -> Rule:
 
 def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
     """``and`` with low ones or with high ones is the remainder or the rest of a division."""
-    bits = width(opcode[-1])
+    bits = type_bits(opcode[-1])
 
     def run(n: Numbers, s: list[Value]) -> Value:
         assert otherwise is not None
@@ -224,7 +224,7 @@ def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
 def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
     """By lane, the condition under which a comparison of integers keeps its answer."""
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
-        kind = f"u{width(kind)}"
+        kind = f"u{type_bits(kind)}"
     out = np.where(a.bad | b.bad, NEVER, ALWAYS).astype(np.int32)
     slopes = a.slopes - b.slopes
     moving = np.flatnonzero((a.slopes.any(axis=0) | b.slopes.any(axis=0)) & (out == ALWAYS))
@@ -232,7 +232,7 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
         return out
     x, fits = n.number(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
     y, also = n.number(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
-    if width(kind) < 64:
+    if type_bits(kind) < 64:
         apart = x.astype(np.int64) - y.astype(np.int64)
     else:
         exact = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Code, Unit, call_of, code_of
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.code import Code, Unit, collect_code, possible_callees
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
 _TELLS = ("query_cancel", "try_cancel")
@@ -54,21 +54,21 @@ def _statement(
         return {unit.frame + r.index for r in given}
 
     told = not COORDINATES.isdisjoint(specials(statement)) or any(part in _TELLS for part in statement.opcode)
-    used = rows(reads(statement))
+    used = rows(read_registers(statement))
     depends = told or not found.isdisjoint(used)
     if name == "call":
-        for result, callee, given in call_of(module, code.units, statement):
+        for result, callee, given in possible_callees(module, code.units, statement):
             _call(unit, callee, result, given, found)
         return False
     loads = name in ("ld", "ldu", "ldmatrix", "atom") and "param::entry" not in statement.opcode
     if depends or (loads and memory):
-        found |= rows(writes(statement))
+        found |= rows(written_registers(statement))
     return depends and name in ("st", "stmatrix", "atom", "red") and _stored(unit, statement, found)
 
 
 def _stored(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
     values = [o for o in statement.operands[-2:] if not isinstance(o, ptx.Address)]
-    given = {unit.frame + r.index for o in values for r in registers(o)}
+    given = {unit.frame + r.index for o in values for r in operand_registers(o)}
     return not found.isdisjoint(given) or not COORDINATES.isdisjoint(specials(statement))
 
 
@@ -78,19 +78,19 @@ def _call(
     names = {r.name: callee.frame + r.index for r in callee.function.registers}
     for formal, actual in zip(callee.function.parameters, given, strict=False):
         if formal.name in names:
-            hands = {unit.frame + r.index for r in registers(actual)}
+            hands = {unit.frame + r.index for r in operand_registers(actual)}
             if not found.isdisjoint(hands) or (isinstance(actual, ptx.Special) and actual.name in COORDINATES):
                 found.add(names[formal.name])
     for formal, actual in zip(callee.function.returns, result, strict=False):
         if names.get(formal.name) in found:
-            found |= {unit.frame + r.index for r in registers(actual)}
+            found |= {unit.frame + r.index for r in operand_registers(actual)}
 
 
 def only_reads(module: ptx.Module, entry: str) -> bool:
     """Whether all clusters of a grid do the same and change nothing that others see: no instruction reads coordinates,
     and none can write to global memory.
     """
-    statements = [s for unit in code_of(module, entry).units for s in unit.function.body]
+    statements = [s for unit in collect_code(module, entry).units for s in unit.function.body]
     return not any(_tells(s) or _may_write(s) for s in statements)
 
 

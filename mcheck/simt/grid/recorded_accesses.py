@@ -10,9 +10,9 @@ import numpy as np
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.type_sizes import type_size
@@ -45,13 +45,13 @@ class Touching(Placing):
         """
         name = statement.opcode[0]
         weak = name in ("ld", "st") and STRONG.isdisjoint(statement.opcode)
-        return weak or (name == "red" and not self.compiler.code.moved)
+        return weak or (name == "red" and not self.compiler.code.stores_decide)
 
     def fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
         """An instruction whose operands are to be the same in all clusters."""
         guard = None if statement.guard is None else statement.guard.register
         rows = self._wanted(unit, [r for r in used if r != guard])
-        targets = self._wanted(unit, writes(statement))
+        targets = self._wanted(unit, written_registers(statement))
         reason = f"an operand of '{statement.text}' depends on the coordinates"
 
         def before(_: Cluster, lanes: Indices) -> None:
@@ -62,7 +62,7 @@ class Touching(Placing):
 
     def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[int]:
         rows = [unit.frame + r.index for r in dict.fromkeys(found)]
-        return [row for row in rows if row in self.compiler.code.wanted]
+        return [row for row in rows if row in self.compiler.code.needed_rows]
 
     def access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
         """What to look at before an instruction that may access global memory; ``None`` for others."""
@@ -96,12 +96,12 @@ class Touching(Placing):
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> Before | None:
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        opcode, targets = statement.opcode, self._wanted(unit, writes(statement))
+        opcode, targets = statement.opcode, self._wanted(unit, written_registers(statement))
         target = statement.operands[0]
         count = len(target.items) if isinstance(target, ptx.Vector) else 1
         size = type_size(opcode[-1]) * count
         weak = STRONG.isdisjoint(opcode)
-        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in registers(place)]
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
         kind = Kind(READ, size, plain=weak, aligned=size)
         own = any(p.startswith(("param", "local")) for p in opcode)
         silent = own or "const" in opcode
@@ -130,8 +130,8 @@ class Touching(Placing):
         weak = STRONG.isdisjoint(opcode)
         own = any(p.startswith(("param", "local")) for p in opcode)
         generic = not any(p.startswith(("shared", "global", "param", "local")) for p in opcode)
-        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in registers(place)]
-        given = [unit.frame + r.index for r in registers(source)]
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
+        given = [unit.frame + r.index for r in operand_registers(source)]
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
         kind = Kind(WRITE, size, plain=weak, aligned=size)
         spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
@@ -139,10 +139,10 @@ class Touching(Placing):
         def before(_: Cluster, lanes: Indices) -> None:
             if told or self.depends(given) or (own and self.depends(based)):
                 self.handed |= spaces
-                if not own and (not weak or code.exact or code.named):
+                if not own and (not weak or code.stores_needed or code.stores_named):
                     reason = f"what '{statement.text}' stores depends on the coordinates"
                     self.space.lose(reason, statement.span)
-            if self.optional is not None and (own or code.moved):
+            if self.optional is not None and (own or code.stores_decide):
                 self.handed |= spaces
             if not own:
                 self.touch(unit, statement, place, fetch, lanes, kind)
@@ -152,10 +152,10 @@ class Touching(Placing):
     def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
         opcode = statement.opcode
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        based = [unit.frame + r.index for r in registers(place)]
+        based = [unit.frame + r.index for r in operand_registers(place)]
         fetch = self.compiler.fetch(unit, place)
-        targets = self._wanted(unit, writes(statement))
-        values = [unit.frame + r.index for o in statement.operands if o is not place for r in registers(o)]
+        targets = self._wanted(unit, written_registers(statement))
+        values = [unit.frame + r.index for o in statement.operands if o is not place for r in operand_registers(o)]
         values = [v for v in values if v not in targets]
         vector = next((int(p[1:]) for p in opcode if p in ("v2", "v4", "v8")), 1)
         packed = 2 if opcode[-1].endswith("x2") else 1
@@ -167,7 +167,7 @@ class Touching(Placing):
         kind = Kind(REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size)
 
         def before(_: Cluster, lanes: Indices) -> None:
-            if self.compiler.code.moved and self.depends(values):
+            if self.compiler.code.stores_decide and self.depends(values):
                 self.handed.add("memory")
                 reason = f"an operand of '{statement.text}' depends on the coordinates"
                 self.same(values, lanes, reason, statement.span)
@@ -177,7 +177,7 @@ class Touching(Placing):
         return before
 
     def _copy(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        op = template(unit.function, statement)
+        op = operation_template(unit.function, statement)
         places = [o for o in statement.operands if isinstance(o, ptx.Address)]
         match op:
             case ops.CpAsync():
@@ -208,8 +208,8 @@ class Touching(Placing):
         left = statement.operands[3:] if sizes else ()
         if left and not (isinstance(left[0], ptx.Register) and left[0].type == "pred"):
             amount = left[0]
-        amounts = self._wanted(unit, [r for o in left for r in registers(o)])
-        others = [r for o in statement.operands if o is not place and o not in left for r in registers(o)]
+        amounts = self._wanted(unit, [r for o in left for r in operand_registers(o)])
+        others = [r for o in statement.operands if o is not place and o not in left for r in operand_registers(o)]
         rest = self.fixed(unit, statement, others)
         fetch = self.compiler.fetch(unit, place)
         size = None if amount is None else self.compiler.fetch(unit, amount)
@@ -241,7 +241,7 @@ class Touching(Placing):
         loads = statement.opcode[1] == "load"
         after = statement.operands[number + (1 if loads else 2) :]
         stride = self.compiler.fetch(unit, after[0] if after else ptx.Immediate(width))
-        rest = self.fixed(unit, statement, [r for o in after for r in registers(o)])
+        rest = self.fixed(unit, statement, [r for o in after for r in operand_registers(o)])
         fetch = self.compiler.fetch(unit, place)
         kind = Kind(READ if loads else WRITE, max(width * bits // 8, 4), plain=True, aligned=COPIED)
 
@@ -260,7 +260,7 @@ class Touching(Placing):
         return self._beside(unit, statement, place, Kind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
 
     def _anywhere(self, unit: Unit, statement: ptx.Statement) -> Before:
-        rest = self.fixed(unit, statement, reads(statement))
+        rest = self.fixed(unit, statement, read_registers(statement))
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)
@@ -275,13 +275,13 @@ class Touching(Placing):
         items = [x for o in place.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         mapped = ptx.Address(place.base, place.offset)
         follows = op.mode in ("tile", "im2col", "im2col_no_offs")
-        coords = {r for o in items for r in registers(o)} if follows else set()
-        others = [r for o in statement.operands for r in registers(o) if r not in coords]
-        others = [r for r in others if r not in set(registers(mapped))]
+        coords = {r for o in items for r in operand_registers(o)} if follows else set()
+        others = [r for o in statement.operands for r in operand_registers(o) if r not in coords]
+        others = [r for r in others if r not in set(operand_registers(mapped))]
         rest, fetch = self.fixed(unit, statement, others), self.compiler.fetch(unit, mapped)
         fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in items]
         kind = REDUCE if op.reduce is not None else READ if op.kind == "load" else WRITE
-        maps = [unit.frame + r.index for r in registers(mapped)]
+        maps = [unit.frame + r.index for r in operand_registers(mapped)]
         read_map = Kind(READ, MAP_SIZE, proxy="tensormap", aligned=MAP_SIZE)
 
         def before(c: Cluster, lanes: Indices) -> None:

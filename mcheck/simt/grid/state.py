@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.register_flow import registers
+from mcheck.frontend.ptx.register_flow import operand_registers
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, Coordinates, Table
@@ -60,7 +60,7 @@ class State:
             case ptx.Address(ptx.Special(name)) if name in COORDINATES:
                 self._coordinate(name, slopes)
         inner = operand.base if isinstance(operand, ptx.Address) else operand  # coordinates are asked for by themselves
-        for register in registers(inner) if inner is not None else ():
+        for register in operand_registers(inner) if inner is not None else ():
             row = unit.frame + register.index
             if row in self.slopes:
                 slopes = self.slopes[row][:, lanes]

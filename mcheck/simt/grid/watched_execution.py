@@ -14,11 +14,11 @@ import numpy as np
 
 from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, call_of, computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic
+from mcheck.frontend.ptx.code import Unit, only_computes, possible_callees
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -77,7 +77,7 @@ class GridWatch(Touching):
         out = list(steps)
         for at, statement, unit in statements(compiler):
             self.footprint.signals |= may_signal(statement)
-            before = None if fault(statement) is not None else self._before(unit, statement)
+            before = None if find_fault(statement) is not None else self._before(unit, statement)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:
                 out[at] = self._watched(unit, statement, before, guard, steps[at])
@@ -87,7 +87,7 @@ class GridWatch(Touching):
         """The row of a guard that may depend on the coordinates."""
         guard = statement.guard
         row = None if guard is None else unit.frame + guard.register.index
-        return row if row in self.tainted and row in self.compiler.code.wanted else None
+        return row if row in self.tainted and row in self.compiler.code.needed_rows else None
 
     def _watched(
         self, unit: Unit, statement: ptx.Statement, before: BeforeStep | None, guarded: int | None, step: Step
@@ -95,8 +95,8 @@ class GridWatch(Touching):
         guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
         row = None if guard is None else unit.frame + guard.register.index
         weak, numbers = self.may_be_left_out(statement), self.coordinates
-        computing = computes(statement)
-        targets = self._wanted(unit, writes(statement))
+        computing = only_computes(statement)
+        targets = self._wanted(unit, written_registers(statement))
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             numbers.span = span
@@ -128,7 +128,7 @@ class GridWatch(Touching):
         when = np.zeros(len(mask), np.int32)
         lanes = np.flatnonzero(mask)
         when[lanes] = self.conditions(row, lanes)
-        if computes(statement):
+        if only_computes(statement):
             return when
         some = lanes if not weak else np.flatnonzero(mask & ~mine)
         if not self.table.require(when[some], statement.span):
@@ -148,12 +148,12 @@ class GridWatch(Touching):
 
     def _before(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name = statement.opcode[0]
-        used = {unit.frame + r.index for r in (*reads(statement), *writes(statement))}
+        used = {unit.frame + r.index for r in (*read_registers(statement), *written_registers(statement))}
         told = not COORDINATES.isdisjoint(specials(statement))
         concerned = told or not used.isdisjoint(self.tainted)
         if name in IDLE or "prefetch" in statement.opcode:
             return None
-        if computes(statement):
+        if only_computes(statement):
             return self._computation(unit, statement) if concerned else None
         touching = self.access(unit, statement)
         if touching is not None:
@@ -164,20 +164,20 @@ class GridWatch(Touching):
             return self._call(unit, statement)
         if name in COLLECTIVE:
             return self._collective(unit, statement)
-        return self.fixed(unit, statement, reads(statement))
+        return self.fixed(unit, statement, read_registers(statement))
 
     # --- computations ---------------------------------------------------------------------------------------------
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
-        targets = self._wanted(unit, writes(statement))
+        targets = self._wanted(unit, written_registers(statement))
         if not targets or not self.compiler.is_needed(unit, statement):
             return None
         operands = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
-        rows = [unit.frame + r.index for o in operands for r in registers(o)]
+        rows = [unit.frame + r.index for o in operands for r in operand_registers(o)]
         told = not COORDINATES.isdisjoint(specials(statement))
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta") or arithmetic(opcode) is not None
+        follows = name in ("mov", "cvta") or lane_function(opcode) is not None
         if "query_cancel" in ".".join(opcode) or not follows:
 
             def lost(_: Cluster, lanes: Indices) -> None:
@@ -188,7 +188,7 @@ class GridWatch(Touching):
             fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in operands]
         except Unsupported:
             return lambda _, lanes: self.spoil(targets, lanes)
-        several = len(writes(statement)) > 1 and name != "setp"
+        several = len(written_registers(statement)) > 1 and name != "setp"
         rule = self._rule(statement) if not packs and not several else None
 
         def before(_: Cluster, lanes: Indices) -> None:
@@ -282,8 +282,8 @@ class GridWatch(Touching):
 
     def _collective(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """What a lane brings counts for others of its warp; a value that is one in the whole warp stays what it is."""
-        brings = [unit.frame + r.index for r in reads(statement)]
-        targets = self._wanted(unit, writes(statement))
+        brings = [unit.frame + r.index for r in read_registers(statement)]
+        targets = self._wanted(unit, written_registers(statement))
         source = statement.operands[1] if statement.opcode[0] == "shfl" else None
         row = unit.frame + source.index if isinstance(source, ptx.Register) else None
         others = [r for r in brings if r != row]
@@ -323,13 +323,13 @@ class GridWatch(Touching):
 
     def _call(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """What a function gets is not followed into it, nor what it returns."""
-        given = [unit.frame + r.index for r in reads(statement)]
-        callees = [u for _, u, _ in call_of(self.compiler.module, self.compiler.code.units, statement)]
+        given = [unit.frame + r.index for r in read_registers(statement)]
+        callees = [u for _, u, _ in possible_callees(self.compiler.module, self.compiler.code.units, statement)]
         formals = [
             u.frame + r.index for u in callees for r in u.function.registers
             if r.name in {p.name for p in u.function.parameters}
         ]  # fmt: skip
-        results = self._wanted(unit, writes(statement))
+        results = self._wanted(unit, written_registers(statement))
         inside = any(u.frame <= row < u.frame + len(u.function.registers) for u in callees for row in self.tainted)
         told = not COORDINATES.isdisjoint(specials(statement))
 

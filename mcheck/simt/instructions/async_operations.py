@@ -9,7 +9,7 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
@@ -31,7 +31,7 @@ from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission
 @register_maker("mbarrier")
 def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mbarrier.*``."""
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     match op:
         case ops.MbarrierWait():
             return _wait(k, unit, statement, at, op)
@@ -71,7 +71,7 @@ def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.
     row = None
     if register is not None:
         index = next(r.index for r in unit.function.registers if r.name == register.name)
-        row = unit.frame + index if unit.frame + index in k.code.wanted else None
+        row = unit.frame + index if unit.frame + index in k.code.needed_rows else None
     op = replace(op, state=None)
     send = sender(k, unit, statement, at, op)
     values, known = k.lanes.values, k.lanes.quality
@@ -196,7 +196,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if "prefetch" in statement.opcode:
         return emission(k, unit, statement, at)
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
         return _bulk(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
@@ -218,7 +218,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         lanes, found = send(c, mask, {})
         if not found and isinstance(op, ops.CpAsync):
             return None
-        if isinstance(op, ops.CpAsync) and k.code.moved:
+        if isinstance(op, ops.CpAsync) and k.code.stores_decide:
             for j in range(len(lanes)):
                 c.store.forget(int(found["dst"][0][j]), int(found["size"][0][j]))
         return mask
@@ -291,7 +291,7 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
 @register_maker("st.async", "red.async")
 def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``st.async`` and ``red.async``: their bytes count on an mbarrier."""
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
     op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
@@ -321,7 +321,7 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     read = matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
-    name = k.forget_results(unit, statement) if k.code.named else None
+    name = k.forget_results(unit, statement) if k.code.stores_named else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.check_assumed_failures(mask)

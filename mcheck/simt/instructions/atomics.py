@@ -9,10 +9,10 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, computes
+from mcheck.frontend.ptx.code import Unit, only_computes
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_WINDOW
@@ -38,17 +38,17 @@ TAKEN = Reg("taken")
 def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``atom`` and ``red``; what is returned depends on the order of the threads."""
     one, elements = _scalar(statement)
-    op = template(unit.function, one)
+    op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
-    reach = None if k.code.named else cache(lambda: variable_range(k, unit, place))
+    reach = None if k.code.stores_named else cache(lambda: variable_range(k, unit, place))
     wanted = statement.opcode[0] == "atom" and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [constant(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
-    moved = k.code.moved and size <= 8 and elements == 1
+    moved = k.code.stores_decide and size <= 8 and elements == 1
     swaps = moved and wanted and op.op == "cas"
     waited = find_waits(k, unit, at - unit.start, size, unchanged=True) if swaps and len(rows) == 1 else None
 
@@ -89,7 +89,9 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         kept = np.ones(len(lanes), np.bool_)
         if reach is not None and (sure & taint.UNKNOWN).any() and (bounds := reach()) is not None:
             offset = address % np.uint64(SHARED_WINDOW)
-            zero = (sure == taint.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            zero = (
+                (sure == taint.UNKNOWN_NAMELESS) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            )
             if zero.any():  # by one lane of each warp: atomics do not race with each other
                 c.trace.note_gap("the address depends on data: that of zeros was followed", statement.span)
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
@@ -116,7 +118,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if not moved:
             for row in rows:
                 if row is not None:
-                    known[row][lanes] = taint.NOTHING
+                    known[row][lanes] = taint.UNKNOWN_NAMELESS
             return
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
@@ -134,7 +136,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
                 c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
-            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.NOTHING if r else 0)
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
                 if row is not None:
@@ -191,7 +193,7 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
     An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
     index of zero is there, one of those that other data would give. Atomics may well all have the same one.
     """
-    todo, known, named = list(registers(place)), set[ptx.Register](), set[str]()
+    todo, known, named = list(operand_registers(place)), set[ptx.Register](), set[str]()
     if isinstance(place.base, ptx.Symbol):
         named.add(place.base.name)
     while todo:
@@ -200,9 +202,9 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
             continue
         known.add(register)
         for statement in unit.function.body:
-            if register in writes(statement) and computes(statement):
+            if register in written_registers(statement) and only_computes(statement):
                 named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
-                todo += reads(statement)
+                todo += read_registers(statement)
     shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
     if len(shared) != 1:
         return None

@@ -9,9 +9,9 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, signed
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.register_flow import registers
+from mcheck.frontend.ptx.lane_arithmetic import Word, to_signed
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.register_flow import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
@@ -32,7 +32,7 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return _cluster(k, unit, statement, at)
     if "warp" in statement.opcode:
         return _warp(k, unit, statement, at)
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.Barrier)
     reduces = op.kind == "red"
     wanted = reduces and k.is_needed(unit, statement)
@@ -70,7 +70,7 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.ClusterBarrier)
     send = sender(k, unit, statement, at, op)
     arrives = op.kind == "arrive"
@@ -101,7 +101,7 @@ def _members(fetch: Fetch, mask: Mask) -> Word:
 
 
 def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     fetch = k.fetch(unit, statement.operands[-1])
     send = sender(k, unit, statement, at, op)
 
@@ -114,7 +114,7 @@ def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
     """What data decides of a vote is chosen before it is cast: who acts upon its result acts upon the same data."""
-    for register in registers(vote):
+    for register in operand_registers(vote):
         row = unit.frame + register.index
         known = k.lanes.quality[row]
         c.choose_predicate(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
@@ -127,7 +127,7 @@ def _nothing(_: Cluster, __: Mask) -> None:
 @register_maker("elect", "shfl", "vote", "match", "redux")
 def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The lanes of a mask meet, and each gets what is made of what all bring (9.7.9.6, 9.7.13.9 to 9.7.13.14)."""
-    op = template(unit.function, statement) if "sync" in statement.opcode else None
+    op = operation_template(unit.function, statement) if "sync" in statement.opcode else None
     if not isinstance(op, ops.Collective):
         return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
@@ -213,7 +213,7 @@ def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple
     source = np.where(inside, source, lane)
     index = np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1)
     sure = q[index] | qb | qc
-    sure = np.where(mask[index], sure, sure | np.uint8(taint.NOTHING))
+    sure = np.where(mask[index], sure, sure | np.uint8(taint.UNKNOWN_NAMELESS))
     return (value[index], inside.astype(np.uint64)), sure
 
 
@@ -270,10 +270,10 @@ def _reduced(
         case "xor":
             out = np.bitwise_xor.reduce(np.where(present, rows, np.uint64(0)), axis=1)
         case _ if kind[0] in "us":
-            numbers = signed(rows, 32) if kind[0] == "s" else rows.astype(np.int64)
+            numbers = to_signed(rows, 32) if kind[0] == "s" else rows.astype(np.int64)
             far = np.iinfo(np.int64).max if mode == "min" else np.iinfo(np.int64).min
             chosen = np.where(present, numbers, far)
             out = (chosen.min(axis=1) if mode == "min" else chosen.max(axis=1)).astype(np.uint64) & low
         case _:
-            return (rows[:, 0],), sure | np.uint8(taint.NOTHING)
+            return (rows[:, 0],), sure | np.uint8(taint.UNKNOWN_NAMELESS)
     return (out,), sure

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, call_of, call_parts, resolve_function
+from mcheck.frontend.ptx.code import Unit, call_parts, possible_callees, resolve_function
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import Mask
@@ -29,7 +29,7 @@ def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     k.block_starts.add(at + 1)
     if isinstance(target, ptx.Symbol) and resolve_function(k.module, target.name) is None:
         return k.with_guard(unit, statement, _outside(k, unit, target.name, result))
-    found = call_of(k.module, k.code.units, statement)
+    found = possible_callees(k.module, k.code.units, statement)
     fetch = None if isinstance(target, ptx.Symbol) else k.fetch(unit, target)
     ways = {k.places.symbols["", u.function.name]: _way(k, unit, u, result, given, at) for _, u, _ in found}
 
@@ -129,7 +129,7 @@ def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]
         lanes = np.flatnonzero(mask)
         for spot in spots:
             if isinstance(spot, int):
-                unknown = np.full(len(lanes), taint.NOTHING, np.uint8)
+                unknown = np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8)
                 at = np.full(len(lanes), spot, np.uint64)
                 c.store.save(at, 8, lanes, np.zeros(len(lanes), np.uint64), unknown)
         return mask

@@ -14,9 +14,9 @@ from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, arithmetic, divides_by_zero, ones, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, divides_by_zero, lane_function, low_mask, truncate, type_bits
 from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
@@ -50,7 +50,7 @@ def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> S
     """
     assert statement.guard is not None
     known = k.lanes.quality
-    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, writes(statement))
+    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, written_registers(statement))
     plain = k.with_guard(unit, statement, made)
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -61,7 +61,7 @@ def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> S
         if not np.array_equal(doubt, mask):
             plain(c, mask & ~doubt)
         for row in rows:
-            known[row][doubt] = taint.NOTHING
+            known[row][doubt] = taint.UNKNOWN_NAMELESS
         return mask
 
     return run
@@ -78,15 +78,15 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     elif name == "clusterlaunchcontrol":
         function = query_function(statement.opcode)
     else:
-        function = arithmetic(statement.opcode)
+        function = lane_function(statement.opcode)
     if function is None:
         return None
     targets = k.destination_rows(unit, operands[0])
     sources = [k.fetch(unit, o) for o in operands[1:]]
     mixes, divides = name == "selp", name in ("div", "rem")
     kind = statement.opcode[-1]
-    compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
-    named = k.forget_results(unit, statement) if k.code.named and name not in MOVES else None
+    compared = type_bits(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
+    named = k.forget_results(unit, statement) if k.code.stores_named and name not in MOVES else None
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -112,7 +112,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
             unspecified = mask & unspecified & (given[1][1] & np.uint8(taint.UNKNOWN) == 0)
             for row in targets:
                 if row is not None:
-                    known[row][unspecified] |= np.uint8(taint.NOTHING)
+                    known[row][unspecified] |= np.uint8(taint.UNKNOWN_NAMELESS)
         return mask
 
     return run
@@ -120,7 +120,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
 
 def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     target, source = statement.operands
-    bits = width(statement.opcode[-1])
+    bits = type_bits(statement.opcode[-1])
     values, known = k.lanes.values, k.lanes.quality
     if bits == 128:
         return _wide(k, unit, target, source)
@@ -178,7 +178,7 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
             np.copyto(known[low], sure, where=mask)
         for row in high:
             if row is not None:
-                known[row][mask] = taint.NOTHING
+                known[row][mask] = taint.UNKNOWN_NAMELESS
         return mask
 
     return move
@@ -194,7 +194,7 @@ def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
         rows = np.where(mask, bit, np.uint64(0)).reshape(-1, WARP)
         together = np.repeat(np.bitwise_or.reduce(rows, axis=1), WARP)
         np.copyto(values[row], together, where=mask)
-        known[row][mask] = taint.TOGETHER
+        known[row][mask] = taint.CONVERGED
         c.assume("the lanes that activemask names are those that came together here")
         return mask
 
@@ -235,7 +235,7 @@ def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Qual
     if name not in ("and", "or"):
         return sure
     (a, qa), (b, qb) = given
-    bits = width(kind)
-    decisive = ones(bits) if name == "or" else np.uint64(0)
+    bits = type_bits(kind)
+    decisive = low_mask(bits) if name == "or" else np.uint64(0)
     decided = ((truncate(a, bits) == decisive) & (qa == 0)) | ((truncate(b, bits) == decisive) & (qb == 0))
     return np.where(decided, np.uint8(0), sure)

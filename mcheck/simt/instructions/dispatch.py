@@ -8,10 +8,10 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus.error_recovery import MOST, place_of
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, computes
-from mcheck.frontend.ptx.instruction_forms import KNOWN, fault
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.reachability import reachable
+from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, find_fault
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.reachability import reachable_places
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import MAKERS, Compiler, unsupported_step
 from mcheck.simt.execution.end_checks import with_end_checks
@@ -85,16 +85,16 @@ def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
 
 def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of a statement, whatever it is: what cannot be followed says so where it is executed."""
-    wrong = fault(statement)
+    wrong = find_fault(statement)
     if wrong is not None:
-        return _mistaken(k, unit, statement, at, wrong.error(statement))
+        return _mistaken(k, unit, statement, at, wrong.to_error(statement))
     name = statement.opcode[0]
-    if computes(statement):
+    if only_computes(statement):
         return computation(k, unit, statement, at)
     maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
     try:
         if maker is None:
-            template(unit.function, statement)  # raises if it is no instruction at all
+            operation_template(unit.function, statement)  # raises if it is no instruction at all
             return unsupported_step(statement, f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
@@ -110,15 +110,15 @@ def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error:
     """What is no instruction: a mistake where it is executed, told with the others that control may come to. In a
     module of a later PTX than the tables are of it may be one that came since, so it is not followed.
     """
-    if k.module.ptx > KNOWN:
-        known, written = ".".join(map(str, KNOWN)), k.module.version
+    if k.module.ptx > TABLES_VERSION:
+        known, written = ".".join(map(str, TABLES_VERSION)), k.module.version
         return unsupported_step(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
     if error.span is None:
         error.span = statement.span
     k.mistakes[at] = error
 
     def run(_c: Cluster, _mask: Mask) -> None:
-        live = reachable(k.module, k.code, k.mistakes) | {at}
+        live = reachable_places(k.module, k.code, k.mistakes) | {at}
         first, *others = sorted((k.mistakes[place] for place in live & set(k.mistakes)), key=place_of)[:MOST]
         first.others = tuple(others)
         raise first

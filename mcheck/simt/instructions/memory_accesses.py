@@ -13,9 +13,9 @@ from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
@@ -65,7 +65,7 @@ def visible_accesses(
         if unknown.any():
             c.trace.note_gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
-        if found & (taint.ORDER | taint.TOGETHER):
+        if found & (taint.ORDER | taint.CONVERGED):
             c.trace.note_order_dependence("an address depends on other threads", statement.span)
             c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
     return address[keep], lanes[keep]
@@ -122,7 +122,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     size = type_size(kind)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, target) if wanted else []
-    widths = [lane_arithmetic.width(r.type) or 64 for r in registers(target)]
+    widths = [lane_arithmetic.type_bits(r.type) or 64 for r in operand_registers(target)]
     fetch = k.fetch(unit, place)
     values, known = k.lanes.values, k.lanes.quality
     signed = kind[0] == "s" and size < 8
@@ -132,7 +132,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             return no_effect
     else:
         opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode if p != "nc")
-        made = template(unit.function, statement, opcode)
+        made = operation_template(unit.function, statement, opcode)
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
@@ -173,12 +173,12 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if row is None:
                 continue
             value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
-            if k.code.counts:
+            if k.code.atomics_decide:
                 c.counters.record_load(address, q)
             if size > 8:  # of 128 bits the lower half is followed
                 q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
             if signed:
-                value = lane_arithmetic.signed(value, 8 * size).astype(np.uint64)
+                value = lane_arithmetic.to_signed(value, 8 * size).astype(np.uint64)
             value = lane_arithmetic.truncate(value, widths[j])
             values[row][lanes] = value
             if strong and wait is None and j == 0:
@@ -260,11 +260,11 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     space, size = _space(statement), type_size(statement.opcode[-1])
     fetch = k.fetch(unit, place)
     items = source.items if isinstance(source, ptx.Vector) else (source,)
-    keeps = k.code.moved or space in ("param", "local")
+    keeps = k.code.stores_decide or space in ("param", "local")
     sources = [k.fetch(unit, x) for x in items] if keeps and size <= 8 else []
     op: ops.Store | None = None
     if space not in ("param", "local"):
-        made = template(unit.function, statement)
+        made = operation_template(unit.function, statement)
         assert isinstance(made, ops.Store)
         op = made
     data = tuple(Reg("data") for _ in items)
@@ -280,7 +280,9 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             c.tensor.result_words.difference_update(address.tolist() if c.tensor.result_words else ())
             found, those = visible_accesses(c, statement, address, sure, lanes)
             exact = (
-                (op.sem != "weak" or k.code.exact) and len(given) == len(items) and not any(q.any() for _, q in given)
+                (op.sem != "weak" or k.code.stores_needed)
+                and len(given) == len(items)
+                and not any(q.any() for _, q in given)
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
             if op.sem == "weak" and len(those) == len(lanes):
@@ -294,7 +296,7 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
                 c.trace.record_stored(lanes, given)
         if keeps and size > 8:
-            given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.NOTHING, np.uint8))] * 2
+            given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8))] * 2
         for j, (value, q) in enumerate(given):
             c.store.save(address + np.uint64(j * min(size, 8)), min(size, 8), lanes, value, q)
         return mask
@@ -359,7 +361,11 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     if "m16n8" in statement.opcode:
         rows = count * 8
     opaque = _loaded(k, unit, statement) if loads and k.is_needed(unit, statement) else None
-    sources = [k.fetch(unit, r) for r in registers(statement.operands[1])] if not loads and k.code.moved else []
+    sources = (
+        [k.fetch(unit, r) for r in operand_registers(statement.operands[1])]
+        if not loads and k.code.stores_decide
+        else []
+    )
 
     def made(address: Expr) -> ops.Op:
         if loads:
@@ -377,7 +383,7 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if not loads:
             name, state = _brought(sources, mask)
             if len(those) == len(lanes):
-                given = [(name[lanes], state[lanes])] if k.code.named else []
+                given = [(name[lanes], state[lanes])] if k.code.stores_named else []
                 one = distinct_stores(c, statement, found, given, lanes)
                 found, those = found[one], those[one]
             for j in range(2 if sources else 0):
@@ -400,12 +406,12 @@ def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
     state = np.bitwise_or.reduce([np.zeros(len(mask), np.uint8), *(q for _, q in given)])
     lost = ((state & ~np.uint8(taint.UNKNOWN)) != 0) & mask
     whole = np.repeat(lost.reshape(-1, WARP).any(axis=1), WARP)
-    return name, np.where(whole, np.uint8(taint.NOTHING), np.uint8(taint.UNKNOWN))
+    return name, np.where(whole, np.uint8(taint.UNKNOWN_NAMELESS), np.uint8(taint.UNKNOWN))
 
 
 def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
     """What ``ldmatrix`` leaves in its registers: names made of what is in the rows, or nothing that is known."""
-    rows = k.register_rows(unit, writes(statement))
+    rows = k.register_rows(unit, written_registers(statement))
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask, address: Word, lanes: Indices) -> None:
@@ -418,7 +424,7 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
         name = number_warp([*words], mask)
         for j, row in enumerate(rows):
             np.copyto(values[row], truncate(hash_number(name + np.uint64(j)), 32), where=mask)
-            known[row][mask] = np.where(lost, taint.NOTHING, taint.UNKNOWN)[mask]
+            known[row][mask] = np.where(lost, taint.UNKNOWN_NAMELESS, taint.UNKNOWN)[mask]
 
     return run
 
@@ -428,7 +434,7 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
 
 def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
     """An instruction without a result that matters: its operation with the values of its operands."""
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     send = sender(k, unit, statement, at, op, spread=spread)
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -486,7 +492,7 @@ def sender(
                 else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
-            elif doubt & (taint.ORDER | taint.TOGETHER):
+            elif doubt & (taint.ORDER | taint.CONVERGED):
                 c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on it", c.span)
             if name in ADDRESSES:
                 value = to_generic(value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
@@ -28,7 +28,7 @@ WORD = 8
 @register_maker("tensormap.replace")
 def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``tensormap.replace``: one field of a map in shared or global memory."""
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
     send = sender(k, unit, statement, at, op)
 
@@ -59,7 +59,7 @@ def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
     All of its lanes are there and read the map; the copy and the release are done by one of them.
     """
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)
     send = sender(k, unit, statement, at, op)
     source = k.fetch(unit, statement.operands[1])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, number_of, ones, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, low_mask, to_number, truncate, type_bits
 from mcheck.simt.execution.lanes import Mask
 
 Slopes = NDArray[np.int64]
@@ -92,8 +92,8 @@ class Numbers:
 
     def number(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
         """The values as numbers of a type, and which of them keep to its range."""
-        bits = width(kind)
-        base: NDArray[Any] = number_of(value.base, kind)
+        bits = type_bits(kind)
+        base: NDArray[Any] = to_number(value.base, kind)
         if kind[0] == "s":
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         else:
@@ -121,17 +121,17 @@ def rule_of(opcode: tuple[str, ...]) -> Rule | None:
         case "mov" | "cvta":
             return lambda _, s: s[0]
         case "add" | "sub" | "neg" | "not":
-            return _RULES[name](width(kind))
+            return _RULES[name](type_bits(kind))
         case "mul" | "mad" if opcode[1] in ("lo", "wide"):
             return _product(kind, wide=opcode[1] == "wide")
-        case "mul" if opcode[1] == "hi" and width(kind) == 32:
+        case "mul" if opcode[1] == "hi" and type_bits(kind) == 32:
             return _upper(kind)
         case "shl":
-            return _left(width(kind))
+            return _left(type_bits(kind))
         case "shr":
             return _right(kind)
-        case "and" | "or" | "xor" if width(kind) > 1:
-            return _bitwise(name, width(kind))
+        case "and" | "or" | "xor" if type_bits(kind) > 1:
+            return _bitwise(name, type_bits(kind))
         case "min" | "max":
             return _extreme(name, kind)
         case "setp" if len(opcode) == 3:
@@ -182,12 +182,12 @@ def _still_first(s: list[Value]) -> tuple[Value, Value]:
 
 
 def _product(kind: str, *, wide: bool) -> Rule:
-    bits = width(kind)
+    bits = type_bits(kind)
     sign = kind if wide else "s" + kind[1:]
 
     def run(n: Numbers, s: list[Value]) -> Value:
         one, other = _still_first(s)
-        made = _times(other, one, number_of(one.base, sign), 64 if wide else bits)
+        made = _times(other, one, to_number(one.base, sign), 64 if wide else bits)
         slopes, bad = made.slopes, made.bad
         if wide:
             bad = bad | ~n.number(other, kind)[1]
@@ -243,7 +243,7 @@ def _left(bits: int) -> Rule:
 
 
 def _right(kind: str) -> Rule:
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind if kind[0] == "s" else f"u{bits}")
@@ -257,13 +257,13 @@ def _right(kind: str) -> Rule:
 def _divided(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind)
-        by = number_of(s[1].base, kind)
+        by = to_number(s[1].base, kind)
         natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
         block = np.where(natural, by, 1).astype(np.int64)
         slopes, known = n.floor(s[0], np.where(natural, base, 0).astype(np.int64), block)
         if name == "rem":
             slopes = s[0].slopes - slopes * block
-        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, width(kind))
+        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, type_bits(kind))
 
     return run
 
@@ -338,7 +338,7 @@ def _compared(test: str, kind: str) -> Rule | None:
     if test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
         return None
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
-        kind = f"u{width(kind)}"
+        kind = f"u{type_bits(kind)}"
 
     def run(n: Numbers, s: list[Value]) -> Value:
         return Value(s[0].base, np.zeros_like(s[0].slopes), ~_held(n, s[0], s[1], kind, test))
@@ -350,9 +350,9 @@ def _extreme(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         a, b = s[0], s[1]
         known = _held(n, a, b, kind, "le")
-        x, y = number_of(a.base, kind), number_of(b.base, kind)
+        x, y = to_number(a.base, kind), to_number(b.base, kind)
         first = x <= y if name == "min" else x > y
-        return _made(a, np.where(first, a.slopes, b.slopes), ~known, width(kind))
+        return _made(a, np.where(first, a.slopes, b.slopes), ~known, type_bits(kind))
 
     return run
 
@@ -363,11 +363,11 @@ def _converted(to: str, source: str) -> Rule | None:
 
     def run(n: Numbers, s: list[Value]) -> Value:
         bad = s[0].bad
-        if width(to) > width(source):
+        if type_bits(to) > type_bits(source):
             bad = bad | ~n.number(s[0], source)[1]
-        elif width(to) < min(width(source), 32):  # the register may be wider than the result
+        elif type_bits(to) < min(type_bits(source), 32):  # the register may be wider than the result
             bad = bad | ~n.number(s[0], to)[1]
-        return _made(s[0], s[0].slopes, bad, min(width(to), 64))
+        return _made(s[0], s[0].slopes, bad, min(type_bits(to), 64))
 
     return run
 
@@ -385,5 +385,5 @@ def logical(name: str, first: Value, second: Value) -> Value:
     decides = np.uint64(name == "or")
     bad = first.bad | second.bad
     for x in (first, second):
-        bad = bad & ~(x.still & ((x.base & ones(1)) == decides))
+        bad = bad & ~(x.still & ((x.base & low_mask(1)) == decides))
     return Value(first.base, np.zeros_like(first.slopes), bad)

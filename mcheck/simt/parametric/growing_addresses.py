@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import width
+from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.memory_layout import PARAM_BASE, UNKNOWN_SIZE
-from mcheck.frontend.ptx.register_flow import reads, registers
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
@@ -41,10 +41,10 @@ class Growing(InvariantRegisters):
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode[-1])
-        given = list(registers(statement.operands[0]))
-        targets = [(j, unit.frame + r.index, width(r.type)) for j, r in enumerate(given)]
-        targets = [x for x in targets if x[1] in self.compiler.code.wanted]
-        based = self._wanted(unit, registers(place))
+        given = list(operand_registers(statement.operands[0]))
+        targets = [(j, unit.frame + r.index, type_bits(r.type)) for j, r in enumerate(given)]
+        targets = [x for x in targets if x[1] in self.compiler.code.needed_rows]
+        based = self._wanted(unit, operand_registers(place))
         rows = [row for _, row, _ in targets]
         if "param" in statement.opcode and not any(p.startswith("param::func") for p in statement.opcode):
 
@@ -101,11 +101,11 @@ class Growing(InvariantRegisters):
                     return self._tensor(unit, statement, source)
             elif "global" in opcode and "reduce" not in opcode:
                 return self._source_of(unit, statement, source)
-        return self._effect(unit, statement, reads(statement))
+        return self._effect(unit, statement, read_registers(statement))
 
     def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
-        fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, registers(source))
-        others = [r for o in statement.operands if o is not source for r in registers(o)]
+        fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, operand_registers(source))
+        others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
         effect = self._effect(unit, statement, others)
         amounts = [o.value for o in statement.operands[2:3] if isinstance(o, ptx.Immediate)]
 
@@ -149,12 +149,12 @@ class Growing(InvariantRegisters):
             self.numbers.spare = 0
 
     def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
-        coords = [r for o in source.rest for r in registers(o)]
+        coords = [r for o in source.rest for r in operand_registers(o)]
         items = [x for o in source.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         rows = self._wanted(unit, coords)
-        others = [r for o in statement.operands if o is not source for r in registers(o)]
+        others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
         based = ptx.Address(source.base, source.offset)
-        effect = self._effect(unit, statement, [*others, *registers(based)])
+        effect = self._effect(unit, statement, [*others, *operand_registers(based)])
         fetch = self.compiler.fetch(unit, based)
         fetches = {r: self.compiler.fetch(unit, r) for r, _ in rows}
 
@@ -170,7 +170,7 @@ class Growing(InvariantRegisters):
                 if not self.numbers.number(value, "s32")[1].all():
                     raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
                 for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
-                    self._box(c, statement, address, value, first=register in list(registers(items[0])))
+                    self._box(c, statement, address, value, first=register in list(operand_registers(items[0])))
 
         return before
 

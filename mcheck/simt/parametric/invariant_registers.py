@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Argument
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
@@ -64,7 +64,7 @@ class InvariantRegisters:
         slopes, bad = np.zeros((3, len(lanes)), np.int64), np.zeros(len(lanes), np.bool_)
         if isinstance(operand, ptx.Special) and operand.name not in self.compiler.lanes.special:
             bad[:] = True
-        for register in registers(operand):
+        for register in operand_registers(operand):
             row = unit.frame + register.index
             slopes, bad = self.slopes[:, row, lanes], self.bad[row, lanes]
             if isinstance(operand, ptx.Part):
@@ -92,13 +92,13 @@ class InvariantRegisters:
 
     def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[tuple[ptx.Register, int]]:
         rows = [(r, unit.frame + r.index) for r in dict.fromkeys(found)]
-        return [(r, row) for r, row in rows if row in self.compiler.code.wanted]
+        return [(r, row) for r, row in rows if row in self.compiler.code.needed_rows]
 
     def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
         """An instruction whose operands are to be the same for all numbers."""
         name = statement.opcode[0]
         rows = self._wanted(unit, used)
-        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
         collective = name in COLLECTIVE
         known = collective or (name == "mbarrier" and statement.opcode[1] in ("try_wait", "test_wait"))
 
@@ -133,7 +133,7 @@ def deciding_registers(statement: ptx.Statement) -> Iterable[ptx.Register]:
     name, guard = statement.opcode[0], statement.guard
     strong_store = name == "st" and not STRONG.isdisjoint(statement.opcode[1:2])
     if name in ADDRESSED and not strong_store:
-        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in registers(o)]
+        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in operand_registers(o)]
     if name == "wgmma":
         return [o for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred"]
-    return [r for r in reads(statement) if guard is None or r != guard.register]
+    return [r for r in read_registers(statement) if guard is None or r != guard.register]

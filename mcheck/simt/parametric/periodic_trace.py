@@ -104,7 +104,7 @@ class Finder:
 
     def find(self) -> PeriodicTrace:
         """How it repeats; raises ``Aperiodic`` with what is in the way."""
-        if self.runner(0).code.moved:
+        if self.runner(0).code.stores_decide:
             raise Aperiodic("control that depends on what is stored in memory")
         small, large = self.tried()
         marks, step = self.marks(small, large)

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic, width
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import lane_function, type_bits
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
@@ -57,7 +57,7 @@ class ParameterWatch(Growing):
         """The steps, watched."""
         self.begin(compiler)
         self.widths = np.array(
-            [min(width(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
+            [min(type_bits(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
         )
         out = list(steps)
         for at, statement, unit in statements(compiler):
@@ -67,9 +67,9 @@ class ParameterWatch(Growing):
     def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         """What to look at before an instruction is executed."""
         name = statement.opcode[0]
-        if fault(statement) is not None:  # its step says so
+        if find_fault(statement) is not None:  # its step says so
             return None
-        if computes(statement):
+        if only_computes(statement):
             return self._computation(unit, statement)
         if name == "bra":
             return self._jump(jump_target(unit, statement), at)
@@ -143,12 +143,12 @@ class ParameterWatch(Growing):
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
-        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
         if not targets:
             return None
         operands = statement.operands[1:]
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or arithmetic(opcode) is not None
+        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or lane_function(opcode) is not None
         if not follows or (
             packs and isinstance(operands[0], ptx.Vector) and isinstance(statement.operands[0], ptx.Vector)
         ):
@@ -157,7 +157,7 @@ class ParameterWatch(Growing):
         fetches = [(o, self.compiler.fetch(unit, o)) for o in items]
         rule = None if packs or (name == "cvta" and any("shared" in p for p in opcode)) else rule_of(opcode)
         predicates = name in ("and", "or") and opcode[-1] == "pred"
-        if len(writes(statement)) > 1 and name != "setp":
+        if len(written_registers(statement)) > 1 and name != "setp":
             rule = None
 
         def before(_: Cluster, mine: Mask) -> None:
