@@ -356,5 +356,5 @@ def test_that_other_grids_are_not_followed_is_assumed_where_a_kernel_waits_for_o
         ask(text.replace("MORE", more), {"grid": 1, "block": 32}) for more in ("griddepcontrol.wait;", "")
     )
     assert [a for a in with_it.assumptions if a not in without.assumptions] == [
-        "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+        "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
     ]

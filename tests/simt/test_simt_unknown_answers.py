@@ -67,7 +67,7 @@ def test_a_map_of_the_launch_that_is_none_is_told_where_a_copy_uses_it(field: di
 def test_clusters_are_won_or_not() -> None:
     found = ask("stolen_tiles", text_of("stolen_tiles"))
     assert found.verdict == "bounded", found.reason
-    assert "which clusters of the grid are won nobody knows" in (found.reason or "")
+    assert "clusterlaunchcontrol wins at most" in (found.reason or "")
     assert ":83:" in (found.reason or "")
     assert found.executions == 3
 

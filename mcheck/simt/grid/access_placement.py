@@ -1,4 +1,4 @@
-"""Where in global memory the accesses of a cluster are, in terms of its coordinates."""
+"""Placement of a cluster's accesses in global memory, in terms of its coordinates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEPENDS = "the address of '{}' depends on the coordinates"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an instruction does to the memory that it names."""
+    """How an instruction accesses the memory that it names."""
 
     kind: str
     size: int
@@ -37,12 +37,16 @@ class Kind:
 
 @dataclass(slots=True)
 class Placing(State):
-    """Notes accesses. ``optional`` are the conditions under which the lanes at hand make theirs, if they may."""
+    """Recorder of placed accesses. ``optional`` are the conditions under which the current lanes make theirs, if they
+    may omit them.
+    """
 
     footprint: Footprint = field(init=False)
     optional: Conditions | None = None
     handed: set[str] = field(default_factory=set)
-    """The memories that values were stored to which depend on the coordinates: of the lane (own), of all (memory)."""
+    """The memories that hold stored values that depend on the coordinates: the lane's own ("own"), shared by all
+    ("memory").
+    """
     bases: NDArray[np.int64] = field(init=False)
     ends: NDArray[np.int64] = field(init=False)
     sized: NDArray[np.bool_] = field(init=False)
@@ -57,9 +61,9 @@ class Placing(State):
         self.sized = np.array([i.object.size != UNKNOWN_SIZE for i in found], np.bool_)
 
     def _placed(self, statement: ptx.Statement, when: Conditions) -> None:
-        """Where an access is may depend on a condition: that it holds is asked for."""
+        """Require a condition on which the address of an access depends."""
         if not self.table.require(when, statement.span):
-            self.space.lose(f"where '{statement.text}' accesses memory depends on the coordinates", statement.span)
+            self.space.lose(f"the place that '{statement.text}' accesses depends on the coordinates", statement.span)
 
     def _unplaced(self, statement: ptx.Statement, kind: str) -> None:
         form = Form(buffer=ANY, kind=kind, sure=False, whole=True)
@@ -73,7 +77,7 @@ class Placing(State):
         self, unit: Unit, statement: ptx.Statement, place: ptx.Address, fetch: Fetch, lanes: Indices, kind: Kind,
         *, offset: NDArray[np.uint64] | None = None,
     ) -> None:  # fmt: skip
-        """An access of these lanes at the addresses of an operand."""
+        """Record an access of these lanes at the addresses of an operand."""
         value, when = self.value(unit, place, fetch, lanes)
         at = to_generic(value.base + offset if offset is not None else value.base).astype(np.int64)
         if when.any():
@@ -120,7 +124,7 @@ class Placing(State):
         self.footprint.add(form, statement.span, np.unique(at)[:, None])
 
     def _span(self, by: Slopes, when: Conditions | None, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """From where to where accesses move with the coordinates, as far as the lanes make them."""
+        """The range within which accesses move with the coordinates, as far as the lanes make them."""
         least, most = self.space.reach(by)
         low, high = np.full(count, least, np.int64), np.full(count, most, np.int64)
         for number in np.unique(when).tolist() if when is not None else ():
@@ -136,7 +140,7 @@ class Placing(State):
 
 
 def _multiple(by: Slopes, of: Slopes, sign: int) -> int:
-    """The natural number by which ``of`` has to be taken to be ``sign * by``; 0 if there is none."""
+    """The natural number m with ``m * of == sign * by``; 0 if there is none."""
     if len(by) != len(of) or not of:
         return 0
     times, rest = divmod(sign * by[-1], of[-1])
@@ -144,7 +148,7 @@ def _multiple(by: Slopes, of: Slopes, sign: int) -> int:
 
 
 def alike(slopes: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], tuple[Slopes, ...]]]:
-    """The lanes that have the same slopes in all dimensions (symbols, lanes, dimensions), and those slopes."""
+    """Group lanes by their slopes in all dimensions (symbols, lanes, dimensions); yields the lanes and those slopes."""
     count = slopes.shape[1]
     if not (slopes != slopes[:, :1]).any():
         return [(np.arange(count), tuple(trimmed(column) for column in slopes[:, 0].T.tolist()))]

@@ -1,9 +1,9 @@
-"""What instructions make of values that depend on the coordinates of the cluster (``mcheck.simt.grid.space``).
+"""Transfer functions of instructions on affine forms in the coordinates of the cluster (``mcheck.simt.grid.space``).
 
-The rules are those of values that grow with a number of rounds (``mcheck.simt.parametric.affine``), with the symbols of
-the space in place of periods. Where one asks how large a value is, and the answer is not the same for the whole grid,
-the class of the cluster that is executed gets a condition. A comparison gives its predicate a condition instead, by
-lane: it counts where something depends on the predicate.
+The rules are those of values that grow with a number of iterations (``mcheck.simt.parametric.affine``), with the
+symbols of the space in place of periods. Where a rule compares a value with a bound, and the answer differs within the
+grid, the class of the executed cluster gets a condition. A comparison gives its predicate a condition instead, by lane:
+it counts where something depends on the predicate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
 Conditions = NDArray[np.int32]
 """By lane, the number of a set of conditions (``Table``)."""
 ALWAYS, NEVER = 0, -1
-"""The number of no condition, and that of one of which nobody knows when it holds."""
+"""The number of the empty set of conditions, and that of an unknown condition."""
 
 Part = tuple[tuple[int, ...], int]
 """``slopes * symbols <= bound``."""
@@ -31,7 +31,7 @@ Part = tuple[tuple[int, ...], int]
 
 @dataclass(slots=True)
 class Table:
-    """Sets of conditions by number."""
+    """Sets of conditions, numbered."""
 
     space: Space
     sets: list[frozenset[Part]] = field(default_factory=lambda: [frozenset()])
@@ -39,7 +39,7 @@ class Table:
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def number(self, parts: frozenset[Part]) -> int:
-        """The number of a set, less what holds for the whole grid."""
+        """The number of a set, without the conditions that hold for the whole grid."""
         kept = frozenset(p for p in parts if not self.space.holds(*p))
         found = self.numbers.get(kept)
         if found is None:
@@ -48,7 +48,7 @@ class Table:
         return found
 
     def both(self, first: Conditions, second: Conditions) -> Conditions:
-        """The conditions under which two sets hold."""
+        """The conjunction of two conditions per lane."""
         if not second.any():
             return first
         if not first.any():
@@ -66,7 +66,7 @@ class Table:
         return self.unions[key]
 
     def require(self, conditions: Conditions, span: Span | None) -> bool:
-        """Leaves those clusters in the class for which these hold; false where nobody knows when they do."""
+        """Restrict the class to the clusters that satisfy these conditions; false where they are unknown."""
         for number in np.unique(conditions).tolist():
             if number == NEVER:
                 return False
@@ -77,7 +77,7 @@ class Table:
 
 @dataclass(slots=True)
 class Coordinates(Numbers):
-    """The clusters that are left: those of the class."""
+    """The clusters of the class."""
 
     space: Space = field(kw_only=True)
     span: Span | None = None
@@ -130,8 +130,8 @@ class Coordinates(Numbers):
         return slopes, good
 
     def _quotient(self, start: int, by: list[int], divisor: int) -> NDArray[np.int64] | None:
-        """The slopes of one quotient: what is whole of its slopes, and a symbol for what is not, unless that stays in
-        one block.
+        """The slopes of one quotient: the whole part of its slopes, and a symbol for the remainder, unless that stays
+        in one block.
         """
         whole: NDArray[np.int64] = np.array([x // divisor for x in by], np.int64)
         rest = [x % divisor for x in by]
@@ -149,7 +149,7 @@ class Coordinates(Numbers):
 
 
 def made(opcode: tuple[str, ...]) -> Rule | None:
-    """The rule of an instruction; ``None`` where what depends on the coordinates is not followed through it."""
+    """The rule of an instruction; ``None`` if it has none."""
     if opcode[0] == "and" and type_bits(opcode[-1]) > 1:
         return _masked(opcode, rule_of(opcode))
     if opcode[0] == "bfe" and opcode[-1][0] == "u":
@@ -160,7 +160,7 @@ def made(opcode: tuple[str, ...]) -> Rule | None:
 
 
 def _field(kind: str) -> Rule:
-    """``bfe``: what is left of a quotient by a power of two, of which whole multiples of another one are taken off."""
+    """``bfe``: a quotient by a power of two, modulo another power of two."""
     bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
@@ -176,7 +176,7 @@ def _field(kind: str) -> Rule:
 
 
 def _inserted(bits: int) -> Rule:
-    """``bfi``: a number that fits its field, or whose field goes up to the end, put into one that does not move."""
+    """``bfi``: a number that fits its field, or whose field extends to the end, inserted into a constant one."""
 
     def run(n: Numbers, s: list[Value]) -> Value:
         given, into, position, length = s
@@ -222,7 +222,7 @@ def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
 
 
 def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
-    """By lane, the condition under which a comparison of integers keeps its answer."""
+    """By lane, the condition under which a comparison of integers keeps its result."""
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
         kind = f"u{type_bits(kind)}"
     out = np.where(a.bad | b.bad, NEVER, ALWAYS).astype(np.int32)
@@ -247,7 +247,7 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
 
 
 def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
-    """The lanes that have the same slopes, and those."""
+    """Group lanes by slopes."""
     if not (slopes != slopes[:, :1]).any():
         return [(np.arange(slopes.shape[1]), slopes[:, 0].tolist())]
     kinds, back = np.unique(slopes, axis=1, return_inverse=True)
@@ -255,8 +255,8 @@ def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
 
 
 def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
-    """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; of what is not 0, that
-    it does not reach it.
+    """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; for a nonzero value,
+    that it does not reach 0.
     """
     up, down = trimmed(slopes), trimmed([-s for s in slopes])
     if not up:

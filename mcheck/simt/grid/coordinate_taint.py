@@ -1,5 +1,5 @@
 """The registers whose values can depend on the coordinates of the cluster, whatever the launch: only instructions that
-have to do with them are looked at while a cluster is executed.
+involve them are watched while a cluster is executed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mcheck.frontend.ptx.register_flow import operand_registers, read_registers,
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
 _TELLS = ("query_cancel", "try_cancel")
-"""Answers about other clusters of the grid depend on which one asks."""
+"""Responses about other clusters of the grid depend on which cluster asks."""
 
 
 def specials(statement: ptx.Statement) -> Iterator[str]:
@@ -47,7 +47,7 @@ def tainted(module: ptx.Module, code: Code) -> frozenset[int]:
 def _statement(
     module: ptx.Module, code: Code, unit: Unit, statement: ptx.Statement, found: set[int], *, memory: bool
 ) -> bool:
-    """Adds what an instruction makes dependent; whether it hands on through memory what is."""
+    """Add the registers that an instruction taints; returns whether it passes taint on through memory."""
     name = statement.opcode[0]
 
     def rows(given: Iterator[ptx.Register] | tuple[ptx.Register, ...]) -> set[int]:

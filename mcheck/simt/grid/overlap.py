@@ -1,4 +1,6 @@
-"""Whether two clusters of a class touch a common byte: by intervals and divisors, by a look at neighbours, by Z3."""
+"""Whether two clusters of a class touch a common byte: by intervals and divisors, by enumeration of neighbours,
+by Z3.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ from mcheck.simt.grid.regions import Extent, Region, hull, meet
 from mcheck.simt.grid.space import AXES, Space
 
 SPELLED = 1 << 16
-"""So many ranges are looked at one by one."""
+"""Maximum number of ranges that are enumerated."""
 MOST_PAIRS = 4096
-"""So many pairs of regions of two forms are looked at."""
+"""Maximum number of pairs of regions of two forms that are compared."""
 EFFORT = 400_000
-"""What Z3 may spend on a question (its rlimit): about a second."""
+"""Z3's limit for a question (its rlimit): about a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two clusters with a common byte, by their distance from the one that is executed; the same one twice if it is
-    one cluster.
+    """Two clusters with a common byte, by their distance from the executed one; the same one twice if it is one
+    cluster.
     """
 
     first: tuple[int, ...]
@@ -32,15 +34,16 @@ class Pair:
 
 APART = None
 OPEN = "open"
-"""Nobody knows whether there is a pair."""
+"""It is unknown whether there is a pair."""
 Answer = Pair | str | None
 
 
 def meeting(
     space: Space, one: Sequence[Region], other: Sequence[Region], limit: Limit, *, apart: bool, solve: bool = True
 ) -> Answer:
-    """A pair of clusters, different ones if ``apart`` and else the same, of which the first touches with ``one`` what
-    the second touches with ``other``. The regions of each side have the same slopes. Without ``solve`` Z3 is not asked.
+    """Find a pair of clusters, different ones if ``apart`` and else the same, of which the first touches with ``one``
+    what the second touches with ``other``. The regions of each side have the same slopes. Without ``solve`` Z3 is not
+    asked.
     """
     if _never(space, _hulls(one), _hulls(other), apart=apart):
         return APART
@@ -62,7 +65,7 @@ def meeting(
 
 
 def _hulls(regions: Sequence[Region]) -> Region:
-    """A region that has all of these in it."""
+    """A region that contains all of these."""
     out = []
     for found in zip(*(r.dimensions for r in regions), strict=True):
         steps = {e.steps for e in found}
@@ -79,7 +82,7 @@ def _hulls(regions: Sequence[Region]) -> Region:
 
 
 def _neighbours(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Clusters close to the one that is executed, with it or with themselves."""
+    """Clusters close to the executed one, each paired with it or with itself."""
     here = (0,) * AXES
     near = [range(max(low, -1), min(high, 1) + 1) for low, high in zip(space.low, space.high, strict=True)]
     for other in sorted(product(*near), key=lambda c: sum(map(abs, c))):
@@ -94,7 +97,7 @@ def _neighbours(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...],
 
 
 def _never(space: Space, a: Region, b: Region, *, apart: bool) -> bool:
-    """Whether there is no common byte for sure."""
+    """Whether there is certainly no common byte."""
     return any(
         _far(space, x, y, apart=apart) or _divided(x, y, apart=apart)
         for x, y in zip(a.dimensions, b.dimensions, strict=True)
@@ -102,7 +105,7 @@ def _never(space: Space, a: Region, b: Region, *, apart: bool) -> bool:
 
 
 def _far(space: Space, x: Extent, y: Extent, *, apart: bool) -> bool:
-    """Whether the intervals from the first to the last byte do not meet, wherever the clusters are."""
+    """Whether the intervals from the first to the last byte are disjoint, wherever the clusters are."""
     if apart:
         (low, high), (least, most) = space.spread(x.slopes), space.spread(y.slopes)
         return x.low + high + x.reach <= y.low + least or y.low + most + y.reach <= x.low + low
@@ -117,21 +120,21 @@ def _difference(x: Extent, y: Extent) -> list[int]:
 
 
 def _divided(x: Extent, y: Extent, *, apart: bool) -> bool:
-    """Whether the beginnings differ by what the common divisor of everything that varies does not allow."""
+    """Whether the beginnings differ by an amount that the common divisor of all varying terms rules out."""
     varying = [*x.slopes, *y.slopes] if apart else _difference(x, y)
     divisor = gcd(*varying, *(stride for stride, _ in (*x.steps, *y.steps)))
     if divisor == 0:
-        return False  # nothing varies: the intervals tell
+        return False  # nothing varies: the intervals decide
     rest = (x.low - y.low) % divisor
     return rest >= y.length and divisor - rest >= x.length
 
 
 def _told_apart(space: Space, a: Region, b: Region) -> bool:
-    """Whether clusters with a common byte are the same along every axis: digits of numbers that do not carry.
+    """Whether clusters with a common byte are equal along every axis: digits of numbers that do not carry.
 
-    Of regions with the same slopes, along a dimension: the difference of two beginnings is a sum of multiples, of the
-    slopes by how far the clusters are from each other and of the strides by how far the ranges are. Where the largest
-    number in it exceeds all others together with the lengths, its multiple has to be zero.
+    For regions with the same slopes, along a dimension: the difference of two beginnings is a sum of multiples, of the
+    slopes by the distance of the clusters and of the strides by the distance of the ranges. Where the largest
+    coefficient in it exceeds all others together with the lengths, its multiple has to be zero.
     """
     if any(x.slopes != y.slopes for x, y in zip(a.dimensions, b.dimensions, strict=True)):
         return False

@@ -1,4 +1,4 @@
-"""The accesses of global memory that a cluster makes while it is executed, in terms of its coordinates."""
+"""Recording of the accesses of global memory that a cluster makes, in terms of its coordinates."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 STRONG = frozenset(("release", "acquire", "relaxed", "volatile", "mmio"))
 COPIED = 16
 LINE = 128
-"""What ``discard`` destroys."""
+"""The bytes that ``discard`` destroys."""
 
 
 @dataclass(slots=True)
 class Touching(Placing):
-    """Looks at the instructions that access memory."""
+    """Recorder of the instructions that access memory."""
 
     def may_be_left_out(self, statement: ptx.Statement) -> bool:
-        """Whether an instruction may be left out without more or other races: a weak access of memory, or an atomic
-        that hands nothing on.
+        """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
+        releases nothing.
         """
         name = statement.opcode[0]
         weak = name in ("ld", "st") and STRONG.isdisjoint(statement.opcode)
         return weak or (name == "red" and not self.compiler.code.stores_decide)
 
     def fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
-        """An instruction whose operands are to be the same in all clusters."""
+        """Require the operands of an instruction to be the same in all clusters."""
         guard = None if statement.guard is None else statement.guard.register
         rows = self._wanted(unit, [r for r in used if r != guard])
         targets = self._wanted(unit, written_registers(statement))
@@ -65,7 +65,7 @@ class Touching(Placing):
         return [row for row in rows if row in self.compiler.code.needed_rows]
 
     def access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        """What to look at before an instruction that may access global memory; ``None`` for others."""
+        """The action before an instruction that may access global memory; ``None`` for others."""
         name = statement.opcode[0]
         try:
             match name:
@@ -89,7 +89,7 @@ class Touching(Placing):
                     if name == "multimem" or not any(p.startswith("shared") for p in statement.opcode):
                         return self._anywhere(unit, statement)
         except (InputError, Unsupported, StopIteration, KeyError):
-            pass  # its step says what is wrong with it
+            pass  # its step reports the error
         return None
 
     # --- instructions ---------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Touching(Placing):
             if told or self.depends(given) or (own and self.depends(based)):
                 self.handed |= spaces
                 if not own and (not weak or code.stores_needed or code.stores_named):
-                    reason = f"what '{statement.text}' stores depends on the coordinates"
+                    reason = f"the value that '{statement.text}' stores depends on the coordinates"
                     self.space.lose(reason, statement.span)
             if self.optional is not None and (own or code.stores_decide):
                 self.handed |= spaces
@@ -202,7 +202,7 @@ class Touching(Placing):
         self, unit: Unit, statement: ptx.Statement, place: ptx.Address, kind: Kind, *,
         amount: ptx.Operand | None = None, sizes: bool = False,
     ) -> Before:  # fmt: skip
-        """A copy from or to a place in global memory; of ``cp.async`` (``sizes``) the bytes that it reads may be fewer
+        """A copy from or to a place in global memory; for ``cp.async`` (``sizes``) the bytes that it reads may be fewer
         than it writes.
         """
         left = statement.operands[3:] if sizes else ()
@@ -218,7 +218,8 @@ class Touching(Placing):
             rest(c, lanes)
             for row in amounts:
                 if row in self.slopes or row in self.bad:
-                    self.space.lose(f"how much '{statement.text}' reads depends on the coordinates", statement.span)
+                    reason = f"the size that '{statement.text}' reads depends on the coordinates"
+                    self.space.lose(reason, statement.span)
             if size is None or self.depends(amounts):
                 self.touch(unit, statement, place, fetch, lanes, kind)
                 return
@@ -255,7 +256,7 @@ class Touching(Placing):
         return before
 
     def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
-        """What edits a tensor map: in global memory it is a write of the object."""
+        """An edit of a tensor map: in global memory it is a write of the object."""
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
         return self._beside(unit, statement, place, Kind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
 
@@ -289,7 +290,7 @@ class Touching(Placing):
             self.touch(unit, statement, mapped, fetch, lanes, read_map)
             at = np.broadcast_to(fetch()[0], c.lanes.exists.shape)[lanes]
             if self.depends(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
-                self.space.lose(f"which map '{statement.text}' uses depends on the coordinates", statement.span)
+                self.space.lose(f"the tensor map of '{statement.text}' depends on the coordinates", statement.span)
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
             for address in np.unique(at).tolist():
                 some = np.flatnonzero(at == address)

@@ -12,11 +12,11 @@ from mcheck.base.records import dataclass
 from mcheck.simt.grid.space import Slopes, dot
 
 MOST_RANGES = 1 << 17
-"""Ranges beyond which only their hull is kept."""
+"""Number of ranges beyond which only their hull is kept."""
 DEEPEST = 4
 
 Steps = tuple[tuple[int, int], ...]
-"""Strides and how often each is gone."""
+"""Strides, each with its count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Extent:
 
     @property
     def reach(self) -> int:
-        """The length from the first to behind the last."""
+        """The length from the beginning of the first range to the end of the last."""
         return self.length + sum(stride * (count - 1) for stride, count in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The product of its dimensions."""
+    """A product of extents."""
 
     dimensions: tuple[Extent, ...]
 
@@ -56,8 +56,8 @@ def regions_of(starts: NDArray[np.int64], lengths: Sequence[int], slopes: Sequen
 
 
 def ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, Steps]]:
-    """Where ranges of one length lie, as few strided ranges: neighbours are joined, progressions are found, of which
-    progressions are found again.
+    """The given ranges of one length as few strided ranges: adjacent ones are joined, and progressions (and
+    progressions of those) are found.
     """
     starts = np.unique(starts)
     cuts = np.flatnonzero(np.diff(starts) > length)
@@ -92,7 +92,7 @@ def _progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, S
 
 
 def spelled(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int64] | None:
-    """Where the ranges of a dimension begin in one cluster; ``None`` if there are more than ``most``."""
+    """The beginnings of the ranges of a dimension in one cluster; ``None`` if there are more than ``most``."""
     count = 1
     for _, often in extent.steps:
         count *= often
@@ -105,7 +105,7 @@ def spelled(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int
 
 
 def meet(a: Region, b: Region, first: Sequence[int], second: Sequence[int], most: int) -> bool | None:
-    """Whether two regions have something in common, each in its cluster; ``None`` if that is too much to look at."""
+    """Whether two regions intersect, each in its cluster; ``None`` if that takes too many comparisons."""
     unknown = False
     for one, other in zip(a.dimensions, b.dimensions, strict=True):
         x, y = spelled(one, first, most), spelled(other, second, most)
@@ -117,7 +117,9 @@ def meet(a: Region, b: Region, first: Sequence[int], second: Sequence[int], most
 
 
 def _common(x: NDArray[np.int64], long: int, y: NDArray[np.int64], other: int) -> bool:
-    """Whether one of the ranges of length ``long`` that begin at ``x`` meets one of those at ``y``."""
+    """Whether a range of length ``long`` that begins at one of ``x`` intersects one of length ``other`` at one of
+    ``y``.
+    """
     after = np.searchsorted(y, x - other, side="right")
     inside = after < len(y)
     return bool((y[after[inside]] < x[inside] + long).any())
@@ -136,6 +138,6 @@ def common(a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], mo
 
 
 def hull(extents: Iterable[Extent]) -> tuple[int, int]:
-    """From where to where dimensions of the same slopes go in the cluster that is executed."""
+    """The range that dimensions of the same slopes span in the executed cluster."""
     found = list(extents)
     return min(e.low for e in found), max(e.low + e.reach for e in found)

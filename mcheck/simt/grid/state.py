@@ -1,5 +1,5 @@
-"""The registers of the lanes in terms of the coordinates: slopes, of which lanes nothing is known, and under which
-condition on the coordinates a register is what it is here.
+"""The registers of the lanes in terms of the coordinates: slopes, the lanes without a known form, and the conditions on
+the coordinates under which a register has the value it has here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(slots=True)
 class State:
-    """Rows that are in none of the tables are the same in all clusters."""
+    """Forms of registers. Rows in none of the tables are the same in all clusters."""
 
     space: Space
     compiler: Compiler = field(init=False)
@@ -38,18 +38,18 @@ class State:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     def begin(self, compiler: Compiler) -> None:
-        """Before the first step."""
+        """Initialise before the first step."""
         self.compiler = compiler
         self.table = Table(self.space)
         self.coordinates = Coordinates(0, 0, 0, space=self.space)
         self.cluster = compiler.lanes.launch.cluster
 
     def depends(self, rows: Iterable[int]) -> bool:
-        """Whether one of these registers may be another one in other clusters, in any lane."""
+        """Whether one of these registers may differ in other clusters, in any lane."""
         return any(row in self.slopes or row in self.bad or row in self.when for row in rows)
 
     def value(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> tuple[Value, Conditions]:
-        """An operand of some lanes, and when it is that."""
+        """An operand of some lanes, with the condition under which it has this form."""
         count = self.compiler.lanes.count
         base = np.broadcast_to(fetch()[0], (count,))[lanes]
         slopes = np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
@@ -59,7 +59,7 @@ class State:
                 self._coordinate(name, slopes)
             case ptx.Address(ptx.Special(name)) if name in COORDINATES:
                 self._coordinate(name, slopes)
-        inner = operand.base if isinstance(operand, ptx.Address) else operand  # coordinates are asked for by themselves
+        inner = operand.base if isinstance(operand, ptx.Address) else operand  # coordinates are read by themselves
         for register in operand_registers(inner) if inner is not None else ():
             row = unit.frame + register.index
             if row in self.slopes:
@@ -78,7 +78,7 @@ class State:
         slopes[number] = self.cluster[number] if register == "ctaid" else 1
 
     def put(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:
-        """What a register of some lanes is from now on; without a value the same in all clusters."""
+        """Set the form of a register in some lanes; without a value it is the same in all clusters."""
         count = self.compiler.lanes.count
         slopes = None if value is None or not value.slopes.any() else np.where(value.bad, 0, value.slopes)
         _put(self.slopes, row, lanes, slopes, (MOST_SYMBOLS, count), np.int64)
@@ -86,20 +86,20 @@ class State:
         _put(self.when, row, lanes, None if when is None or not when.any() else when, (count,), np.int32)
 
     def spoil(self, rows: Iterable[int], lanes: Indices) -> None:
-        """Nobody knows what these registers are in other clusters."""
+        """Mark these registers as unknown in other clusters."""
         count = len(lanes)
         nothing = Value(np.zeros(count, np.uint64), np.zeros((MOST_SYMBOLS, count), np.int64), np.ones(count, np.bool_))
         for row in rows:
             self.put(row, lanes, nothing)
 
     def clear(self, rows: Iterable[int], lanes: Indices) -> None:
-        """These registers are the same in all clusters."""
+        """Mark these registers as the same in all clusters."""
         for row in rows:
             if self.depends((row,)):
                 self.put(row, lanes, None)
 
     def conditions(self, row: int, lanes: Indices) -> Conditions:
-        """Under which conditions a register is the same in other clusters."""
+        """The conditions under which a register is the same in other clusters."""
         out = np.zeros(len(lanes), np.int32)
         if row in self.when:
             out = self.when[row][lanes]
@@ -113,7 +113,7 @@ class State:
         return out
 
     def same(self, rows: Iterable[int], lanes: Indices, reason: str, span: Span | None) -> None:
-        """Leaves those clusters in the class in which these registers are what they are here."""
+        """Restrict the class to the clusters in which these registers have the same values."""
         for row in rows:
             if self.depends((row,)) and not self.table.require(self.conditions(row, lanes), span):
                 self.space.lose(reason, span)

@@ -1,8 +1,8 @@
-"""A cluster that is executed, and watched for what depends on its coordinates: registers, control, shared addresses.
+"""Execution of a cluster while watching what depends on its coordinates: registers, control, shared addresses.
 
-Every lane does what it does by itself, or with others of its cluster. So a cluster does what this one does, at other
-places in global memory, if every guard, every operand of what others may notice and every address of shared memory is
-the same; where such a thing depends on the coordinates, the class of this cluster gets a condition.
+Every lane acts by itself, or with others of its cluster. So a cluster does what this one does, at other places in
+global memory, if every guard, every operand of an observable operation and every address of shared memory is the same;
+where such a thing depends on the coordinates, the class of this cluster gets a condition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BeforeStep = Callable[[Cluster, Indices], None]
 IDLE = frozenset(
     ("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "prefetch", "prefetchu")
 )
-"""Instructions that do nothing to memory or control, whatever their operands."""
+"""Instructions without effect on memory or control, whatever their operands."""
 COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
 
 
@@ -50,7 +50,7 @@ def cluster_space(launch: Launch) -> Space:
 
 
 def may_signal(statement: ptx.Statement) -> bool:
-    """Whether an instruction may order what different clusters do: all by which one can signal to another."""
+    """Whether an instruction may order the accesses of different clusters: all by which one can signal to another."""
     opcode = statement.opcode
     outside = not any(part.startswith("shared") for part in opcode)
     if opcode[0] in ("ld", "st"):
@@ -59,19 +59,19 @@ def may_signal(statement: ptx.Statement) -> bool:
 
 
 def grid_watch(launch: Launch) -> GridWatch | None:
-    """Who watches a cluster of a launch; nobody, if there is no other one."""
+    """The watch on a cluster of a launch; ``None`` if the grid has no other one."""
     space = cluster_space(launch)
     return GridWatch(space) if space.clusters > 1 else None
 
 
 @dataclass(slots=True)
 class GridWatch(Touching):
-    """Watches one execution."""
+    """The watch on one execution."""
 
     tainted: frozenset[int] = field(default_factory=frozenset)
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched where they have to do with coordinates or global memory."""
+        """Instrument the steps that involve coordinates or global memory."""
         self.begin(compiler)
         self.tainted = tainted(compiler.module, compiler.code)
         out = list(steps)
@@ -110,7 +110,7 @@ class GridWatch(Touching):
                 lanes = np.flatnonzero(mine)
                 self.optional = None if when is None else when[lanes]
                 before(c, lanes)
-                if when is not None and not computing:  # what a load brings that may be left out is not known
+                if when is not None and not computing:  # the result of a load that may be omitted is unknown
                     self.spoil(targets, lanes[when[lanes] != ALWAYS])
             if computing and when is not None:
                 self._conditional(targets, np.flatnonzero(mask), when[mask])
@@ -121,8 +121,8 @@ class GridWatch(Touching):
     def _decided(
         self, c: Cluster, statement: ptx.Statement, row: int, mask: Mask, mine: Mask, *, weak: bool
     ) -> Conditions | None:
-        """A guard that depends on the coordinates: it is to be the same, but that a weak access of memory may be left
-        out in other clusters, and what is computed is noted to depend on it.
+        """Handle a guard that depends on the coordinates: it must be the same, except that a weak access of memory may
+        be omitted in other clusters, and that results of computations are recorded to depend on it.
         """
         del c
         when = np.zeros(len(mask), np.int32)
@@ -132,11 +132,11 @@ class GridWatch(Touching):
             return when
         some = lanes if not weak else np.flatnonzero(mask & ~mine)
         if not self.table.require(when[some], statement.span):
-            self.space.lose(f"'{statement.text}' is executed or not, as the coordinates say", statement.span)
+            self.space.lose(f"whether '{statement.text}' is executed depends on the coordinates", statement.span)
         return when if weak else None
 
     def _conditional(self, rows: list[int], lanes: Indices, when: Conditions) -> None:
-        """What these registers are depends on a guard."""
+        """Record that the values of these registers depend on a guard."""
         for row in rows:
             bad = when == NEVER
             if bad.any():
@@ -203,7 +203,7 @@ class GridWatch(Touching):
         return before
 
     def _unknown(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
-        """What an instruction without a rule makes: the same where its operands are."""
+        """The result of an instruction without a rule: the same where its operands are."""
         like = given[0][0]
         bad = ~np.logical_and.reduce([v.still for v, _ in given])
         return Value(like.base, np.zeros_like(like.slopes), bad), self._all([w for _, w in given])
@@ -278,10 +278,12 @@ class GridWatch(Touching):
 
         return run
 
-    # --- what lanes hand to each other ----------------------------------------------------------------------------
+    # --- exchanges between lanes -------------------------------------------------------------------------------------
 
     def _collective(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
-        """What a lane brings counts for others of its warp; a value that is one in the whole warp stays what it is."""
+        """An exchange between lanes: the operand of a lane matters to others of its warp; a value that is uniform in
+        the warp is unchanged.
+        """
         brings = [unit.frame + r.index for r in read_registers(statement)]
         targets = self._wanted(unit, written_registers(statement))
         source = statement.operands[1] if statement.opcode[0] == "shfl" else None
@@ -298,7 +300,7 @@ class GridWatch(Touching):
                     self.put(target, lanes, value)
                 return
             if row is None:  # votes on predicates
-                reason = f"what '{statement.text}' brings depends on the coordinates"
+                reason = f"an operand of '{statement.text}' depends on the coordinates"
                 self.same(brings, lanes, reason, statement.span)
                 self.clear(targets, lanes)
                 return
@@ -312,7 +314,7 @@ class GridWatch(Touching):
         return np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
 
     def _uniform(self, c: Cluster, row: int, lanes: Indices) -> bool:
-        """Whether a register is one value in each warp, in every cluster, and all lanes of the warps are there."""
+        """Whether a register is uniform in each warp, in every cluster, and all lanes of the warps are present."""
         if row in self.bad or row in self.when or len(lanes) % WARP or (lanes[::WARP] % WARP).any():
             return False
         if (lanes[WARP - 1 :: WARP] - lanes[::WARP] != WARP - 1).any():
@@ -322,7 +324,7 @@ class GridWatch(Touching):
         return bool((table == table[:, firsts]).all())
 
     def _call(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
-        """What a function gets is not followed into it, nor what it returns."""
+        """Forms are not followed into a function, nor back out of it."""
         given = [unit.frame + r.index for r in read_registers(statement)]
         callees = [u for _, u, _ in possible_callees(self.compiler.module, self.compiler.code.units, statement)]
         formals = [

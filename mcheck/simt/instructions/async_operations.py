@@ -1,4 +1,4 @@
-"""mbarriers, asynchronous copies and wgmma: what they do to the objects that lanes wait for."""
+"""mbarriers, asynchronous copies and wgmma: their effect on the objects that lanes wait for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission
 
 @register_maker("mbarrier")
 def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``mbarrier.*``."""
+    """The step of ``mbarrier.*``."""
     op = operation_template(unit.function, statement)
     match op:
         case ops.MbarrierWait():
@@ -99,7 +99,7 @@ def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.
 
 
 def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
-    """The arrivals of several lanes, together where they are of one phase."""
+    """Apply the arrivals of several lanes, together where they are in one phase."""
     state = c.mbarriers.get(place)
     total = sum(counts)
     if state is not None and not op.drop and not op.no_complete and total <= state.pending:
@@ -129,7 +129,7 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
         address = to_generic(address)
         bits = int(np.bitwise_or.reduce(sure | also))
         if bits & taint.UNKNOWN or (by_state and not (also == taint.TOKEN).all()):
-            c.give_up(mask, "the mbarrier or the phase that is waited for depends on data")
+            c.give_up(mask, "the mbarrier or the phase of a wait depends on data")
             return None
         for row in rows:
             if row is not None:
@@ -163,8 +163,8 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
 
 
 def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase. If it
-    decides nothing there is no such wait: it is looked at for itself, since it has to find an mbarrier.
+    """A poll outside a waiting loop is assumed to fail; what its answer decides must be the wait for the same phase. If
+    the answer decides nothing there is no such wait: the poll is recorded by itself, since it has to find an mbarrier.
     """
     if op.state is None and not k.is_needed(unit, statement):
         return emission(k, unit, statement, at)
@@ -193,7 +193,7 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
 
 @register_maker("cp")
 def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
+    """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if "prefetch" in statement.opcode:
         return emission(k, unit, statement, at)
     op = operation_template(unit.function, statement)
@@ -238,9 +238,9 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
             try:
                 size = _size(c, op, found, j)
             except Misuse:
-                continue  # the engine's to report
+                continue  # the engine reports it
             if size is None:
-                c.give_up(mask, "the tensor map of the copy is not given")
+                c.give_up(mask, "the launch does not give the tensor map of the copy")
                 return None
             targets = found["dst"][0] if isinstance(op, ops.BulkCopy) else found["shared"][0]
             ranks = _ranks(found, j)
@@ -276,7 +276,7 @@ def _rank_of(address: int) -> int:
 
 
 def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
-    """The bytes that a copy moves; none where its map is not given. Raises ``Misuse`` for a map that is none."""
+    """The bytes that a copy moves; ``None`` where its map is not given. Raises ``Misuse`` for an invalid map."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
     contents = c.store.read_map(int(found["tensor_map"][0][j]))
@@ -290,7 +290,7 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
 
 @register_maker("st.async", "red.async")
 def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``st.async`` and ``red.async``: their bytes count on an mbarrier."""
+    """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
@@ -315,7 +315,9 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
 
 @register_maker("wgmma")
 def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``wgmma.mma_async`` reads what its descriptors describe; its fence and groups are the table's."""
+    """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
+    instruction table.
+    """
     if statement.opcode[1] != "mma_async":
         return emission(k, unit, statement, at)
     read = matrices(statement)

@@ -1,4 +1,4 @@
-"""Atomics: what they touch, and what they return where that matters."""
+"""Atomics: the words they access, and the values they return where those matter."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from mcheck.simt.instructions.memory_accesses import (
 )
 
 TAKEN = Reg("taken")
-"""What a compare-and-swap has found that is repeated until it takes place."""
+"""The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
 @register_maker("atom", "red")
 def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``atom`` and ``red``; what is returned depends on the order of the threads."""
+    """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
     one, elements = _scalar(statement)
     op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
@@ -93,7 +93,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 (sure == taint.UNKNOWN_NAMELESS) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
             )
             if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.trace.note_gap("the address depends on data: that of zeros was followed", statement.span)
+                c.trace.note_gap("the address depends on data: the one for zeros was followed", statement.span)
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
                 sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
                 kept = ~zero | np.isin(lanes, last)
@@ -122,8 +122,8 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             return
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
-            held = "what is counted here begins with what the launch does not give"
-            c.trace.note_gap(f"{held}: {c.counters.start} was taken", statement.span)
+            held = "the launch does not give the initial value of this counter"
+            c.trace.note_gap(f"{held}: {c.counters.start} was assumed", statement.span)
             counted |= taint.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
@@ -182,16 +182,16 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _is_taken(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
-    """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
+    """Whether the awaited condition is that the compare-and-swap succeeds: until then it changes nothing."""
     same = not known.any() and not (expected != expected[:1]).any()
     return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
 
 
 def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
-    """From where to where in a CTA's shared memory the one variable goes that an address is computed from.
+    """The range, in a CTA's shared memory, of the one variable from which an address is computed.
 
-    An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
-    index of zero is there, one of those that other data would give. Atomics may well all have the same one.
+    An address that depends on data is that variable's plus an index: unknown data reads as zero, so the address with
+    index zero is in it, one of those that other data would give. Atomics may well all have the same one.
     """
     todo, known, named = list(operand_registers(place)), set[ptx.Register](), set[str]()
     if isinstance(place.base, ptx.Symbol):
@@ -214,8 +214,8 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
 
 
 def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
-    """The operation on one element of a vector or pair, and how many there are: each is atomic on its own, in any order
-    (9.7.13.5). What floating-point operations compute does not matter, they all stand for ``add``.
+    """The operation on one element of a vector or pair, and the number of elements: each is atomic on its own, in any
+    order (9.7.13.5). The results of floating-point operations do not matter; ``add`` stands in for all of them.
     """
     *front, kind = statement.opcode
     vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
@@ -229,7 +229,7 @@ def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
 
 
 def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
-    """What an atomic leaves, and whether that is not known."""
+    """The value that an atomic leaves, and whether it is unknown."""
     if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
         return 0, True
     top, a = (1 << size) - 1, given[0]

@@ -1,4 +1,4 @@
-"""Where lanes wait for each other: barriers of the CTA and the cluster, and the collective instructions of a warp."""
+"""Barriers of the CTA and the cluster, and the collective instructions of a warp."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FULL = 0xFFFFFFFF
 
 @register_maker("bar", "barrier")
 def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
+    """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if "cluster" in statement.opcode:
         return _cluster(k, unit, statement, at)
     if "warp" in statement.opcode:
@@ -113,7 +113,9 @@ def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
-    """What data decides of a vote is chosen before it is cast: who acts upon its result acts upon the same data."""
+    """Choose the unknown predicates of a vote before it is cast: control that depends on its result depends on the same
+    data.
+    """
     for register in operand_registers(vote):
         row = unit.frame + register.index
         known = k.lanes.quality[row]
@@ -121,12 +123,14 @@ def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Ma
 
 
 def _nothing(_: Cluster, __: Mask) -> None:
-    """Lanes that only meet."""
+    """The action of lanes that only synchronise."""
 
 
 @register_maker("elect", "shfl", "vote", "match", "redux")
 def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The lanes of a mask meet, and each gets what is made of what all bring (9.7.9.6, 9.7.13.9 to 9.7.13.14)."""
+    """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
+    9.7.13.14).
+    """
     op = operation_template(unit.function, statement) if "sync" in statement.opcode else None
     if not isinstance(op, ops.Collective):
         return k.forget_results(unit, statement)
@@ -163,7 +167,7 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             if row is not None:
                 np.copyto(values[row], result, where=mask)
                 np.copyto(known[row], sure, where=mask)
-        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # whether a lane is in range no data says
+        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # being in range does not depend on data
             np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -178,14 +182,16 @@ def _rows(values: Word | Mask | Quality) -> Word:
 
 
 def _present(mask: Mask, members: Word) -> Mask:
-    """By lane, the lanes of its warp that are in its mask and here: a row of 32 each."""
+    """By lane, the lanes of its warp that are in its mask and present: a row of 32 each."""
     here = np.repeat(mask.reshape(-1, WARP), WARP, axis=0)
     bits = (members[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)) != 0
     return np.asarray(here & bits)
 
 
 def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
-    """The leader is not specified; here it is the lowest lane, or the highest in a run that looks at that."""
+    """Elect a leader. Which one is not specified; here it is the lowest lane, or the highest in a run for that
+    choice.
+    """
     present = _present(mask, members)
     leader = leader_lanes(present, last=c.last_lane_leads)
     if (present.sum(axis=1) > 1).any():
@@ -218,7 +224,7 @@ def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple
 
 
 def _joined(present: Mask, q: Quality) -> Quality:
-    """What is made of all lanes is known as far as each of them is."""
+    """Join the quality of all present lanes: a combined result is known as far as each operand is."""
     rows = np.repeat(q.reshape(-1, WARP), WARP, axis=0)
     out: Quality = np.bitwise_or.reduce(np.where(present, rows, np.uint8(0)), axis=1)
     return out

@@ -1,4 +1,6 @@
-"""Calls (PTX ISA 9.7.12.5): of functions of the module, whose arguments and results are copied, and of others."""
+"""Calls (PTX ISA 9.7.12.5): of functions of the module, whose arguments and results are copied, and of external
+ones.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,16 @@ from mcheck.simt.execution.traps import ASSERT_FAIL, PRINTF
 Carry = Callable[[Cluster, Mask], None]
 """Copies arguments or results, for the lanes of the mask."""
 Spot = tuple[Unit, ptx.Operand | ptx.Parameter]
-"""What is copied, or copied to, and the function that it stands in."""
+"""A source or target of a copy, and the function it belongs to."""
 HARMLESS = frozenset((PRINTF, "malloc", "free"))
-"""Functions of the system that do nothing that matters here, but for their results."""
+"""System functions without effects except their results."""
 
 
 @register_maker("call")
 def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``call``: the arguments are copied into the formal parameters, and back when the function returns."""
+    """The step of ``call``: arguments are copied into the formal parameters, and results back when the function
+    returns.
+    """
     result, target, given = call_parts(statement)
     k.block_starts.add(at + 1)
     if isinstance(target, ptx.Symbol) and resolve_function(k.module, target.name) is None:
@@ -41,7 +45,7 @@ def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for address in np.unique(value[mask]).tolist():
             some = mask & (value == address)
             if known[some].any() or address not in ways:
-                c.give_up(some, f"'{statement.text}' calls what data says")
+                c.give_up(some, f"'{statement.text}' calls a function that depends on data")
             else:
                 ways[address](c, some)
 
@@ -51,7 +55,7 @@ def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 def _way(
     k: Compiler, unit: Unit, callee: Unit, result: tuple[ptx.Operand, ...], given: tuple[ptx.Operand, ...], at: int
 ) -> Carry:
-    """Into a function: the arguments are copied, the results are to be copied when it returns."""
+    """Enter a function: copy the arguments, and arrange for the results to be copied when it returns."""
     function = callee.function
     into = [_copy(k, (unit, a), (callee, f)) for a, f in zip(given, function.parameters, strict=False)]
     back = [_copy(k, (callee, f), (unit, a)) for a, f in zip(result, function.returns, strict=False)]
@@ -74,7 +78,7 @@ def _way(
 
 
 def _copy(k: Compiler, source: Spot, target: Spot) -> Carry:
-    """Copies an argument: a register, an immediate or a variable of the lane's own."""
+    """Copy an argument: a register, an immediate or a variable of the lane's own."""
     size = next((x.size or 0 for _, x in (source, target) if isinstance(x, ptx.Parameter)), 0)
     here, there = (_spot(k, *x) for x in (source, target))
     values, known = k.lanes.values, k.lanes.quality
@@ -107,7 +111,7 @@ def _row(spot: Spot) -> int:
 
 
 def _spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | Fetch:
-    """Where an argument is: an address of the lane's own memory, or what fetches it."""
+    """The location of an argument: an address in the lane's own memory, or a function that fetches it."""
     if isinstance(what, ptx.Symbol | ptx.Parameter):
         if isinstance(what, ptx.Parameter) and what.space == "reg":
             found = next((r for r in unit.function.registers if r.name == what.name), None)
@@ -118,7 +122,7 @@ def _spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | F
 
 
 def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]) -> Step:
-    """A function that the module does not have: the system's, or one that is linked to it later."""
+    """Call a function that the module does not define: a system function, or one that is linked later."""
     if name == ASSERT_FAIL:
         return lambda c, mask: c.give_up(mask, "an assertion fails")
     spots = [_spot(k, unit, x) for x in result]

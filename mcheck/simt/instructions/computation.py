@@ -1,7 +1,8 @@
-"""Instructions that only compute: arithmetic (``mcheck.frontend.ptx.lane_arithmetic``), moves, addresses of other
-spaces, ``activemask``.
+"""Instructions that only compute: arithmetic (``mcheck.frontend.ptx.lane_arithmetic``), moves, conversions between
+address spaces, ``activemask``.
 
-What nothing depends on is not computed, and what a guard that data decides may have written is not known afterwards.
+Results that nothing depends on are not computed, and results of an instruction whose guard depends on data are unknown
+afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MOVES = frozenset(("mov", "cvta", "prmt"))
 
 
 def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of an instruction that has no effect but on registers, its guard and what is noted of them included."""
+    """The step of an instruction that only affects registers, with its guard and the records of its operands."""
     made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.in_flight)
     return made if statement.guard is None or made is no_effect else _perhaps(k, unit, statement, made)
 
@@ -45,8 +46,8 @@ def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
 
 
 def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
-    """A computation with a guard: where data decides it, what it writes is not known afterwards, and nothing else
-    depends on the guard.
+    """A guarded computation: where data decides the guard, the results are unknown afterwards, and nothing else depends
+    on the guard.
     """
     assert statement.guard is not None
     known = k.lanes.quality
@@ -161,7 +162,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
 
 
 def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
-    """``mov.b128``: of 128 bits the lower half is followed."""
+    """``mov.b128``: only the lower half is tracked."""
     first = source.items[0] if isinstance(source, ptx.Vector) else source
     rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
     fetches = [k.fetch(unit, o) for o in (first, *rest)]
@@ -195,14 +196,14 @@ def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
         together = np.repeat(np.bitwise_or.reduce(rows, axis=1), WARP)
         np.copyto(values[row], together, where=mask)
         known[row][mask] = taint.CONVERGED
-        c.assume("the lanes that activemask names are those that came together here")
+        c.assume("activemask names the lanes that converged here")
         return mask
 
     return run
 
 
 def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]] | None:
-    """What makes of an address that in another space, or says which space or CTA an address is of."""
+    """The function that converts an address to another space, or gives its space or CTA."""
     base, window = np.uint64(SHARED_BASE), np.uint64(SHARED_WINDOW)
     shared = any(part.startswith("shared") for part in opcode)
     if opcode[0] == "cvta":
@@ -225,7 +226,7 @@ def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]
 
 
 def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
-    """The quality of a result that may not depend on all sources: a zero decides an ``and``, ones all over an ``or``, a
+    """The quality of a result that may not depend on all sources: a zero decides an ``and``, all ones an ``or``, a
     predicate a ``selp``.
     """
     if name == "selp":

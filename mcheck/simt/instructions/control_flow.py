@@ -15,7 +15,7 @@ from mcheck.simt.execution.traps import find_trap, pass_uncertain_trap
 
 
 def leave(c: Cluster, mask: Mask) -> None:
-    """Back to the caller; out of the kernel where there is none."""
+    """Return to the caller; exit the kernel where there is none."""
     gone = np.zeros_like(mask)
     back: dict[ReturnTo, Mask] = {}
     for lane in np.flatnonzero(mask).tolist():
@@ -33,10 +33,12 @@ def leave(c: Cluster, mask: Mask) -> None:
 
 @register_maker("bra")
 def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``bra``; one over arithmetic that nothing depends on goes both ways to the same effect, whatever decides it."""
+    """The step of ``bra``; a branch over arithmetic that nothing depends on has the same effect either way, so its
+    guard is ignored.
+    """
     label = statement.operands[0]
     if not isinstance(label, ptx.Label):
-        raise Unsupported("a branch to what is no label")
+        raise Unsupported("the target of a branch is not a label")
     target = unit.start + unit.function.labels[label.name]
     over = branch_body(unit, at - unit.start)
     if over and not any(k.is_needed(unit, s) for s in over):
@@ -75,11 +77,11 @@ def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 @register_maker("brx")
 def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``brx.idx``."""
+    """The step of ``brx.idx``."""
     k.block_starts.add(at + 1)
     index, targets = statement.operands
     if not isinstance(targets, ptx.Label):
-        raise Unsupported("a branch without a list of labels")
+        raise Unsupported("an indexed branch has no list of labels")
     labels = [unit.start + unit.function.labels[name] for name in unit.function.branch_targets[targets.name]]
     fetch = k.fetch(unit, index)
     k.block_starts.update(labels)
@@ -87,7 +89,7 @@ def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> None:
         value, known = fetch()
         if c.note_control(np.broadcast_to(known, mask.shape), mask, statement) & taint.UNKNOWN:
-            c.give_up(mask, f"'{statement.text}' goes where data says")
+            c.give_up(mask, f"'{statement.text}' branches to a label that depends on data")
             return
         value = np.broadcast_to(value, mask.shape)
         for number in np.unique(value[mask]).tolist():
@@ -98,21 +100,21 @@ def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 @register_maker("ret")
 def ret(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ret``."""
+    """The step of ``ret``."""
     k.block_starts.add(at + 1)
     return k.with_guard(unit, statement, leave)
 
 
 @register_maker("exit")
 def end(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``exit``."""
+    """The step of ``exit``."""
     k.block_starts.add(at + 1)
     return k.with_guard(unit, statement, lambda c, mask: c.exit_lanes(mask))
 
 
 @register_maker("trap")
 def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``trap``: what an assertion that fails comes to."""
+    """The step of ``trap``, to which a failing assertion leads."""
     k.block_starts.add(at + 1)
     ends = k.with_guard(unit, statement, unsupported_step(statement, "a trap is reached"))
     if statement.guard is None:

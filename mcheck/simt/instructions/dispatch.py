@@ -1,4 +1,4 @@
-"""From statements to the steps of ``mcheck.simt.execution.cluster``: each is handed to who makes its step."""
+"""Compilation of statements to the steps of ``mcheck.simt.execution.cluster``, by the maker registered for each."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MODULES = (
     tensor_core,
     tensor_maps,
 )
-"""Imported for the instructions that they register."""
+"""Imported for the makers that they register."""
 
 OWN_GUARD = frozenset(("bra", "brx", "ret", "exit", "call", "trap"))
-"""Instructions whose makers look at the guard themselves."""
+"""Instructions whose makers handle the guard themselves."""
 
 
 def steps_of(k: Compiler) -> list[Step]:
-    """The code; each function ends with a return."""
+    """Compile the code; each function ends with a return."""
     out: list[Step] = []
     for unit in k.code.units:
         k.block_starts |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
@@ -60,7 +60,7 @@ def steps_of(k: Compiler) -> list[Step]:
 
 
 def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of a statement, after which nothing is thought of what its registers held before."""
+    """The step of a statement, after which choices about overwritten registers are dropped."""
     made, decided = step(k, unit, statement, at), k.path_condition
     rows = decided.invalidated_rows(unit.frame, statement)
     if not rows:
@@ -72,7 +72,7 @@ def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         if not decided.is_empty:
             decided.forget(rows, mask, made=True)
         rest = made(c, mask)
-        if not decided.is_empty:  # what the guard was chosen to be says something of the registers before
+        if not decided.is_empty:  # the choice of the guard is about the registers before the write
             decided.forget(rows, mask, made=False)
         if target is not None:
             unknown = mask & ((known[target] & np.uint8(taint.UNKNOWN)) != 0)
@@ -84,7 +84,7 @@ def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
 
 
 def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of a statement, whatever it is: what cannot be followed says so where it is executed."""
+    """The step of any statement; a statement that cannot be followed says so where it is executed."""
     wrong = find_fault(statement)
     if wrong is not None:
         return _mistaken(k, unit, statement, at, wrong.to_error(statement))
@@ -94,7 +94,7 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
     try:
         if maker is None:
-            operation_template(unit.function, statement)  # raises if it is no instruction at all
+            operation_template(unit.function, statement)  # raises if it is not an instruction at all
             return unsupported_step(statement, f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
@@ -107,8 +107,8 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
-    """What is no instruction: a mistake where it is executed, told with the others that control may come to. In a
-    module of a later PTX than the tables are of it may be one that came since, so it is not followed.
+    """The step of a statement that is not an instruction: an error where it is executed, reported with other reachable
+    ones. In a module of a later PTX version than the tables, it may be a newer instruction, so it is not followed.
     """
     if k.module.ptx > TABLES_VERSION:
         known, written = ".".join(map(str, TABLES_VERSION)), k.module.version

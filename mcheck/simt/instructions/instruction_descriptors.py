@@ -1,5 +1,5 @@
-"""The shapes of ``tcgen05.mma`` and ``cp``: what the instruction descriptor says (PTX ISA 9.7.16.4.2), and where
-matrices, accumulators, scales and metadata lie.
+"""The shapes of ``tcgen05.mma`` and ``cp`` from the instruction descriptor (PTX ISA 9.7.16.4.2), with the locations of
+matrices, accumulators, scales and metadata.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shape:
 
     @staticmethod
     def of(opcode: tuple[str, ...], descriptor: int) -> Shape:
-        """What an opcode and an instruction descriptor say."""
+        """Decode an opcode and an instruction descriptor."""
         kind = next((p for p in opcode if p.startswith("kind::")), "kind::f16")
         return Shape(
             m=(descriptor >> 24 & 31) << 4,
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What one CTA's part of a product touches."""
+    """The memory accessed by one CTA's part of a product."""
 
     a: Matrix
     b: Matrix
@@ -64,7 +64,7 @@ class Product:
 
 
 def product(shape: Shape) -> Product:
-    """The footprints in each of the CTAs that take part."""
+    """The footprints in each participating CTA."""
     rows, columns = max(shape.m // shape.ctas, 1), shape.n
     lanes: tuple[tuple[int, int], ...] = WHOLE
     if shape.ctas == 2:

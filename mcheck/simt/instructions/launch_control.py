@@ -1,4 +1,4 @@
-"""The request of clusterlaunchcontrol, whose answer comes asynchronously (PTX ISA 9.7.13.17)."""
+"""The cancel request of clusterlaunchcontrol, whose response arrives asynchronously (PTX ISA 9.7.13.17)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
 
 SIZE = 16
-"""Bytes of an answer."""
+"""Bytes of a response."""
 
 
 @register_maker("clusterlaunchcontrol.try_cancel")
 def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``try_cancel``: the answer is written through the async proxy and counts on the mbarrier, with multicast in every
-    CTA of the cluster at the same place.
+    """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
+    multicast in every CTA of the cluster at the same place.
     """
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
     source = k.places.symbols["", LAUNCH_CONTROL]
@@ -40,11 +40,11 @@ def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
         for fetch in fetches:
             value, sure = fetch_lanes(fetch, mask, lanes)
             if (sure & taint.UNKNOWN).any():
-                c.give_up(mask, "where the answer is wanted depends on data")
+                c.give_up(mask, "the address of the clusterlaunchcontrol response depends on data")
                 return None
             values.append(to_generic(value).tolist())
         if others_wait:
-            said = f"which clusters of the grid are won nobody knows: at most {MAX_WON} were, in the order of the grid"
+            said = f"clusterlaunchcontrol wins at most {MAX_WON} clusters, in the order of the grid"
             c.trace.note_gap(said, statement.span)
         ctas = len(np.unique(c.lanes.cta))
         ranks = range(ctas) if everywhere else ()

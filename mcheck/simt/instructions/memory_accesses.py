@@ -1,4 +1,4 @@
-"""Loads, stores, matrix loads and stores: what they touch, and what they return where that matters."""
+"""Loads, stores, matrix loads and stores: the memory they access, and the values they return where those matter."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ROW = 16
 
 
 def to_generic(address: Word) -> Word:
-    """Shared addresses with their base, so that they are generic ones."""
+    """Convert shared addresses to generic ones by adding their base."""
     return np.where(address < GLOBAL_BASE, address + np.uint64(SHARED_BASE), address)
 
 
 def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality]:
-    """An operand of some lanes."""
+    """The values of an operand in some lanes."""
     value, known = fetch()
     return np.broadcast_to(value, mask.shape)[lanes], np.broadcast_to(known, mask.shape)[lanes]
 
@@ -49,7 +49,7 @@ def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality
 def visible_accesses(
     c: Cluster, statement: ptx.Statement, address: Word, known: Quality, lanes: Indices
 ) -> tuple[Word, Indices]:
-    """The accesses that others may notice: those of shared and global memory whose address is known."""
+    """The accesses that other lanes can observe: those of shared and global memory whose address is known."""
     found = int(np.bitwise_or.reduce(known)) if len(known) else 0
     keep = (address < LOCAL_BASE) & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
     if found:
@@ -76,7 +76,7 @@ def _is_shared(statement: ptx.Statement) -> bool:
 
 
 def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
-    """What an expression of the instruction table holds."""
+    """A function that reads an expression of the instruction table."""
     match expr:
         case Const(value):
             return k.fetch(unit, ptx.Immediate(value))
@@ -115,7 +115,7 @@ def _space(statement: ptx.Statement) -> str:
 
 @register_maker("ld", "ldu")
 def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ld``: weak loads return what is there in the order of this run."""
+    """The step of ``ld``: weak loads return the value in the order of this run."""
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
     space, kind = _space(statement), statement.opcode[-1]
@@ -150,7 +150,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if op is not None:
             c.check_assumed_failures(mask)
             if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
-                c.trace.assumptions["what ld.global.nc reads is not written while the kernel runs"] = None
+                c.trace.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
             whole = to_generic(address)
             found, those = visible_accesses(c, statement, whole, sure, lanes)
             if len(those):
@@ -194,8 +194,8 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _ordered(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
-    """Whether what a load brings depends on the order of the threads: that of a strong one, unless it waits for just
-    that, and, where threads have taken locks in some order, that of any.
+    """Whether the value of a load depends on the order of the threads: that of a strong one, unless it waits for
+    exactly that, and, where threads have taken locks in some order, that of any load.
     """
     if op is None:
         return False
@@ -205,8 +205,8 @@ def _ordered(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool
 def find_waits(
     k: Compiler, unit: Unit, at: int, size: int, *, unchanged: bool = False
 ) -> Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]] | None:
-    """What lanes wait for at a load or an atomic that is repeated, those that wait for one value together; ``None`` if
-    nothing tests what it brings. With ``unchanged`` the operands have to be the same each time.
+    """The conditions that lanes wait for at a load or an atomic that is repeated, lanes with equal conditions together;
+    ``None`` if nothing tests its value. With ``unchanged`` the operands have to be the same each time.
     """
     statement = unit.function.body[at]
     target = statement.operands[0]
@@ -227,7 +227,7 @@ def find_waits(
         out: list[tuple[Mask, AwaitedValue | None]] = []
         for n in range(kinds.shape[1]):
             found = kinds[1:, n].tolist()
-            # What an atomic has returned is that of the order that is followed, and there it is sure.
+            # The value that an atomic has returned is certain in the order that is followed.
             sure = [
                 None if q & ~taint.ORDER else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)
             ]
@@ -245,7 +245,7 @@ def find_waits(
 
 
 def _await(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
-    """A load that is repeated until its value is the one that is waited for."""
+    """A load that is repeated until its value satisfies the awaited condition."""
     kind = wait.type if wait.type[0] == "s" else op.type
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
     compare = wait.operator, Const(wait.right)
@@ -254,7 +254,7 @@ def _await(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
 
 @register_maker("st")
 def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``st``."""
+    """The step of ``st``."""
     place, source = statement.operands[:2]
     assert isinstance(place, ptx.Address)
     space, size = _space(statement), type_size(statement.opcode[-1])
@@ -307,11 +307,11 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 def distinct_stores(
     c: Cluster, statement: ptx.Statement, address: Word, given: list[tuple[Word, Quality]], lanes: Indices
 ) -> Indices:
-    """Of lanes that store by one instruction, a lane for each place and value (indices into ``lanes``).
+    """Of lanes that store by one instruction, one lane for each place and value (indices into ``lanes``).
 
-    Of values that are not known, those of one name count as one; of a warp's values that are not known any two do.
-    Compilers let all lanes that hold a value store it, those of a warp what a reduction has left in each of them. If
-    lanes of a warp write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
+    Of unknown values, those with one name count as one; of a warp's unknown values any two do. Compilers let all lanes
+    that hold a value store it, those of a warp the result that a reduction leaves in each of them. If lanes of a warp
+    write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
     """
     one = np.arange(len(lanes))
     if len(np.unique(address)) == len(one):
@@ -321,19 +321,20 @@ def distinct_stores(
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
         one = _firsts([address, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
-            c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
+            c.trace.assumptions[f"lanes that store one value to one place count as one store: {_at(statement)}"] = None
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
     left = one[_firsts([word[one] for word in key])]
     if len(left) < len(one):
-        c.trace.assumptions[f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"] = None
+        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_at(statement)}"
+        c.trace.assumptions[said] = None
     c.trace.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
 
 
 def _firsts(key: list[Word]) -> Indices:
-    """The first of each column that the rows of a table have."""
+    """The first index of each distinct row of a table, given by columns."""
     found: Indices = np.unique(np.stack(key), axis=1, return_index=True)[1]
     return np.sort(found)
 
@@ -347,8 +348,8 @@ def _at(statement: ptx.Statement) -> str:
 
 @register_maker("ldmatrix", "stmatrix")
 def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there are rows
-    (9.7.15.5.15, 9.7.15.5.16).
+    """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
+    are rows (9.7.15.5.15, 9.7.15.5.16).
     """
     loads = statement.opcode[0] == "ldmatrix"
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
@@ -400,7 +401,7 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
-    """The name, in each lane, of the row that a warp stores where the lane says."""
+    """The name, in each lane, of the row that a warp stores at the lane's address."""
     given = [source() for source in sources]
     name = number_warp([value for value, _ in given], mask)
     state = np.bitwise_or.reduce([np.zeros(len(mask), np.uint8), *(q for _, q in given)])
@@ -410,7 +411,7 @@ def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
 
 
 def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
-    """What ``ldmatrix`` leaves in its registers: names made of what is in the rows, or nothing that is known."""
+    """Set the results of ``ldmatrix``: names computed from the contents of the rows, or unknown."""
     rows = k.register_rows(unit, written_registers(statement))
     values, known = k.lanes.values, k.lanes.quality
 
@@ -433,7 +434,7 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
 
 
 def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
-    """An instruction without a result that matters: its operation with the values of its operands."""
+    """The step of an instruction without a needed result: append its operation with the values of its operands."""
     op = operation_template(unit.function, statement)
     send = sender(k, unit, statement, at, op, spread=spread)
 
@@ -445,16 +446,17 @@ def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spre
 
 
 Operands = dict[str, list[Word]]
-"""The values of the decisive operands, by field; empty if nothing was sent."""
+"""The values of the operands that matter, by field; empty if nothing was emitted."""
 
 
 def sender(
     k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """What emits an operation of some lanes, with other fields set; it returns the lanes and their operands.
+    """A function that appends an operation to some lanes, with other fields set, and returns the lanes and their
+    operands.
 
-    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, of which several do what
-    one does: CUTLASS lets a whole warp issue its tensor stores.
+    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
+    effect of one: CUTLASS lets a whole warp issue its tensor stores.
     """
     leaves = decisive_operands(op)
     names = [name for name, _ in leaves]
@@ -486,27 +488,27 @@ def sender(
                     value = np.where(sure & taint.UNKNOWN, c.unknown_addresses(name, len(value)), value)
                 elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
                     c.trace.note_gap(
-                        "how much is copied depends on data: what is read was not followed", statement.span
+                        "the size of the copy depends on data: its reads were not followed", statement.span
                     )
                     value = np.full_like(value, _NOTHING_READ[name])
                 else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
             elif doubt & (taint.ORDER | taint.CONVERGED):
-                c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on it", c.span)
+                c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on the order of threads", c.span)
             if name in ADDRESSES:
                 value = to_generic(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
         if unplaced:  # the image in shared memory is that of the tile at the origin
-            c.trace.note_gap("the coordinates depend on data: the tensor's side was not followed", statement.span)
+            c.trace.note_gap("the coordinates depend on data: accesses of the tensor were not followed", statement.span)
             more = {**more, "unplaced": True}
             flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
             found["coords"] = [np.zeros_like(v) for v in found["coords"]]
         if once and len(lanes) > 1:
             first = _firsts([(lanes // WARP).astype(np.uint64), *flat])
             if len(first) < len(lanes):
-                c.trace.assumptions[f"lanes of a warp that issue one copy count as one: {_at(statement)}"] = None
+                c.trace.assumptions[f"lanes of a warp that issue one copy count as one copy: {_at(statement)}"] = None
                 lanes, flat = lanes[first], [value[first] for value in flat]
                 found = {name: [value[first] for value in given] for name, given in found.items()}
         if isinstance(op, ops.TensorCopy) and not _mapped(c, statement, mask, found["tensor_map"][0]):
@@ -518,7 +520,9 @@ def sender(
 
 
 def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
-    """Whether a tensor copy can be followed, as far as its map is a parameter: of the launch it has to come."""
+    """Whether a tensor copy can be followed as far as its map is concerned: a map that is a parameter must be given by
+    the launch.
+    """
     for place in np.unique(places).tolist():
         if not PARAM_BASE <= place < PARAM_BASE + GAP:
             continue
@@ -527,7 +531,7 @@ def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> b
             text = f"'{statement.text}' needs a tensor map that the launch does not give"
             raise MissingParameter(text, statement.span, hint=c.explain_missing(statement))
         if decode(contents) is None:
-            c.give_up(mask, "the tensor map of the copy is given as bytes, not by its fields")
+            c.give_up(mask, "the launch gives the tensor map of the copy as bytes, not by its fields")
             return False
     return True
 
@@ -551,7 +555,7 @@ ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))
 
 
 def plain(op: ops.Op) -> ops.Op:
-    """The operation with what it stores or returns left open."""
+    """The operation with unspecified stored or returned values."""
     match op:
         case ops.AsyncStore():
             return replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
@@ -560,16 +564,16 @@ def plain(op: ops.Op) -> ops.Op:
 
 @register_maker("fence", "membar", "st.bulk", "multimem")
 def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """Fences, and what else is just done."""
+    """The step of fences and other instructions without special handling."""
     return emission(k, unit, statement, at)
 
 
-OTHER_GRIDS = "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
 @register_maker("griddepcontrol")
 def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """What it waits for, or lets go, is another grid, which is not followed."""
+    """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
     waits = "wait" in statement.opcode
 
     def step(c: Cluster, mask: Mask) -> Mask:
@@ -583,5 +587,5 @@ def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 
 @register_maker("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
 def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """Without effect on memory or control."""
+    """The step of an instruction without effect on memory or control."""
     return no_effect

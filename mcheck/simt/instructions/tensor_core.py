@@ -1,7 +1,7 @@
-"""tcgen05: what its instructions touch in shared and tensor memory, and what they signal (PTX ISA 9.7.16).
+"""tcgen05: the shared and tensor memory that its instructions access, and their signals (PTX ISA 9.7.16).
 
-The rows of tensor memory that a warp can access are taken to be its lanes': lane k accesses the rows k of its quarter,
-whatever the shape of a ``ld`` or ``st`` gives which register (open question Q27).
+The rows of tensor memory that a warp can access are assumed to be its lanes': lane k accesses row k of the warp's
+quarter, whatever register the shape of a ``ld`` or ``st`` assigns to it (open question Q27).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECTION = "9.7.16"
 
 @register_maker("tcgen05")
 def tcgen05(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """Every instruction whose name begins so."""
+    """The step of any ``tcgen05`` instruction."""
     name = statement.opcode[1]
     maker = _MAKERS.get(name)
     if maker is None:
@@ -45,7 +45,7 @@ Values = list[Word]
 
 
 def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
-    """The lanes and the values of their operands; ``None``, the lanes given up, where one of them is not known."""
+    """The lanes and the values of their operands; ``None``, with the lanes given up, where one of them is unknown."""
     c.check_assumed_failures(mask)
     c.note_effect(mask)
     lanes: Indices = np.flatnonzero(mask)
@@ -60,7 +60,7 @@ def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[
 
 
 def _groups(c: Cluster, lanes: Indices, values: Values) -> list[tuple[list[int], int, Indices]]:
-    """The lanes by their operands and CTA."""
+    """The lanes grouped by operands and CTA."""
     table = np.stack([*values, c.lanes.cta[lanes].astype(np.uint64)])
     rows, back = np.unique(table, axis=1, return_inverse=True)
     back = back.reshape(-1)
@@ -83,7 +83,7 @@ def _ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
 
 
 def _ctas(statement: ptx.Statement, cta: int) -> list[int]:
-    """The CTAs that take part: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
+    """The participating CTAs: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
     return [cta, cta ^ 1] if "cta_group::2" in statement.opcode else [cta]
 
 
@@ -91,7 +91,7 @@ def _ctas(statement: ptx.Statement, cta: int) -> list[int]:
 
 
 def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``alloc``: the address is written to shared memory by a lane of the warp (9.7.16.7.1)."""
+    """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -118,16 +118,18 @@ def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
-    """What is against the rules in the order that is followed, if threads can have that order."""
+    """Record a violation in the order that is followed, if threads can have that order."""
     if c.trace.order_is_possible:
         op = replace(_core(statement.opcode[1], [], [], statement), wrong=(code, problem))
         c.trace.append(op, lanes)
 
 
 def end(c: Cluster) -> None:
-    """All tensor memory is freed when the kernel ends (9.7.16.1.2): who has allocated some answers for it."""
+    """All tensor memory must be freed when the kernel ends (9.7.16.1.2): the finding is at the lane that
+    allocated it.
+    """
     for held in c.tensor.live_allocations():
-        said = f"ends with {held.columns} columns of tensor memory allocated that nobody frees"
+        said = f"ends with {held.columns} columns of tensor memory still allocated"
         if not c.trace.order_is_possible:
             c.trace.note_gap(said, held.statement.span)
             continue
@@ -136,7 +138,7 @@ def end(c: Cluster) -> None:
 
 
 def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``dealloc``: nothing may use the columns any more; taken as a write to them (9.7.16.7.1)."""
+    """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -145,7 +147,8 @@ def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
             return None
         for (address, columns), cta, lanes in _groups(c, found[0], found[1]):
             if not c.tensor.deallocate(cta, address & COLUMN, columns):
-                said = f"frees {columns} columns of tensor memory from column {address & COLUMN} on: no allocation"
+                freed = f"frees {columns} columns of tensor memory from column {address & COLUMN} on"
+                said = f"{freed}, which is not an allocation"
                 _misuse(c, "UB603", said, statement, lanes[:1])
                 c.give_up(mask, said)
                 return None
@@ -218,7 +221,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _split(statement: ptx.Statement) -> int:
-    """Columns between what the two halves of a warp access, both in the same 16 rows (9.7.16.8)."""
+    """Columns between the accesses of the two halves of a warp, both in the same 16 rows (9.7.16.8)."""
     found = [o.value for o in statement.operands if isinstance(o, ptx.Immediate)]
     return found[0] if found else 0
 
@@ -258,7 +261,7 @@ def _plain(op: ops.Op, at: int) -> Step:
 
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
-    """Adds an operation; what a lane issues to its pipe with nothing in between is one operation."""
+    """Append an operation; consecutive operations that a lane issues to its pipe become one."""
     op = c.trace.intern((at, *key), lambda: op)  # type: ignore[assignment]
     for lane in lanes.tolist():
         code = c.trace.code[lane]
@@ -331,7 +334,7 @@ def _copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 def _shift(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``shift``: 32 bytes of each lane go to the lane below (9.7.16.8.3)."""
+    """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
 
     def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
@@ -361,7 +364,7 @@ def _piped(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fetch],
 
 
 def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``commit``: an arrival on the mbarrier, or on that at its place in each CTA of a mask (9.7.16.11)."""
+    """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:

@@ -1,7 +1,7 @@
-"""Tensor maps that a kernel edits and publishes (PTX ISA 9.7.9.28, 9.7.13.16).
+"""Tensor maps that a kernel modifies and publishes (PTX ISA 9.7.9.28, 9.7.13.16).
 
-The bytes of a map stand for its fields (``mcheck.semantics.tensor_map_values``), so that they may be copied through
-shared memory word by word. What ``tensormap.cp_fenceproxy`` leaves in global memory is kept by address.
+The bytes of a map encode its fields (``mcheck.semantics.tensor_map_values``), so that they may be copied through shared
+memory word by word. The result of ``tensormap.cp_fenceproxy`` in global memory is kept by address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = 8
 
 @register_maker("tensormap.replace")
 def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``tensormap.replace``: one field of a map in shared or global memory."""
+    """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
     send = sender(k, unit, statement, at, op)
@@ -41,13 +41,13 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
             ordinal = int(found["ordinal"][0][j]) if "ordinal" in found else None
             contents = c.store.read_map(address)
             if contents is None:
-                continue  # the engine tells what is copied by it
+                continue  # the engine reports a copy that uses it
             try:
                 c.store.write_map(
                     address, replace_map_field(op.field_name, contents, int(found["value"][0][j]), ordinal)
                 )
             except Misuse:
-                return mask  # the engine's to report
+                return mask  # the engine reports it
         return mask
 
     return run
@@ -55,9 +55,9 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
 
 @register_maker("tensormap.cp_fenceproxy")
 def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
+    """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
-    All of its lanes are there and read the map; the copy and the release are done by one of them.
+    All of its lanes are present and read the map; one of them does the copy and the release.
     """
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)

@@ -1,6 +1,6 @@
 """``wmma.load`` and ``wmma.store`` (PTX ISA 9.7.15.4.3, 9.7.15.4.4): a warp moves a matrix, line by line.
 
-Which lane moves what is not specified, so a line of the matrix is given to each lane in turn.
+Which lane moves which elements is not specified, so the lines of the matrix are assigned to the lanes in turn.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic, vi
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _SMALL = {"s4": 4, "u4": 4, "b1": 1}
 ALIGNED = 16
-"""Bytes that lines are aligned to, whatever the stride."""
+"""Alignment of lines in bytes, whatever the stride."""
 
 
 def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
-    """How many lines a matrix has in memory, the elements of a line, the bits of an element.
+    """The number of lines of a matrix in memory, the elements of a line, the bits of an element.
 
     Raises ``Unsupported`` if the opcode does not say.
     """
@@ -42,7 +42,7 @@ def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
 
 @register_maker("wmma")
 def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
+    """The step of ``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
     loads = statement.opcode[1] == "load"
     count, width, bits = lines_of(statement.opcode)
     place = next(n for n, o in enumerate(statement.operands) if isinstance(o, ptx.Address))
