@@ -38,7 +38,7 @@ from mcheck.simt.execution.trace import Gap, Trace
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_core
-from mcheck.simt.instructions.dispatch import steps_of
+from mcheck.simt.instructions.dispatch import compile_steps
 from mcheck.simt.traces import end_of_threads
 from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.dependent_grids import Early
@@ -162,7 +162,7 @@ class Runner:
         given = workspace_registers(places) | system
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
-        steps = steps_of(compiler)
+        steps = compile_steps(compiler)
         if watch is not None:
             steps = watch.instrument(compiler, steps)
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
@@ -188,7 +188,7 @@ class Runner:
         """
         stuck = c.status != EXITED
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
-            tensor_core.end(c)
+            tensor_core.check_freed(c)
             end_of_threads.end(c)
         if stuck.any():
             c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)

@@ -15,7 +15,7 @@ from mcheck.frontend.ptx.module import Operand, Statement
 from mcheck.frontend.ptx.reader import parse_module, read_module
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Lanes
-from mcheck.simt.instructions.dispatch import step
+from mcheck.simt.instructions.dispatch import compile_statement
 from mcheck.simt.trace_extraction import Runner
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -56,7 +56,7 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
         for at, statement in list(enumerate(body))[:: max(len(body) // 80, 1)]:
             assert find_fault(statement) is None, statement.text
             for _ in range(4):
-                step(compiler, unit, edited(choose, statement, parts, operands), unit.start + at)
+                compile_statement(compiler, unit, edited(choose, statement, parts, operands), unit.start + at)
 
 
 @pytest.mark.parametrize(

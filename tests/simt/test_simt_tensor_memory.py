@@ -14,7 +14,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.execution.tensor_memory import Rectangle, TensorMemory
-from mcheck.simt.instructions.instruction_descriptors import Shape, product
+from mcheck.simt.instructions.instruction_descriptors import Shape, product_footprint
 
 HEAD = """.version 8.7
 .target sm_100a
@@ -317,9 +317,9 @@ def test_without_them_it_is_a_race(line: str) -> None:
     ],
 )
 def test_where_accumulators_lie(opcode: str, m: int, n: int, lanes: int, columns: int) -> None:
-    shape = Shape.of(tuple(opcode.split(".")), m >> 4 << 24 | n >> 3 << 17)
+    shape = Shape.decode(tuple(opcode.split(".")), m >> 4 << 24 | n >> 3 << 17)
     assert (shape.m, shape.n) == (m, n)
-    cells = product(shape).d
+    cells = product_footprint(shape).d
     assert sum(high - low for low, high in cells.lanes) == lanes
     assert cells.columns == columns
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.grid.space import MOST_SYMBOLS, Space, trimmed
+from mcheck.simt.grid.space import MAX_SYMBOLS, Space, trim_slopes
 from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
 
 Conditions = NDArray[np.int32]
@@ -25,20 +25,20 @@ Conditions = NDArray[np.int32]
 ALWAYS, NEVER = 0, -1
 """The number of the empty set of conditions, and that of an unknown condition."""
 
-Part = tuple[tuple[int, ...], int]
+Inequality = tuple[tuple[int, ...], int]
 """``slopes * symbols <= bound``."""
 
 
 @dataclass(slots=True)
-class Table:
+class ConditionTable:
     """Sets of conditions, numbered."""
 
     space: Space
-    sets: list[frozenset[Part]] = field(default_factory=lambda: [frozenset()])
-    numbers: dict[frozenset[Part], int] = field(default_factory=lambda: {frozenset(): ALWAYS})
+    sets: list[frozenset[Inequality]] = field(default_factory=lambda: [frozenset()])
+    numbers: dict[frozenset[Inequality], int] = field(default_factory=lambda: {frozenset(): ALWAYS})
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def number(self, parts: frozenset[Part]) -> int:
+    def number(self, parts: frozenset[Inequality]) -> int:
         """The number of a set, without the conditions that hold for the whole grid."""
         kept = frozenset(p for p in parts if not self.space.holds(*p))
         found = self.numbers.get(kept)
@@ -138,7 +138,7 @@ class Coordinates(Numbers):
         # A remainder above the half stands for a negative one: that keeps what is divided small.
         near = np.array([x > divisor // 2 for x in rest])
         whole, rest = whole + near, [x - divisor if up else x for x, up in zip(rest, near.tolist(), strict=True)]
-        low, high = self.space.spread(rest)
+        low, high = self.space.bound_form(rest)
         if start + low >= 0 and start + high < divisor:
             return whole
         symbol = self.space.quotient(start, rest, divisor)
@@ -148,18 +148,18 @@ class Coordinates(Numbers):
         return whole
 
 
-def made(opcode: tuple[str, ...]) -> Rule | None:
+def coordinate_rule(opcode: tuple[str, ...]) -> Rule | None:
     """The rule of an instruction; ``None`` if it has none."""
     if opcode[0] == "and" and type_bits(opcode[-1]) > 1:
-        return _masked(opcode, rule_of(opcode))
+        return _mask(opcode, rule_of(opcode))
     if opcode[0] == "bfe" and opcode[-1][0] == "u":
-        return _field(opcode[-1])
+        return _bit_field_extract(opcode[-1])
     if opcode[0] == "bfi":
-        return _inserted(type_bits(opcode[-1]))
+        return _bit_field_insert(type_bits(opcode[-1]))
     return rule_of(opcode)
 
 
-def _field(kind: str) -> Rule:
+def _bit_field_extract(kind: str) -> Rule:
     """``bfe``: a quotient by a power of two, modulo another power of two."""
     bits = type_bits(kind)
 
@@ -175,7 +175,7 @@ def _field(kind: str) -> Rule:
     return run
 
 
-def _inserted(bits: int) -> Rule:
+def _bit_field_insert(bits: int) -> Rule:
     """``bfi``: a number that fits its field, or whose field extends to the end, inserted into a constant one."""
 
     def run(n: Numbers, s: list[Value]) -> Value:
@@ -196,7 +196,7 @@ def _inserted(bits: int) -> Rule:
     return run
 
 
-def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
+def _mask(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
     """``and`` with low ones or with high ones is the remainder or the rest of a division."""
     bits = type_bits(opcode[-1])
 
@@ -221,7 +221,7 @@ def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
     return run
 
 
-def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
+def comparison_condition(table: ConditionTable, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
     """By lane, the condition under which a comparison of integers keeps its result."""
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
         kind = f"u{type_bits(kind)}"
@@ -240,7 +240,7 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
     found = np.zeros(len(moving), np.int32)
     for these, column in _by_slopes(slopes[:, moving]):
         values, back = np.unique(apart[these], return_inverse=True)
-        numbers = np.array([table.number(_kept(test, value, column)) for value in values.tolist()], np.int32)
+        numbers = np.array([table.number(_invariant_if(test, value, column)) for value in values.tolist()], np.int32)
         found[these] = numbers[back]
     out[moving] = np.where(fits & also, found, NEVER)
     return out
@@ -254,11 +254,11 @@ def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
     return [(np.flatnonzero(back.reshape(-1) == n), kinds[:, n].tolist()) for n in range(kinds.shape[1])]
 
 
-def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
+def _invariant_if(test: str, apart: int, slopes: list[int]) -> frozenset[Inequality]:
     """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; for a nonzero value,
     that it does not reach 0.
     """
-    up, down = trimmed(slopes), trimmed([-s for s in slopes])
+    up, down = trim_slopes(slopes), trim_slopes([-s for s in slopes])
     if not up:
         return frozenset()
     over = {"lt": 0, "lo": 0, "ge": 0, "hs": 0, "le": 1, "ls": 1, "gt": 1, "hi": 1}
@@ -274,4 +274,4 @@ def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
 
 def no_slopes(lanes: int) -> Slopes:
     """The slopes of values that are the same in all clusters."""
-    return np.zeros((MOST_SYMBOLS, lanes), np.int64)
+    return np.zeros((MAX_SYMBOLS, lanes), np.int64)

@@ -11,11 +11,11 @@ from mcheck.frontend.ptx.code import Code, Unit, collect_code, possible_callees
 from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
-_TELLS = ("query_cancel", "try_cancel")
+_CANCEL_WORDS = ("query_cancel", "try_cancel")
 """Responses about other clusters of the grid depend on which cluster asks."""
 
 
-def specials(statement: ptx.Statement) -> Iterator[str]:
+def special_registers(statement: ptx.Statement) -> Iterator[str]:
     """The predefined registers that an instruction reads."""
     todo = list(statement.operands)
     while todo:
@@ -30,7 +30,7 @@ def specials(statement: ptx.Statement) -> Iterator[str]:
                 todo += [first, second]
 
 
-def tainted(module: ptx.Module, code: Code) -> frozenset[int]:
+def tainted_rows(module: ptx.Module, code: Code) -> frozenset[int]:
     """The rows of the registers that can depend on the coordinates."""
     found: set[int] = set()
     memory = False
@@ -39,12 +39,12 @@ def tainted(module: ptx.Module, code: Code) -> frozenset[int]:
         before = len(found), memory
         for unit in code.units:
             for statement in unit.function.body:
-                memory |= _statement(module, code, unit, statement, found, memory=memory)
+                memory |= _taint_statement(module, code, unit, statement, found, memory=memory)
         changed = before != (len(found), memory)
     return frozenset(found)
 
 
-def _statement(
+def _taint_statement(
     module: ptx.Module, code: Code, unit: Unit, statement: ptx.Statement, found: set[int], *, memory: bool
 ) -> bool:
     """Add the registers that an instruction taints; returns whether it passes taint on through memory."""
@@ -53,26 +53,28 @@ def _statement(
     def rows(given: Iterator[ptx.Register] | tuple[ptx.Register, ...]) -> set[int]:
         return {unit.frame + r.index for r in given}
 
-    told = not COORDINATES.isdisjoint(specials(statement)) or any(part in _TELLS for part in statement.opcode)
+    told = not COORDINATES.isdisjoint(special_registers(statement)) or any(
+        part in _CANCEL_WORDS for part in statement.opcode
+    )
     used = rows(read_registers(statement))
     depends = told or not found.isdisjoint(used)
     if name == "call":
         for result, callee, given in possible_callees(module, code.units, statement):
-            _call(unit, callee, result, given, found)
+            _taint_call(unit, callee, result, given, found)
         return False
     loads = name in ("ld", "ldu", "ldmatrix", "atom") and "param::entry" not in statement.opcode
     if depends or (loads and memory):
         found |= rows(written_registers(statement))
-    return depends and name in ("st", "stmatrix", "atom", "red") and _stored(unit, statement, found)
+    return depends and name in ("st", "stmatrix", "atom", "red") and _stores_taint(unit, statement, found)
 
 
-def _stored(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
+def _stores_taint(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
     values = [o for o in statement.operands[-2:] if not isinstance(o, ptx.Address)]
     given = {unit.frame + r.index for o in values for r in operand_registers(o)}
-    return not found.isdisjoint(given) or not COORDINATES.isdisjoint(specials(statement))
+    return not found.isdisjoint(given) or not COORDINATES.isdisjoint(special_registers(statement))
 
 
-def _call(
+def _taint_call(
     unit: Unit, callee: Unit, result: tuple[ptx.Operand, ...], given: tuple[ptx.Operand, ...], found: set[int]
 ) -> None:
     names = {r.name: callee.frame + r.index for r in callee.function.registers}
@@ -91,11 +93,11 @@ def only_reads(module: ptx.Module, entry: str) -> bool:
     and none can write to global memory.
     """
     statements = [s for unit in collect_code(module, entry).units for s in unit.function.body]
-    return not any(_tells(s) or _may_write(s) for s in statements)
+    return not any(_is_cancel(s) or _may_write(s) for s in statements)
 
 
-def _tells(statement: ptx.Statement) -> bool:
-    return not COORDINATES.isdisjoint(specials(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
+def _is_cancel(statement: ptx.Statement) -> bool:
+    return not COORDINATES.isdisjoint(special_registers(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
 
 
 _LOCAL = ("shared", "local", "param")

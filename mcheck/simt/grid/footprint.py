@@ -54,32 +54,32 @@ class Footprint:
 
     space: Space
     buffers: tuple[Instance, ...] = ()
-    starts: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
+    beginnings: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
     """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
-    signals: bool = False
+    may_signal: bool = False
     """Whether the code has an instruction that may order accesses of different clusters."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
         """Add accesses by their beginnings."""
-        found = self.starts.setdefault(form, {}).setdefault(span, [])
+        found = self.beginnings.setdefault(form, {}).setdefault(span, [])
         found.append(starts)
         if len(found) >= COMPACT:
             found[:] = [np.unique(np.concatenate(found), axis=0)]
 
-    def all(self, form: Form) -> NDArray[np.int64]:
+    def all_beginnings(self, form: Form) -> NDArray[np.int64]:
         """The distinct beginnings of the accesses of a form."""
-        return np.unique(np.concatenate([a for found in self.starts[form].values() for a in found]), axis=0)
+        return np.unique(np.concatenate([a for found in self.beginnings[form].values() for a in found]), axis=0)
 
     def regions(self, form: Form) -> tuple[Region, ...]:
         """The regions that the accesses of a form touch."""
-        return regions_of(self.all(form), form.lengths, form.slopes)
+        return regions_of(self.all_beginnings(form), form.lengths, form.slopes)
 
     def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
         """The same by place in the code."""
-        for span, found in self.starts[form].items():
+        for span, found in self.beginnings[form].items():
             yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
 
-    def name(self, buffer: int) -> str:
+    def buffer_name(self, buffer: int) -> str:
         """The name of a buffer."""
         return next((i.object.name for i in self.buffers if i.base == buffer), "a buffer")

@@ -15,10 +15,10 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 
 AXES = 3
-MOST_SYMBOLS = 12
+MAX_SYMBOLS = 12
 """Coordinates and quotients together."""
 
-FEW = 1024
+MAX_ENUMERATED = 1024
 """Maximum number of clusters that are enumerated."""
 
 Slopes = tuple[int, ...]
@@ -59,21 +59,21 @@ class Space:
     """The range of each symbol."""
     conditions: dict[Slopes, Condition] = field(default_factory=dict)
     """The conditions that do not hold for the whole grid: the strictest for each left-hand side."""
-    lost: dict[str, Span | None] = field(default_factory=dict)
+    reasons_lost: dict[str, Span | None] = field(default_factory=dict)
     """Why nothing is known of any other cluster: reasons, each with its first location."""
 
     def __post_init__(self) -> None:
         self.bounds = list(zip(self.low, self.high, strict=True))
 
     @property
-    def clusters(self) -> int:
+    def cluster_count(self) -> int:
         """The number of clusters of the grid."""
         count = 1
         for low, high in zip(self.low, self.high, strict=True):
             count *= high - low + 1
         return count
 
-    def spread(self, slopes: Sequence[int]) -> tuple[int, int]:
+    def bound_form(self, slopes: Sequence[int]) -> tuple[int, int]:
         """Bounds of ``slopes * symbols`` in the grid."""
         low = high = 0
         for slope, (least, most) in zip(slopes, self.bounds, strict=False):
@@ -83,38 +83,38 @@ class Space:
                 low, high = low + slope * most, high + slope * least
         return low, high
 
-    def reach(self, slopes: Sequence[int]) -> tuple[int, int]:
+    def bound_form_exactly(self, slopes: Sequence[int]) -> tuple[int, int]:
         """The same, exact where it contains quotients and the grid is small."""
-        if len(slopes) <= AXES or self.clusters > FEW:
-            return self.spread(slopes)
-        found = [dot(slopes, self.symbols(cluster)) for cluster in self.all()]
+        if len(slopes) <= AXES or self.cluster_count > MAX_ENUMERATED:
+            return self.bound_form(slopes)
+        found = [dot(slopes, self.symbols(cluster)) for cluster in self.all_clusters()]
         return min(found), max(found)
 
     def holds(self, slopes: Sequence[int], bound: int) -> bool:
         """Whether ``slopes * symbols <= bound`` for every cluster of the grid."""
-        return self.spread(slopes)[1] <= bound
+        return self.bound_form(slopes)[1] <= bound
 
     def require(self, slopes: Sequence[int], bound: int, span: Span | None) -> None:
         """Restrict the class to clusters with ``slopes * symbols <= bound``; ``bound`` is at least 0."""
         if self.holds(slopes, bound):
             return
-        key = trimmed(slopes)
+        key = trim_slopes(slopes)
         known = self.conditions.get(key)
         if known is None or bound < known.bound:
             self.conditions[key] = Condition(key, bound, span)
 
-    def lose(self, reason: str, span: Span | None) -> None:
+    def isolate(self, reason: str, span: Span | None) -> None:
         """Remove all other clusters from the class."""
-        self.lost.setdefault(reason, span)
+        self.reasons_lost.setdefault(reason, span)
 
     def quotient(self, base: int, slopes: Sequence[int], divisor: int) -> int | None:
         """The symbol of a quotient, made if it is new; ``None`` where there are too many."""
-        made = Quotient(base % divisor, trimmed(slopes), divisor)
+        made = Quotient(base % divisor, trim_slopes(slopes), divisor)
         if made in self.quotients:
             return AXES + self.quotients.index(made)
-        if AXES + len(self.quotients) >= MOST_SYMBOLS:
+        if AXES + len(self.quotients) >= MAX_SYMBOLS:
             return None
-        low, high = self.spread(made.slopes)
+        low, high = self.bound_form(made.slopes)
         self.quotients.append(made)
         self.bounds.append(((made.base + low) // divisor, (made.base + high) // divisor))
         return AXES + len(self.quotients) - 1
@@ -128,23 +128,23 @@ class Space:
 
     def contains(self, cluster: Sequence[int]) -> bool:
         """Whether a cluster is in the class."""
-        if self.lost:
+        if self.reasons_lost:
             return not any(cluster)
         symbols = self.symbols(cluster)
         return all(dot(c.slopes, symbols) <= c.bound for c in self.conditions.values())
 
-    def all(self) -> Iterator[tuple[int, ...]]:
+    def all_clusters(self) -> Iterator[tuple[int, ...]]:
         """Every cluster of the grid, by its distance from the executed one."""
         ranges = [range(low, high + 1) for low, high in zip(self.low, self.high, strict=True)]
         for z, y, x in product(*reversed(ranges)):
             yield x, y, z
 
-    def place(self, cluster: Sequence[int]) -> tuple[int, ...]:
+    def grid_coordinates(self, cluster: Sequence[int]) -> tuple[int, ...]:
         """The coordinates of a cluster in the grid."""
         return tuple(a + b for a, b in zip(self.first, cluster, strict=True))
 
 
-def trimmed(slopes: Sequence[int]) -> Slopes:
+def trim_slopes(slopes: Sequence[int]) -> Slopes:
     """Slopes without zeros at their end."""
     last = max((k + 1 for k, slope in enumerate(slopes) if slope), default=0)
     return tuple(map(int, slopes[:last]))

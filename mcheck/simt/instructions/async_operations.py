@@ -22,37 +22,44 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
-from mcheck.simt.instructions.matrix_descriptors import matrices
-from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission, fetch_lanes, sender, to_generic
+from mcheck.simt.instructions.matrix_descriptors import described_matrices
+from mcheck.simt.instructions.memory_accesses import (
+    Indices,
+    Operands,
+    emission_step,
+    fetch_lanes,
+    make_sender,
+    to_generic,
+)
 
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
 @register_maker("mbarrier")
-def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``mbarrier.*``."""
     op = operation_template(unit.function, statement)
     match op:
         case ops.MbarrierWait():
-            return _wait(k, unit, statement, at, op)
+            return _wait_step(k, unit, statement, at, op)
         case ops.MbarrierArrive():
-            return _arrive(k, unit, statement, at, op)
+            return _arrive_step(k, unit, statement, at, op)
         case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierTx():
-            send = sender(k, unit, statement, at, op)
+            send = make_sender(k, unit, statement, at, op)
 
             def run(c: Cluster, mask: Mask) -> Mask | None:
                 lanes, found = send(c, mask, {})
                 if not found:
                     return None
                 for j in range(len(lanes)):
-                    _change(c, op, int(found["address"][0][j]), found, j)
+                    _apply(c, op, int(found["address"][0][j]), found, j)
                 return mask
 
             return run
     return k.forget_results(unit, statement)
 
 
-def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
+def _apply(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
     match op:
         case ops.MbarrierInit():
             count = int(found["count"][0][j]) & 0xFFFFFFFF
@@ -66,14 +73,14 @@ def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> No
             c.apply_to_mbarrier(address, lambda s: step(s, tx))
 
 
-def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
+def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
     register = op.state
     row = None
     if register is not None:
         index = next(r.index for r in unit.function.registers if r.name == register.name)
         row = unit.frame + index if unit.frame + index in k.code.needed_rows else None
     op = replace(op, state=None)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -92,13 +99,13 @@ def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.
         bytes_ = found["tx"][0].tolist() if "tx" in found else [0] * len(lanes)
         for place in np.unique(address).tolist():
             some = np.flatnonzero(address == place).tolist()
-            _arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
+            _apply_arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
         return mask
 
     return run
 
 
-def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
+def _apply_arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
     """Apply the arrivals of several lanes, together where they are in one phase."""
     state = c.mbarriers.get(place)
     total = sum(counts)
@@ -112,11 +119,11 @@ def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int],
             c.apply_to_mbarrier(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
 
 
-def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
     rows = k.destination_rows(unit, statement.operands[0]) if k.is_needed(unit, statement) else []
     values, known = k.lanes.values, k.lanes.quality
     if not is_spin_loop(unit.function, at - unit.start):
-        return _poll(k, unit, statement, at, op)
+        return _poll_step(k, unit, statement, at, op)
     by_state = op.state is not None
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
@@ -162,12 +169,12 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
     return run
 
 
-def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
     """A poll outside a waiting loop is assumed to fail; what its answer decides must be the wait for the same phase. If
     the answer decides nothing there is no such wait: the poll is recorded by itself, since it has to find an mbarrier.
     """
     if op.state is None and not k.is_needed(unit, statement):
-        return emission(k, unit, statement, at)
+        return emission_step(k, unit, statement, at)
     rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
@@ -192,15 +199,15 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
 
 
 @register_maker("cp")
-def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if "prefetch" in statement.opcode:
-        return emission(k, unit, statement, at)
+        return emission_step(k, unit, statement, at)
     op = operation_template(unit.function, statement)
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
-        return _bulk(k, unit, statement, at, op)
+        return _bulk_step(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
-        send_arrive = sender(k, unit, statement, at, op)
+        send_arrive = make_sender(k, unit, statement, at, op)
 
         def arrive(c: Cluster, mask: Mask) -> Mask | None:
             lanes, found = send_arrive(c, mask, {})
@@ -212,7 +219,7 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             return mask
 
         return arrive
-    send = sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
+    send = make_sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -226,8 +233,8 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
-    send = sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
+    send = make_sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
     pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -236,7 +243,7 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
             return None
         for j in range(len(lanes)):
             try:
-                size = _size(c, op, found, j)
+                size = _copy_size(c, op, found, j)
             except Misuse:
                 continue  # the engine reports it
             if size is None:
@@ -275,7 +282,7 @@ def _rank_of(address: int) -> int:
     return (address - SHARED_BASE) // SHARED_WINDOW
 
 
-def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
+def _copy_size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
     """The bytes that a copy moves; ``None`` where its map is not given. Raises ``Misuse`` for an invalid map."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
@@ -289,13 +296,13 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
 
 
 @register_maker("st.async", "red.async")
-def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
     op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
-    send = sender(k, unit, statement, at, op, spread=True)
+    send = make_sender(k, unit, statement, at, op, spread=True)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -314,13 +321,13 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
 
 
 @register_maker("wgmma")
-def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
     instruction table.
     """
     if statement.opcode[1] != "mma_async":
-        return emission(k, unit, statement, at)
-    read = matrices(statement)
+        return emission_step(k, unit, statement, at)
+    read = described_matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
     name = k.forget_results(unit, statement) if k.code.stores_named else None

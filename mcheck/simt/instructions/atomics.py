@@ -23,29 +23,29 @@ from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.instructions.memory_accesses import (
     Indices,
-    constant,
+    fetch_expression,
     fetch_lanes,
     find_waits,
     to_generic,
     visible_accesses,
 )
 
-TAKEN = Reg("taken")
+OBSERVED = Reg("taken")
 """The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
 @register_maker("atom", "red")
-def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
-    one, elements = _scalar(statement)
+    one, elements = _scalar_operation(statement)
     op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
-    reach = None if k.code.stores_named else cache(lambda: variable_range(k, unit, place))
+    reach = None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place))
     wanted = statement.opcode[0] == "atom" and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
-    sources = [constant(s, k, unit) for s in op.srcs]
+    sources = [fetch_expression(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
     moved = k.code.stores_decide and size <= 8 and elements == 1
@@ -56,7 +56,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
             lock = (
                 wait
-                if wait is not None and _is_taken(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
+                if wait is not None and _awaits_swap(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
                 else None
             )
             now = some & ~put_off(c, some) if swaps and lock is None else some
@@ -128,7 +128,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
-            new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
             if bound and not q[0]:
                 c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
             elif bound:
@@ -158,7 +158,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             c.trace.emit(
                 (at, wait), [leaf[new] for leaf in leaves], lanes[new],
                 lambda v: ops.Await(
-                    inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                    inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
                     text=op.text, section=op.section,
                 ),
                 spread=False,
@@ -181,13 +181,13 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _is_taken(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
+def _awaits_swap(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
     """Whether the awaited condition is that the compare-and-swap succeeds: until then it changes nothing."""
     same = not known.any() and not (expected != expected[:1]).any()
     return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
 
 
-def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
+def shared_variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
     """The range, in a CTA's shared memory, of the one variable from which an address is computed.
 
     An address that depends on data is that variable's plus an index: unknown data reads as zero, so the address with
@@ -213,7 +213,7 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
     return start, k.places.shared_size if item.size is None else start + item.size
 
 
-def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
+def _scalar_operation(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     """The operation on one element of a vector or pair, and the number of elements: each is atomic on its own, in any
     order (9.7.13.5). The results of floating-point operations do not matter; ``add`` stands in for all of them.
     """
@@ -228,7 +228,7 @@ def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     return scalar, count * (2 if kind.endswith("x2") else 1)
 
 
-def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+def _updated_value(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
     """The value that an atomic leaves, and whether it is unknown."""
     if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
         return 0, True

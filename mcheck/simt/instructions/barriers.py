@@ -17,7 +17,7 @@ from mcheck.ir.expr import Const
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
-from mcheck.simt.instructions.memory_accesses import sender
+from mcheck.simt.instructions.memory_accesses import make_sender
 
 FULL = 0xFFFFFFFF
 
@@ -26,19 +26,19 @@ FULL = 0xFFFFFFFF
 
 
 @register_maker("bar", "barrier")
-def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if "cluster" in statement.opcode:
-        return _cluster(k, unit, statement, at)
+        return _cluster_step(k, unit, statement, at)
     if "warp" in statement.opcode:
-        return _warp(k, unit, statement, at)
+        return _warp_sync_step(k, unit, statement, at)
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.Barrier)
     reduces = op.kind == "red"
     wanted = reduces and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     given = k.fetch(unit, statement.operands[-1]) if wanted else None
-    send = sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
+    send = make_sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -50,7 +50,7 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         stands = op.kind != "arrive"
         c.pc[mask] = c.current_pc + 1
         if given is not None:
-            settle_vote(c, k, unit, statement.operands[-1], mask, at, statement)
+            choose_vote(c, k, unit, statement.operands[-1], mask, at, statement)
             for cta in np.unique(c.lanes.cta[mask]).tolist():
                 mine = mask & (c.lanes.cta == cta)
                 votes = c.votes.setdefault((cta, int(number[mine][0])), [])
@@ -69,10 +69,10 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _cluster_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.ClusterBarrier)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     arrives = op.kind == "arrive"
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -96,23 +96,23 @@ def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
 # --- warps ------------------------------------------------------------------------------------------------------
 
 
-def _members(fetch: Fetch, mask: Mask) -> Word:
+def _member_masks(fetch: Fetch, mask: Mask) -> Word:
     return np.broadcast_to(fetch()[0], mask.shape) & np.uint64(FULL)
 
 
-def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _warp_sync_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op = operation_template(unit.function, statement)
     fetch = k.fetch(unit, statement.operands[-1])
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.converge(mask, _members(fetch, mask), "sync", _nothing)
+        return c.converge(mask, _member_masks(fetch, mask), "sync", _only_synchronise)
 
     return run
 
 
-def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
+def choose_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
     """Choose the unknown predicates of a vote before it is cast: control that depends on its result depends on the same
     data.
     """
@@ -122,12 +122,12 @@ def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Ma
         c.choose_predicate(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
 
 
-def _nothing(_: Cluster, __: Mask) -> None:
+def _only_synchronise(_: Cluster, __: Mask) -> None:
     """The action of lanes that only synchronise."""
 
 
 @register_maker("elect", "shfl", "vote", "match", "redux")
-def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
     9.7.13.14).
     """
@@ -136,7 +136,7 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
         return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
     bare = replace(op, dsts=(None, None), srcs=tuple(Const(0) for _ in op.srcs))
-    send = sender(k, unit, statement, at, bare)
+    send = make_sender(k, unit, statement, at, bare)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
@@ -147,22 +147,22 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     def exchange(c: Cluster, mask: Mask) -> None:
         if not wanted:
             return
-        members = _members(mask_of, mask)
+        members = _member_masks(mask_of, mask)
         if kind == "vote":
-            settle_vote(c, k, unit, statement.operands[1], mask, at, statement)
+            choose_vote(c, k, unit, statement.operands[1], mask, at, statement)
         given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
         made: tuple[Word, ...]
         match kind:
             case "elect":
-                made, sure = _elected(c, mask, members)
+                made, sure = _elect(c, mask, members)
             case "shfl":
-                made, sure = _shuffled(mode, mask, given)
+                made, sure = _shuffle(mode, mask, given)
             case "vote":
-                made, sure = _voted(mode, mask, members, given[0])
+                made, sure = _vote(mode, mask, members, given[0])
             case "match":
-                made, sure = _matched(mode, mask, members, given[0])
+                made, sure = _match(mode, mask, members, given[0])
             case _:
-                made, sure = _reduced(mode, op.type, mask, members, given[0])
+                made, sure = _reduce(mode, op.type, mask, members, given[0])
         for row, result in zip(rows, made, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
@@ -172,27 +172,27 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.converge(mask, _members(mask_of, mask), statement.name, exchange)
+        return c.converge(mask, _member_masks(mask_of, mask), statement.name, exchange)
 
     return run
 
 
-def _rows(values: Word | Mask | Quality) -> Word:
+def _by_warp(values: Word | Mask | Quality) -> Word:
     return values.reshape(-1, WARP)  # type: ignore[return-value]
 
 
-def _present(mask: Mask, members: Word) -> Mask:
+def _present_lanes(mask: Mask, members: Word) -> Mask:
     """By lane, the lanes of its warp that are in its mask and present: a row of 32 each."""
     here = np.repeat(mask.reshape(-1, WARP), WARP, axis=0)
     bits = (members[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)) != 0
     return np.asarray(here & bits)
 
 
-def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
+def _elect(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
     """Elect a leader. Which one is not specified; here it is the lowest lane, or the highest in a run for that
     choice.
     """
-    present = _present(mask, members)
+    present = _present_lanes(mask, members)
     leader = leader_lanes(present, last=c.last_lane_leads)
     if (present.sum(axis=1) > 1).any():
         c.has_elected = True
@@ -200,7 +200,7 @@ def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Q
     return (leader.astype(np.uint64), (leader == lane).astype(np.uint64)), SURE
 
 
-def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
+def _shuffle(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
     (value, q), (b, qb), (c, qc) = given
     lane = np.arange(len(mask)) % WARP
     by, clamp, segment = ((x & np.uint64(31)).astype(np.int64) for x in (b, c, c >> np.uint64(8)))
@@ -223,17 +223,17 @@ def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple
     return (value[index], inside.astype(np.uint64)), sure
 
 
-def _joined(present: Mask, q: Quality) -> Quality:
+def _join_quality(present: Mask, q: Quality) -> Quality:
     """Join the quality of all present lanes: a combined result is known as far as each operand is."""
     rows = np.repeat(q.reshape(-1, WARP), WARP, axis=0)
     out: Quality = np.bitwise_or.reduce(np.where(present, rows, np.uint8(0)), axis=1)
     return out
 
 
-def _voted(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    yes = present & np.repeat(_rows(given[0]) != 0, WARP, axis=0)
-    sure = _joined(present, given[1])
+def _vote(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present_lanes(mask, members)
+    yes = present & np.repeat(_by_warp(given[0]) != 0, WARP, axis=0)
+    sure = _join_quality(present, given[1])
     bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
     match mode:
         case "ballot":
@@ -247,10 +247,10 @@ def _voted(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) ->
     return (out,), sure
 
 
-def _matched(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    same = present & (np.repeat(_rows(given[0]), WARP, axis=0) == given[0][:, None])
-    sure = _joined(present, given[1])
+def _match(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present_lanes(mask, members)
+    same = present & (np.repeat(_by_warp(given[0]), WARP, axis=0) == given[0][:, None])
+    sure = _join_quality(present, given[1])
     bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
     found = np.bitwise_or.reduce(np.where(same, bits, np.uint64(0)), axis=1)
     if mode == "any":
@@ -259,12 +259,12 @@ def _matched(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) 
     return (np.where(every, found, np.uint64(0)), every.astype(np.uint64)), sure
 
 
-def _reduced(
+def _reduce(
     mode: str, kind: str, mask: Mask, members: Word, given: tuple[Word, Quality]
 ) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    rows = np.repeat(_rows(given[0]), WARP, axis=0)
-    sure = _joined(present, given[1])
+    present = _present_lanes(mask, members)
+    rows = np.repeat(_by_warp(given[0]), WARP, axis=0)
+    sure = _join_quality(present, given[1])
     low = np.uint64(FULL)
     match mode:
         case "add":

@@ -16,7 +16,7 @@ from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.traps import ASSERT_FAIL, PRINTF
 
-Carry = Callable[[Cluster, Mask], None]
+CopyValues = Callable[[Cluster, Mask], None]
 """Copies arguments or results, for the lanes of the mask."""
 Spot = tuple[Unit, ptx.Operand | ptx.Parameter]
 """A source or target of a copy, and the function it belongs to."""
@@ -25,17 +25,17 @@ HARMLESS = frozenset((PRINTF, "malloc", "free"))
 
 
 @register_maker("call")
-def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def call_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``call``: arguments are copied into the formal parameters, and results back when the function
     returns.
     """
     result, target, given = call_parts(statement)
     k.block_starts.add(at + 1)
     if isinstance(target, ptx.Symbol) and resolve_function(k.module, target.name) is None:
-        return k.with_guard(unit, statement, _outside(k, unit, target.name, result))
+        return k.with_guard(unit, statement, _external_step(k, unit, target.name, result))
     found = possible_callees(k.module, k.code.units, statement)
     fetch = None if isinstance(target, ptx.Symbol) else k.fetch(unit, target)
-    ways = {k.places.symbols["", u.function.name]: _way(k, unit, u, result, given, at) for _, u, _ in found}
+    ways = {k.places.symbols["", u.function.name]: _enter_step(k, unit, u, result, given, at) for _, u, _ in found}
 
     def run(c: Cluster, mask: Mask) -> None:
         if fetch is None:
@@ -52,13 +52,13 @@ def call(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return k.with_guard(unit, statement, run)
 
 
-def _way(
+def _enter_step(
     k: Compiler, unit: Unit, callee: Unit, result: tuple[ptx.Operand, ...], given: tuple[ptx.Operand, ...], at: int
-) -> Carry:
+) -> CopyValues:
     """Enter a function: copy the arguments, and arrange for the results to be copied when it returns."""
     function = callee.function
-    into = [_copy(k, (unit, a), (callee, f)) for a, f in zip(given, function.parameters, strict=False)]
-    back = [_copy(k, (callee, f), (unit, a)) for a, f in zip(result, function.returns, strict=False)]
+    into = [_copy_argument(k, (unit, a), (callee, f)) for a, f in zip(given, function.parameters, strict=False)]
+    back = [_copy_argument(k, (callee, f), (unit, a)) for a, f in zip(result, function.returns, strict=False)]
 
     def carry(c: Cluster, mask: Mask) -> None:
         for copy in back:
@@ -77,10 +77,10 @@ def _way(
     return enter
 
 
-def _copy(k: Compiler, source: Spot, target: Spot) -> Carry:
+def _copy_argument(k: Compiler, source: Spot, target: Spot) -> CopyValues:
     """Copy an argument: a register, an immediate or a variable of the lane's own."""
     size = next((x.size or 0 for _, x in (source, target) if isinstance(x, ptx.Parameter)), 0)
-    here, there = (_spot(k, *x) for x in (source, target))
+    here, there = (_resolve_spot(k, *x) for x in (source, target))
     values, known = k.lanes.values, k.lanes.quality
 
     def copy(c: Cluster, mask: Mask) -> None:
@@ -97,20 +97,20 @@ def _copy(k: Compiler, source: Spot, target: Spot) -> Carry:
                 c.store.save(np.full(len(lanes), there + offset, np.uint64), length, lanes, value, sure)
             else:
                 assert isinstance(target[1], ptx.Register | ptx.Parameter)
-                row = _row(target)
+                row = _spot_row(target)
                 k.path_condition.forget((row,), mask, made=True)
                 values[row][lanes], known[row][lanes] = value, sure
 
     return copy
 
 
-def _row(spot: Spot) -> int:
+def _spot_row(spot: Spot) -> int:
     unit, what = spot
     name = what.name  # type: ignore[union-attr]
     return unit.frame + next(r.index for r in unit.function.registers if r.name == name)
 
 
-def _spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | Fetch:
+def _resolve_spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | Fetch:
     """The location of an argument: an address in the lane's own memory, or a function that fetches it."""
     if isinstance(what, ptx.Symbol | ptx.Parameter):
         if isinstance(what, ptx.Parameter) and what.space == "reg":
@@ -121,11 +121,11 @@ def _spot(k: Compiler, unit: Unit, what: ptx.Operand | ptx.Parameter) -> int | F
     return k.fetch(unit, what)
 
 
-def _outside(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]) -> Step:
+def _external_step(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand, ...]) -> Step:
     """Call a function that the module does not define: a system function, or one that is linked later."""
     if name == ASSERT_FAIL:
         return lambda c, mask: c.give_up(mask, "an assertion fails")
-    spots = [_spot(k, unit, x) for x in result]
+    spots = [_resolve_spot(k, unit, x) for x in result]
 
     def run(c: Cluster, mask: Mask) -> Mask:
         if name not in HARMLESS:

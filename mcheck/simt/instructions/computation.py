@@ -29,23 +29,23 @@ MOVES = frozenset(("mov", "cvta", "prmt"))
 """Instructions that move numbers and names alike."""
 
 
-def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def computation_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction that only affects registers, with its guard and the records of its operands."""
-    made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.in_flight)
-    return made if statement.guard is None or made is no_effect else _perhaps(k, unit, statement, made)
+    made = with_end_checks(_unguarded_step(k, unit, statement), unit, statement, at, k.in_flight)
+    return made if statement.guard is None or made is no_effect else _guarded_step(k, unit, statement, made)
 
 
-def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+def _unguarded_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
     if not k.is_needed(unit, statement):
         return no_effect
     try:
-        made = _followed(k, unit, statement)
+        made = _arithmetic_step(k, unit, statement)
     except Unsupported:
         made = None
     return k.forget_results(unit, statement) if made is None else made
 
 
-def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+def _guarded_step(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
     """A guarded computation: where data decides the guard, the results are unknown afterwards, and nothing else depends
     on the guard.
     """
@@ -68,12 +68,12 @@ def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> S
     return run
 
 
-def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     name, operands = statement.opcode[0], statement.operands
     if name == "mov":
-        return _move(k, unit, statement)
+        return _move_step(k, unit, statement)
     if name == "activemask":
-        return _active(k, unit, statement)
+        return _activemask_step(k, unit, statement)
     if name in ("cvta", "mapa", "getctarank", "isspacep"):
         function = _address_function(statement.opcode)
     elif name == "clusterlaunchcontrol":
@@ -99,7 +99,7 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
         if sure.any():
             if compared and (sure & taint.COUNTED).any():
                 c.counters.record_comparison(statement.opcode[1], compared, given, mask)
-            sure = _refined(name, kind, given, sure)
+            sure = _refine_quality(name, kind, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
@@ -119,12 +119,12 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     return run
 
 
-def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     target, source = statement.operands
     bits = type_bits(statement.opcode[-1])
     values, known = k.lanes.values, k.lanes.quality
     if bits == 128:
-        return _wide(k, unit, target, source)
+        return _move_wide(k, unit, target, source)
     if bits > 64 or bits == 0:
         return None
     if isinstance(source, ptx.Vector) and not isinstance(target, ptx.Vector):
@@ -161,7 +161,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     return move
 
 
-def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
+def _move_wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
     """``mov.b128``: only the lower half is tracked."""
     first = source.items[0] if isinstance(source, ptx.Vector) else source
     rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
@@ -185,7 +185,7 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
     return move
 
 
-def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+def _activemask_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
     (row,) = k.destination_rows(unit, statement.operands[0])
     assert row is not None
     values, known = k.lanes.values, k.lanes.quality
@@ -225,7 +225,7 @@ def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]
     return lambda a: (((a >= np.uint64(low)) & (a < np.uint64(high))).astype(np.uint64),)
 
 
-def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
+def _refine_quality(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
     """The quality of a result that may not depend on all sources: a zero decides an ``and``, all ones an ``or``, a
     predicate a ``selp``.
     """

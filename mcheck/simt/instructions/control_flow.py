@@ -14,7 +14,7 @@ from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.traps import find_trap, pass_uncertain_trap
 
 
-def leave(c: Cluster, mask: Mask) -> None:
+def return_or_exit(c: Cluster, mask: Mask) -> None:
     """Return to the caller; exit the kernel where there is none."""
     gone = np.zeros_like(mask)
     back: dict[ReturnTo, Mask] = {}
@@ -32,7 +32,7 @@ def leave(c: Cluster, mask: Mask) -> None:
 
 
 @register_maker("bra")
-def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bra``; a branch over arithmetic that nothing depends on has the same effect either way, so its
     guard is ignored.
     """
@@ -76,7 +76,7 @@ def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 @register_maker("brx")
-def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def indexed_branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``brx.idx``."""
     k.block_starts.add(at + 1)
     index, targets = statement.operands
@@ -99,21 +99,21 @@ def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 
 
 @register_maker("ret")
-def ret(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def return_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ret``."""
     k.block_starts.add(at + 1)
-    return k.with_guard(unit, statement, leave)
+    return k.with_guard(unit, statement, return_or_exit)
 
 
 @register_maker("exit")
-def end(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def exit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``exit``."""
     k.block_starts.add(at + 1)
     return k.with_guard(unit, statement, lambda c, mask: c.exit_lanes(mask))
 
 
 @register_maker("trap")
-def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def trap_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``trap``, to which a failing assertion leads."""
     k.block_starts.add(at + 1)
     ends = k.with_guard(unit, statement, unsupported_step(statement, "a trap is reached"))

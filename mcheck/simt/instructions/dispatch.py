@@ -28,7 +28,7 @@ from mcheck.simt.instructions import (
     tensor_maps,
     wmma,
 )
-from mcheck.simt.instructions.computation import computation
+from mcheck.simt.instructions.computation import computation_step
 
 MODULES = (
     memory_accesses,
@@ -48,20 +48,20 @@ OWN_GUARD = frozenset(("bra", "brx", "ret", "exit", "call", "trap"))
 """Instructions whose makers handle the guard themselves."""
 
 
-def steps_of(k: Compiler) -> list[Step]:
+def compile_steps(k: Compiler) -> list[Step]:
     """Compile the code; each function ends with a return."""
     out: list[Step] = []
     for unit in k.code.units:
         k.block_starts |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
         for at, statement in enumerate(unit.function.body):
-            out.append(_deciding(k, unit, statement, unit.start + at))
-        out.append(control_flow.leave)
+            out.append(_invalidating_step(k, unit, statement, unit.start + at))
+        out.append(control_flow.return_or_exit)
     return out
 
 
-def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _invalidating_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of a statement, after which choices about overwritten registers are dropped."""
-    made, decided = step(k, unit, statement, at), k.path_condition
+    made, decided = compile_statement(k, unit, statement, at), k.path_condition
     rows = decided.invalidated_rows(unit.frame, statement)
     if not rows:
         return made
@@ -83,14 +83,14 @@ def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     return run
 
 
-def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of any statement; a statement that cannot be followed says so where it is executed."""
     wrong = find_fault(statement)
     if wrong is not None:
-        return _mistaken(k, unit, statement, at, wrong.to_error(statement))
+        return _illegal_step(k, unit, statement, at, wrong.to_error(statement))
     name = statement.opcode[0]
     if only_computes(statement):
-        return computation(k, unit, statement, at)
+        return computation_step(k, unit, statement, at)
     maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
     try:
         if maker is None:
@@ -98,7 +98,7 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             return unsupported_step(statement, f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
-        return _mistaken(k, unit, statement, at, error)
+        return _illegal_step(k, unit, statement, at, error)
     except Unsupported as error:
         return unsupported_step(statement, error.message)
     if name in OWN_GUARD:
@@ -106,7 +106,7 @@ def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return k.with_guard(unit, statement, with_end_checks(made, unit, statement, at, k.in_flight))
 
 
-def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
+def _illegal_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
     """The step of a statement that is not an instruction: an error where it is executed, reported with other reachable
     ones. In a module of a later PTX version than the tables, it may be a newer instruction, so it is not followed.
     """

@@ -36,7 +36,7 @@ class Shape:
     stationary: bool
 
     @staticmethod
-    def of(opcode: tuple[str, ...], descriptor: int) -> Shape:
+    def decode(opcode: tuple[str, ...], descriptor: int) -> Shape:
         """Decode an opcode and an instruction descriptor."""
         kind = next((p for p in opcode if p.startswith("kind::")), "kind::f16")
         return Shape(
@@ -63,7 +63,7 @@ class Product:
     scales: tuple[Rectangle, Rectangle]
 
 
-def product(shape: Shape) -> Product:
+def product_footprint(shape: Shape) -> Product:
     """The footprints in each participating CTA."""
     rows, columns = max(shape.m // shape.ctas, 1), shape.n
     lanes: tuple[tuple[int, int], ...] = WHOLE
@@ -77,8 +77,8 @@ def product(shape: Shape) -> Product:
     depth = DEPTH // shape.element
     both = 2 if shape.sparse else 1
     return Product(
-        a=_matrix(rows, depth, shape.a_transposed, shape.element),
-        b=_matrix(max(shape.n // shape.ctas, 1), depth * both, shape.b_transposed, shape.element),
+        a=_operand_matrix(rows, depth, shape.a_transposed, shape.element),
+        b=_operand_matrix(max(shape.n // shape.ctas, 1), depth * both, shape.b_transposed, shape.element),
         a_cells=Rectangle(lanes, DEPTH // 4),
         d=Rectangle(lanes, columns),
         meta=Rectangle(lanes, 1 if shape.element > 1 else 2),
@@ -86,11 +86,11 @@ def product(shape: Shape) -> Product:
     )
 
 
-def _matrix(rows: int, depth: int, transposed: bool, element: int) -> Matrix:
+def _operand_matrix(rows: int, depth: int, transposed: bool, element: int) -> Matrix:
     return Matrix(rows, depth if transposed else depth * element, transposed, element)
 
 
-def source_of_copy(statement: ptx.Statement) -> tuple[Rectangle, Matrix]:
+def copy_footprint(statement: ptx.Statement) -> tuple[Rectangle, Matrix]:
     """The cells that ``cp`` writes, and the matrix in shared memory that it reads."""
     shape = next((p for p in statement.opcode if p in COPIED), None)
     if shape is None:

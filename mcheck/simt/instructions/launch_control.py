@@ -23,7 +23,7 @@ SIZE = 16
 
 
 @register_maker("clusterlaunchcontrol.try_cancel")
-def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
     multicast in every CTA of the cluster at the same place.
     """

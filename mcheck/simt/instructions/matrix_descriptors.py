@@ -64,7 +64,7 @@ class Matrix:
 _SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 1}
 
 
-def matrices(statement: ptx.Statement) -> list[tuple[ptx.Operand, Matrix]]:
+def described_matrices(statement: ptx.Statement) -> list[tuple[ptx.Operand, Matrix]]:
     """The descriptors of a ``wgmma.mma_async``, each with the shape of its matrix."""
     shape = next((p for p in statement.opcode if p.startswith("m64n")), None)
     kinds = [p for p in statement.opcode if p in _SIZES]

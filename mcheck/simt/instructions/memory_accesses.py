@@ -75,7 +75,7 @@ def _is_shared(statement: ptx.Statement) -> bool:
     return any(part.startswith("shared") for part in statement.opcode)
 
 
-def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
+def fetch_expression(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
     """A function that reads an expression of the instruction table."""
     match expr:
         case Const(value):
@@ -87,18 +87,18 @@ def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
         case Special(name):
             return k.fetch(unit, ptx.Special(name))
         case Unary("!", inner):
-            found = constant(inner, k, unit)
+            found = fetch_expression(inner, k, unit)
             return lambda: (np.uint64(1) - found()[0], found()[1])
         case Unary("-", Const(value)):
             return k.fetch(unit, ptx.Immediate(-value))
         case Binary("+", left, Const(value)):
-            base, more = constant(left, k, unit), np.uint64(value & (1 << 64) - 1)
-            size = 32 if isinstance(left, Reg) and _narrow(unit, left.name) else 64
+            base, more = fetch_expression(left, k, unit), np.uint64(value & (1 << 64) - 1)
+            size = 32 if isinstance(left, Reg) and _is_narrow(unit, left.name) else 64
             return lambda: (lane_arithmetic.truncate(base()[0] + more, size), base()[1])
     raise Unsupported("an operand of this kind is not followed")
 
 
-def _narrow(unit: Unit, name: str) -> bool:
+def _is_narrow(unit: Unit, name: str) -> bool:
     found = next(r for r in unit.function.registers if r.name == name)
     return found.type.endswith("32")
 
@@ -106,7 +106,7 @@ def _narrow(unit: Unit, name: str) -> bool:
 # --- ld and st -----------------------------------------------------------------------------------------------
 
 
-def _space(statement: ptx.Statement) -> str:
+def _state_space(statement: ptx.Statement) -> str:
     for part in statement.opcode[1:]:
         if part.partition("::")[0] in ("param", "local", "const", "shared", "global"):
             return part.partition("::")[0]
@@ -114,11 +114,11 @@ def _space(statement: ptx.Statement) -> str:
 
 
 @register_maker("ld", "ldu")
-def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ld``: weak loads return the value in the order of this run."""
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, kind = _space(statement), statement.opcode[-1]
+    space, kind = _state_space(statement), statement.opcode[-1]
     size = type_size(kind)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, target) if wanted else []
@@ -158,7 +158,9 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     c.note_effect(mask)
                 proxy = "async" if c.tensor.holds_results(found) else op.proxy
                 if wait is not None:
-                    c.trace.emit((at, wait), [found], those, lambda v: _await(op, wait, v[0]), spread=False, again=True)
+                    c.trace.emit(
+                        (at, wait), [found], those, lambda v: _await_load(op, wait, v[0]), spread=False, again=True
+                    )
                     those = those[:0]
             if len(those):
                 c.trace.emit(
@@ -185,7 +187,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 c.note_loads(lanes, address, value)
             if wait is not None:
                 c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
-            order = np.uint8(taint.ORDER) if _ordered(c, op, wait) else np.uint8(0)
+            order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
                 c.trace.record_loaded(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
@@ -193,7 +195,7 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _ordered(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
+def _depends_on_order(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
     """Whether the value of a load depends on the order of the threads: that of a strong one, unless it waits for
     exactly that, and, where threads have taken locks in some order, that of any load.
     """
@@ -244,7 +246,7 @@ def find_waits(
     return waited
 
 
-def _await(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
+def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     """A load that is repeated until its value satisfies the awaited condition."""
     kind = wait.type if wait.type[0] == "s" else op.type
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
@@ -253,11 +255,11 @@ def _await(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
 
 
 @register_maker("st")
-def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st``."""
     place, source = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, size = _space(statement), type_size(statement.opcode[-1])
+    space, size = _state_space(statement), type_size(statement.opcode[-1])
     fetch = k.fetch(unit, place)
     items = source.items if isinstance(source, ptx.Vector) else (source,)
     keeps = k.code.stores_decide or space in ("param", "local")
@@ -319,27 +321,29 @@ def distinct_stores(
     if given:
         open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = _firsts([address, own, *(v for v, _ in given)])
+        one = _first_of_each([address, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
-            c.trace.assumptions[f"lanes that store one value to one place count as one store: {_at(statement)}"] = None
+            c.trace.assumptions[f"lanes that store one value to one place count as one store: {_quote(statement)}"] = (
+                None
+            )
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
-    left = one[_firsts([word[one] for word in key])]
+    left = one[_first_of_each([word[one] for word in key])]
     if len(left) < len(one):
-        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_at(statement)}"
+        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_quote(statement)}"
         c.trace.assumptions[said] = None
     c.trace.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
 
 
-def _firsts(key: list[Word]) -> Indices:
+def _first_of_each(key: list[Word]) -> Indices:
     """The first index of each distinct row of a table, given by columns."""
     found: Indices = np.unique(np.stack(key), axis=1, return_index=True)[1]
     return np.sort(found)
 
 
-def _at(statement: ptx.Statement) -> str:
+def _quote(statement: ptx.Statement) -> str:
     return f"'{statement.text}' (line {statement.span.line})"
 
 
@@ -347,7 +351,7 @@ def _at(statement: ptx.Statement) -> str:
 
 
 @register_maker("ldmatrix", "stmatrix")
-def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
     are rows (9.7.15.5.15, 9.7.15.5.16).
     """
@@ -357,11 +361,11 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     count = next((int(p[1:]) for p in statement.opcode if p in ("x1", "x2", "x4")), 1)
     rows = count * (8 if "m8n8" in statement.opcode else 16)
     section = "9.7.15.5.15" if loads else "9.7.15.5.16"
-    space = "shared::cta" if _space(statement) == "shared" else "generic"
+    space = "shared::cta" if _state_space(statement) == "shared" else "generic"
     common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
     if "m16n8" in statement.opcode:
         rows = count * 8
-    opaque = _loaded(k, unit, statement) if loads and k.is_needed(unit, statement) else None
+    opaque = _loaded_names(k, unit, statement) if loads and k.is_needed(unit, statement) else None
     sources = (
         [k.fetch(unit, r) for r in operand_registers(statement.operands[1])]
         if not loads and k.code.stores_decide
@@ -382,7 +386,7 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         address = to_generic(address)
         found, those = visible_accesses(c, statement, address, sure, lanes)
         if not loads:
-            name, state = _brought(sources, mask)
+            name, state = _row_names(sources, mask)
             if len(those) == len(lanes):
                 given = [(name[lanes], state[lanes])] if k.code.stores_named else []
                 one = distinct_stores(c, statement, found, given, lanes)
@@ -400,7 +404,7 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
+def _row_names(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
     """The name, in each lane, of the row that a warp stores at the lane's address."""
     given = [source() for source in sources]
     name = number_warp([value for value, _ in given], mask)
@@ -410,7 +414,7 @@ def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
     return name, np.where(whole, np.uint8(taint.UNKNOWN_NAMELESS), np.uint8(taint.UNKNOWN))
 
 
-def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
+def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
     """Set the results of ``ldmatrix``: names computed from the contents of the rows, or unknown."""
     rows = k.register_rows(unit, written_registers(statement))
     values, known = k.lanes.values, k.lanes.quality
@@ -433,10 +437,10 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
 # --- whatever the table has an operation for ------------------------------------------------------------------
 
 
-def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+def emission_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
     """The step of an instruction without a needed result: append its operation with the values of its operands."""
     op = operation_template(unit.function, statement)
-    send = sender(k, unit, statement, at, op, spread=spread)
+    send = make_sender(k, unit, statement, at, op, spread=spread)
 
     def run(c: Cluster, mask: Mask) -> Mask:
         send(c, mask, {})
@@ -449,7 +453,7 @@ Operands = dict[str, list[Word]]
 """The values of the operands that matter, by field; empty if nothing was emitted."""
 
 
-def sender(
+def make_sender(
     k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
     """A function that appends an operation to some lanes, with other fields set, and returns the lanes and their
@@ -460,8 +464,8 @@ def sender(
     """
     leaves = decisive_operands(op)
     names = [name for name, _ in leaves]
-    fetches = [constant(expr, k, unit) for _, expr in leaves]
-    op = plain(op)
+    fetches = [fetch_expression(expr, k, unit) for _, expr in leaves]
+    op = without_values(op)
 
     def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
         c.check_assumed_failures(mask)
@@ -481,7 +485,7 @@ def sender(
                     )  # fmt: skip
                 if name == "coords":
                     unplaced = True
-                elif _of_global(op, name):
+                elif _is_global_operand(op, name):
                     c.trace.note_gap(
                         "the address in global memory depends on data and was not followed", statement.span
                     )
@@ -506,12 +510,14 @@ def sender(
             flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
             found["coords"] = [np.zeros_like(v) for v in found["coords"]]
         if once and len(lanes) > 1:
-            first = _firsts([(lanes // WARP).astype(np.uint64), *flat])
+            first = _first_of_each([(lanes // WARP).astype(np.uint64), *flat])
             if len(first) < len(lanes):
-                c.trace.assumptions[f"lanes of a warp that issue one copy count as one copy: {_at(statement)}"] = None
+                c.trace.assumptions[f"lanes of a warp that issue one copy count as one copy: {_quote(statement)}"] = (
+                    None
+                )
                 lanes, flat = lanes[first], [value[first] for value in flat]
                 found = {name: [value[first] for value in given] for name, given in found.items()}
-        if isinstance(op, ops.TensorCopy) and not _mapped(c, statement, mask, found["tensor_map"][0]):
+        if isinstance(op, ops.TensorCopy) and not _has_tensor_map(c, statement, mask, found["tensor_map"][0]):
             return lanes, {}
         c.trace.emit((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
         return lanes, found
@@ -519,7 +525,7 @@ def sender(
     return send
 
 
-def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
+def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
     """Whether a tensor copy can be followed as far as its map is concerned: a map that is a parameter must be given by
     the launch.
     """
@@ -540,7 +546,7 @@ _NOTHING_READ = {"src_size": 0, "ignore_src": 1}
 """The operands of ``cp.async`` with which it reads nothing."""
 
 
-def _of_global(op: ops.Op, name: str) -> bool:
+def _is_global_operand(op: ops.Op, name: str) -> bool:
     """Whether an operand of a copy without a tensor map is an address in global memory."""
     match op:
         case ops.CpAsync():
@@ -554,7 +560,7 @@ ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))
 """Operands that may be addresses in a shared window."""
 
 
-def plain(op: ops.Op) -> ops.Op:
+def without_values(op: ops.Op) -> ops.Op:
     """The operation with unspecified stored or returned values."""
     match op:
         case ops.AsyncStore():
@@ -563,16 +569,16 @@ def plain(op: ops.Op) -> ops.Op:
 
 
 @register_maker("fence", "membar", "st.bulk", "multimem")
-def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
-    return emission(k, unit, statement, at)
+    return emission_step(k, unit, statement, at)
 
 
 OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
 @register_maker("griddepcontrol")
-def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
     waits = "wait" in statement.opcode
 
@@ -586,6 +592,6 @@ def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 
 
 @register_maker("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
-def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of an instruction without effect on memory or control."""
     return no_effect

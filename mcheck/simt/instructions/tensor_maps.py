@@ -20,17 +20,17 @@ from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, sender, to_generic
+from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, to_generic
 
 WORD = 8
 
 
 @register_maker("tensormap.replace")
-def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -54,14 +54,14 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
 
 
 @register_maker("tensormap.cp_fenceproxy")
-def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
     All of its lanes are present and read the map; one of them does the copy and the release.
     """
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     source = k.fetch(unit, statement.operands[1])
     read = ops.Load(
         dsts=(None,) * (MAP_SIZE // WORD), address=Const(0), type="b64", space="shared::cta",

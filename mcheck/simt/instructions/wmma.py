@@ -26,7 +26,7 @@ ALIGNED = 16
 """Alignment of lines in bytes, whatever the stride."""
 
 
-def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
+def matrix_lines(opcode: tuple[str, ...]) -> tuple[int, int, int]:
     """The number of lines of a matrix in memory, the elements of a line, the bits of an element.
 
     Raises ``Unsupported`` if the opcode does not say.
@@ -41,10 +41,10 @@ def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
 
 
 @register_maker("wmma")
-def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
     loads = statement.opcode[1] == "load"
-    count, width, bits = lines_of(statement.opcode)
+    count, width, bits = matrix_lines(statement.opcode)
     place = next(n for n, o in enumerate(statement.operands) if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, statement.operands[place])
     after = statement.operands[place + (1 if loads else 2) :]
