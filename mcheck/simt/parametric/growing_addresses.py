@@ -1,5 +1,5 @@
-"""What is read at addresses that grow with the rounds: global memory that nothing writes, at places that tell nothing
-apart. The loads that bring the parameter itself are among them.
+"""Reads at addresses that grow with the iterations: global memory that nothing writes, where the place of a read makes
+no difference. The loads of the parameter itself are among them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from mcheck.simt.parametric.affine import Value
 from mcheck.simt.parametric.invariant_registers import AFTER, BEFORE, InvariantRegisters
 
 COPIED = 16
-"""To what bytes copies align their addresses."""
+"""Alignment of the addresses of copies, in bytes."""
 
 
 @dataclass(slots=True)
 class Growing(InvariantRegisters):
-    """Loads and copies."""
+    """The checks of loads and copies."""
 
     grown: set[int] = field(default_factory=set)
-    """The objects that are read at addresses that grow."""
+    """The objects that are read at growing addresses."""
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
@@ -79,7 +79,7 @@ class Growing(InvariantRegisters):
     def _parameter(
         self, at: NDArray[np.int64], size: int, bits: int, lanes: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], Mask]:
-        """The slopes of what is loaded from the parameters at ``at``, and where they are not known."""
+        """The slopes of a load of parameters at ``at``, and where they are unknown."""
         low = PARAM_BASE + self.compiler.places.symbols[self.compiler.lanes.launch.entry, self.argument.name]
         whole = (at == low) & (size == self.argument.size) & (bits == 8 * size)
         touched = (at < low + self.argument.size) & (at + size > low)
@@ -91,7 +91,7 @@ class Growing(InvariantRegisters):
         return slopes, touched & ~whole
 
     def _copy(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
-        """``cp.async`` and its like: what they read in global memory may grow with the rounds."""
+        """``cp.async`` and similar copies: their source addresses in global memory may grow with the iterations."""
         opcode, operands = statement.opcode, statement.operands
         loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
         source = operands[1] if len(operands) > 1 else None
@@ -120,7 +120,7 @@ class Growing(InvariantRegisters):
         self, c: Cluster, statement: ptx.Statement, register: ptx.Register, row: int, fetch: Fetch, mine: Mask,
         size: int,
     ) -> None:  # fmt: skip
-        """Notes the object that is read at an address that grows; raises ``Aperiodic`` if that matters."""
+        """Record the object that is read at a growing address; raises ``Aperiodic`` if that matters."""
         lanes = np.flatnonzero(mine)
         value = Value(np.broadcast_to(fetch()[0], mine.shape)[lanes], self.slopes[:, row, lanes], self.bad[row, lanes])
         moving = value.slopes.any(axis=0)
@@ -136,7 +136,7 @@ class Growing(InvariantRegisters):
         known = found.object.size != UNKNOWN_SIZE
         if known and not self.numbers.between(at, slopes, found.base, found.base + found.object.size - size).all():
             raise Aperiodic(
-                f"the address of '{statement.text}', which grows with the rounds, and {found.object.name} does not",
+                f"the address of '{statement.text}', which grows with the iterations; {found.object.name} does not",
                 statement.span,
             )
         self._aligned(statement, slopes, size & -size if size else 1)
@@ -144,7 +144,7 @@ class Growing(InvariantRegisters):
 
     def _aligned(self, statement: ptx.Statement, slopes: NDArray[np.int64], unit: int) -> None:
         if (slopes[:2] % unit).any():
-            raise Aperiodic(f"the alignment of '{statement.text}', another one in each round", statement.span)
+            raise Aperiodic(f"the alignment of '{statement.text}', which differs in each iteration", statement.span)
         if (slopes[2] % unit).any():
             self.numbers.spare = 0
 
@@ -175,7 +175,7 @@ class Growing(InvariantRegisters):
         return before
 
     def _box(self, c: Cluster, statement: ptx.Statement, address: int, value: Value, *, first: bool) -> None:
-        """A box that goes on with the rounds in the tensor of the map at an address."""
+        """A box that advances with the iterations in the tensor of the map at an address."""
         contents = c.store.read_map(address)
         spec = None if contents is None else decode(contents)
         found = None if spec is None else c.places.memory.find(spec.global_address)

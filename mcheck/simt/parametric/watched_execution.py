@@ -1,13 +1,13 @@
-"""A cluster that is executed with one number for a parameter that is any number, and watched for what other numbers
-would change (``mcheck.simt.parametric.affine``).
+"""Execution of a cluster with one value of an unbounded parameter, while watching what other values would change
+(``mcheck.simt.parametric.affine``).
 
-Every lane does what it does by itself: what it learns of others is what lanes of its warp hand to each other where all
-of them meet, and that is to be the same for all numbers. So if no guard, no address and no operand changes with the
-number, the lane does the same with all of them; and if they do not change either while what grows in a period of its
-loop goes on by a period, so does every further period.
+Every lane acts by itself: it learns from others only what lanes of its warp exchange where all of them converge, and
+that must be the same for all numbers. So if no guard, no address and no operand changes with the number, the lane does
+the same with all of them; and if they also stay the same while growing registers advance by a period of its loop, so
+does every further period.
 
-A lane is before the mark in its loop, inside the period behind it, or after that. Before and inside the number may be
-larger by periods that are still to come (w); after that there are none left.
+A lane is before the mark in its loop, inside the period after it, or later. Before and inside, the number may be larger
+by periods that are still to come (w); afterwards there are none left.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_r
 REFUSED = frozenset(
     ("call", "tcgen05", "tensormap", "clusterlaunchcontrol", "alloca", "stacksave", "stackrestore", "multimem", "wmma")
 )
-"""Instructions whose effects on what follows are not looked into."""
+"""Instructions whose effects on later ones are not analysed."""
 IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "discard"))
 
 
 @dataclass(slots=True)
 class ParameterWatch(Growing):
-    """What other numbers would change. ``steps`` are by lane how far its registers go on in a period, and which of them
-    go on by other steps.
+    """The watch for what other numbers would change. ``steps`` are, by lane, the increments of its registers in a
+    period, and the registers whose increments vary.
     """
 
     steps: Mapping[int, tuple[NDArray[np.int64], Mask]] = field(default_factory=dict)
     parts: dict[int, list[int]] = field(default_factory=dict)
-    """By lane, how much it had done at its mark and at the end of the period."""
+    """By lane, the length of its trace at its mark and at the end of the period."""
     unlike: dict[int, set[int]] = field(default_factory=dict)
-    """By lane, registers that are no further on by their steps at the end of the period."""
+    """By lane, registers that have not advanced by their steps at the end of the period."""
     widths: NDArray[np.int64] = field(init=False)
     entered: dict[int, tuple[object, ...]] = field(default_factory=dict)
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched."""
+        """Instrument the steps."""
         self.begin(compiler)
         self.widths = np.array(
             [min(type_bits(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
@@ -65,7 +65,7 @@ class ParameterWatch(Growing):
         return out
 
     def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
-        """What to look at before an instruction is executed."""
+        """The check before an instruction is executed."""
         name = statement.opcode[0]
         if find_fault(statement) is not None:  # its step says so
             return None
@@ -123,23 +123,23 @@ class ParameterWatch(Growing):
         if unlike.any():
             self.unlike.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
         if peeks != c.assumed_failures.get(lane) or returns != c.return_stacks[lane]:
-            raise Aperiodic("a poll in one round that decides something in the next one", c.span)
+            raise Aperiodic("a poll in one iteration on which the next one depends", c.span)
         now[1] = 0
         self.part[lane] = AFTER
         self.parts[lane].append(len(c.trace.code[lane]))
 
     def finish(self, c: Cluster) -> None:
-        """Looks at what has come of the execution; raises ``Aperiodic``."""
+        """Check the result of the execution; raises ``Aperiodic``."""
         for gap in c.trace.gaps.values():
             raise Aperiodic(gap.reason, gap.span)
         for span in c.chosen_spans.values():
             raise Aperiodic("control depends on data", span)
         if c.trace.has_conflicting_stores:
-            raise Aperiodic("several lanes store to one place")
+            raise Aperiodic("stores of several lanes to one place")
         if (c.status != EXITED).any():
-            raise Aperiodic("a wait that does not end")
+            raise Aperiodic("a wait that blocks forever")
         if any(self.part[lane] != AFTER for lane in self.marks):
-            raise Aperiodic("a loop that does not run on")
+            raise Aperiodic("a loop that does not continue")
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
@@ -184,13 +184,15 @@ class ParameterWatch(Growing):
 
 def _refusing(statement: ptx.Statement) -> BeforeStep:
     def before(_: Cluster, __: Mask) -> None:
-        raise Aperiodic(f"'{statement.text}', which is not followed over any number of rounds", statement.span)
+        raise Aperiodic(
+            f"'{statement.text}', which is not followed over an unbounded number of iterations", statement.span
+        )
 
     return before
 
 
 def _reduced(slopes: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Slopes modulo the widths of their registers, the least numbers that are the same."""
+    """Slopes modulo the widths of their registers."""
     small = widths < 64
     bits = np.where(small, widths, 1)
     half, whole = np.int64(1) << bits - 1, np.int64(1) << bits

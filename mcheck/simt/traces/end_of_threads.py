@@ -1,6 +1,7 @@
-"""What only the end tells: what some lanes of a warp have executed and others not, and registers used too early.
+"""Checks at the end of threads: instructions that some lanes of a warp have executed and others not, and registers used
+too early.
 
-It is told if it is sure that the threads have come that way: no branch was taken by guess.
+A violation is reported only if the path of the threads is certain: no branch was chosen.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from mcheck.simt.execution.warp_convergence import SECTIONS
 
 
 def end(c: Cluster) -> None:
-    """All lanes have come to their ends."""
+    """Check that all lanes have executed the same aligned instructions, and their early uses of registers."""
     if not c.trace.order_is_possible or c.chosen_spans:
         return
     for statement, lane in c.convergence.divergences():
